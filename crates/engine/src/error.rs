@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use crate::job::part_list;
 use archive::ArchiveError;
 use arrow::error::ArrowError;
 use datafusion::error::DataFusionError;
@@ -76,14 +77,28 @@ pub enum EngineError {
         /// The error of the output.
         source: Box<EngineError>,
     },
-    /// A cluster, or a process of it, failed.
-    #[error("{message}")]
-    Cluster {
-        /// The kind of the failure.
-        kind: ErrorKind,
-        /// What failed.
-        message: String,
+    /// What was read changed meanwhile, or is not there yet: the same command may succeed later.
+    #[error("{0}")]
+    TryAgain(String),
+    /// Parts of a job's round that have no whole answer.
+    #[error(
+        "{job}: round {round} {}; do them again: dedup-job map {job} --part {}",
+        missing_parts(missing, damaged),
+        part_list(missing.iter().chain(damaged))
+    )]
+    Unanswered {
+        /// The job.
+        job: String,
+        /// Number of the round, from 1 on.
+        round: u32,
+        /// Parts without an answer, ascending.
+        missing: Vec<u32>,
+        /// Parts whose answer is damaged, ascending.
+        damaged: Vec<u32>,
     },
+    /// A job's round is planned: `split` ends here. No other command meets it.
+    #[error("the next round of the job is planned")]
+    Planned,
     /// A query failed.
     #[error("{}", query_message(operation, source))]
     Query {
@@ -149,8 +164,8 @@ impl EngineError {
             }
             Self::BadData { .. } | Self::WrongCut { .. } => ErrorKind::Data,
             Self::Configuration(_) => ErrorKind::Configuration,
-            Self::Internal(_) => ErrorKind::Internal,
-            Self::Cluster { kind, .. } => *kind,
+            Self::Internal(_) | Self::Planned => ErrorKind::Internal,
+            Self::TryAgain(_) | Self::Unanswered { .. } => ErrorKind::TryAgain,
             Self::Io { source, .. } => io_kind(source),
             Self::Unpublished { source, .. } => source.kind(),
             Self::Query { source, .. } => query_kind(source),
@@ -217,6 +232,19 @@ pub(crate) fn root_message(error: &DataFusionError) -> String {
         DataFusionError::Execution(message) | DataFusionError::Plan(message) => message.clone(),
         other => scrub(first_line(&other.to_string())),
     }
+}
+
+/// What is wrong with the parts of a round.
+fn missing_parts(missing: &[u32], damaged: &[u32]) -> String {
+    let of = |parts: &[u32], what: &str| match parts {
+        [] => None,
+        [one] => Some(format!("part {one} {what}")),
+        many => Some(format!("parts {} {what}", part_list(many))),
+    };
+    let missing = of(missing, "not answered yet");
+    let damaged = of(damaged, "damaged");
+    let all: Vec<String> = missing.into_iter().chain(damaged).collect();
+    format!("is incomplete: {}", all.join(", "))
 }
 
 fn first_line(message: &str) -> &str {

@@ -24,7 +24,6 @@ use simhash::Spec;
 use simhash::reliable_length::reliable_length;
 
 use crate::batch::{FingerprintRows, select_columns};
-use crate::cluster::FingerprintedRows;
 use crate::crawl_counts::CrawlRecordCounts;
 use crate::decide::Keys;
 use crate::decide::keys::KeysWriter;
@@ -139,18 +138,6 @@ pub fn with_fingerprints(
             documents.select(columns)
         }
     }
-}
-
-/// The fingerprints and ids that a cluster makes.
-///
-/// # Errors
-/// None in practice: the stream has the schema that it says.
-pub fn cluster_rows(context: &SessionContext, rows: FingerprintedRows) -> Result<UnsortedRows> {
-    let counters = rows.counters;
-    let schema = rows.rows.schema();
-    let rows = stream::table(context, schema, vec![rows.rows])
-        .map_err(EngineError::query("planning the batch"))?;
-    Ok(UnsortedRows { rows, counters })
 }
 
 /// Fingerprints and ids in the order of the documents, made as they are read.

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! documents ──▶ fingerprint (map 1) ──▶ batch ─┐
-//! archive ────▶ work items ──▶ ProbeExec (map 2) ──▶ reduce ──▶ verify ──▶ output
+//! archive ────▶ work items ──▶ probe (map 2) ──▶ reduce ──▶ verify ──▶ output
 //!                                     └──▶ decide ──▶ decisions, kept documents
 //! ```
 //!
@@ -11,7 +11,6 @@
 
 pub mod batch;
 mod class_pairs;
-pub mod cluster;
 pub mod crawl_counts;
 pub mod decide;
 pub mod documents;
@@ -20,6 +19,7 @@ pub mod explain;
 pub mod fingerprint;
 mod fingerprint_sort;
 pub mod idf;
+pub mod job;
 pub mod map_counters;
 mod memory;
 pub mod output;

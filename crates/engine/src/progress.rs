@@ -4,8 +4,7 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::crawl_counts::CrawlCounters;
-use crate::text_counts::TextCounters;
+use serde::{Deserialize, Serialize};
 
 /// The stages of a run, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,10 +71,6 @@ pub struct Progress {
     pub documents_total: AtomicU64,
     /// Documents read.
     pub documents: AtomicU64,
-    /// The texts that an executor fingerprinted.
-    pub texts: TextCounters,
-    /// The records of WARC files that an executor read.
-    pub crawl: CrawlCounters,
     /// Archive fingerprints to probe.
     pub probe_total: AtomicU64,
     /// Archive fingerprints probed.
@@ -98,15 +93,29 @@ pub struct Progress {
     pub without_sketch: AtomicU64,
     /// Time spent in the stages inside the probe, summed over all threads.
     pub stages: Stages,
-    /// Slices that the work was cut into for a cluster; 0 without one.
-    pub slices_total: AtomicU64,
-    /// Slices that are done.
-    pub slices: AtomicU64,
-    /// Executors of the cluster that are alive.
-    pub executors: AtomicU64,
     /// Numbers of the work items whose pairs are all sent. An item that was done twice is listed twice.
     answered: Mutex<Vec<u32>>,
     probe_done: Mutex<Option<Instant>>,
+}
+
+/// What the maps of a run count while they work, apart from texts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Counts {
+    counters: [u64; 8],
+    /// Seconds in the stages of the probe, as [`Stages::of_probe`].
+    stages: [f64; 6],
+}
+
+impl Counts {
+    /// What was counted since `before`.
+    pub(crate) fn since(&self, before: &Self) -> Self {
+        Self {
+            counters: std::array::from_fn(|at| {
+                self.counters[at].saturating_sub(before.counters[at])
+            }),
+            stages: std::array::from_fn(|at| self.stages[at] - before.stages[at]),
+        }
+    }
 }
 
 /// Time spent in the stages inside the probe, and in their preparation.
@@ -167,6 +176,39 @@ impl Progress {
         self.stage.store(stage as u8, Ordering::Relaxed);
     }
 
+    fn counters(&self) -> [&AtomicU64; 8] {
+        [
+            &self.documents,
+            &self.probed,
+            &self.probed_within,
+            &self.bytes_read,
+            &self.pairs,
+            &self.left_out,
+            &self.dissimilar,
+            &self.without_sketch,
+        ]
+    }
+
+    /// What the maps counted so far.
+    pub(crate) fn counts(&self) -> Counts {
+        Counts {
+            counters: self
+                .counters()
+                .map(|counter| counter.load(Ordering::Relaxed)),
+            stages: self.stages.of_probe().map(Spent::seconds),
+        }
+    }
+
+    /// Adds what a part counted.
+    pub(crate) fn add_counts(&self, counts: &Counts) {
+        for (counter, number) in self.counters().into_iter().zip(counts.counters) {
+            counter.fetch_add(number, Ordering::Relaxed);
+        }
+        for (spent, seconds) in self.stages.of_probe().into_iter().zip(counts.stages) {
+            spent.add(Duration::try_from_secs_f64(seconds).unwrap_or_default());
+        }
+    }
+
     /// Notes the time when a partition of the probe is done; the last partition counts.
     pub fn note_probe_done(&self) {
         *self
@@ -204,17 +246,9 @@ impl Progress {
             &self.left_out,
             &self.dissimilar,
             &self.without_sketch,
-            &self.slices,
         ] {
             counter.store(0, Ordering::Relaxed);
         }
-    }
-
-    /// Whether a cluster does the current stage. Its progress is then counted in slices.
-    #[must_use]
-    pub fn is_on_cluster(&self) -> bool {
-        let is_map = matches!(self.stage(), Stage::Fingerprint | Stage::Probe);
-        is_map && self.slices_total.load(Ordering::Relaxed) > 0
     }
 
     /// How far the current stage is. The probe counts fingerprints of the archive, and of the batch if it is compared
@@ -226,9 +260,6 @@ impl Progress {
             each.map(|counter| counter.load(Ordering::Relaxed)).sum()
         };
         let (done, total, unit) = match self.stage() {
-            _ if self.is_on_cluster() => {
-                (sum(&[&self.slices]), sum(&[&self.slices_total]), "slices")
-            }
             Stage::Probe => (
                 sum(&[&self.probed, &self.probed_within]),
                 sum(&[&self.probe_total, &self.within_total]),

@@ -2,41 +2,35 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use archive::{ColumnNames, FingerprintReader, TailFacts};
 use datafusion::execution::memory_pool::MemoryPool;
 use datafusion::prelude::SessionContext;
 use storage::Stores;
-use tokio::sync::{OnceCell, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::OnceCell;
 
 use crate::batch::{Batch, BatchRef};
 use crate::error::{EngineError, Result};
-use crate::memory::limit_bytes;
 use crate::progress::Progress;
 
 /// Batches by digest; the first task that asks for one loads it.
-type Batches = Arc<Mutex<HashMap<String, Arc<OnceCell<Arc<Batch>>>>>>;
+type Batches = Mutex<HashMap<String, Arc<OnceCell<Arc<Batch>>>>>;
 
 /// What the tasks of a run share within one process. It is an extension of the session's
 /// configuration.
 #[derive(Debug, Default)]
 pub struct Resources {
-    /// Progress of the run; in an executor, of one task.
+    /// Progress of the command.
     pub progress: Progress,
     /// The stores behind paths.
     pub stores: Stores,
     batches: Batches,
-    readers: Arc<Mutex<HashMap<String, FingerprintReader>>>,
+    readers: Mutex<HashMap<String, FingerprintReader>>,
     /// Bytes of files that the system's cache can hold, besides everything else; `None` for any.
     cache: Option<u64>,
-    /// Directory for copies of batches that another process made; `None` if this process makes them.
-    received: Option<PathBuf>,
-    /// Permits that tasks hold while they compute; `None` if there are no more tasks than cores.
-    cores: Option<Arc<Semaphore>>,
-    /// Number of tasks that an executor runs at the same time, each of which fetches ahead for
-    /// itself; `None` outside of executors.
-    tasks: Option<usize>,
+    /// Directory for copies of batches that another process made; unset if this process makes them.
+    received: OnceLock<PathBuf>,
 }
 
 /// Calls `load` on a blocking thread, and turns its panic into an error. `received` names the file
@@ -82,65 +76,17 @@ impl Resources {
         self.cache.is_some_and(|cache| bytes > cache)
     }
 
-    /// The resources of an executor for one run. Another process makes the batches: the executor
-    /// checks them and, if they are in a store, copies them to `directory`. It runs `tasks` tasks
-    /// at the same time; a task holds a permit of `cores` while it computes.
-    #[must_use]
-    pub fn executor(
-        stores: Stores,
-        directory: PathBuf,
-        cores: Arc<Semaphore>,
-        tasks: usize,
-    ) -> Self {
-        Self {
-            stores,
-            received: Some(directory),
-            cores: Some(cores),
-            tasks: Some(tasks),
-            ..Self::default()
-        }
-    }
-
-    /// For one queue of fetches: the threads that it serves, and the bytes of memory for them.
-    pub(crate) fn fetch_limits(
-        &self,
-        threads: usize,
-        pool: &Arc<dyn MemoryPool>,
-    ) -> (usize, usize) {
-        match self.tasks {
-            Some(tasks) => (1, limit_bytes(pool) / tasks.max(1)),
-            None => (threads, limit_bytes(pool)),
-        }
+    /// Notes that another process made the batches, as for parts of a job: this process checks them, and copies those in a store to
+    /// `directory`.
+    pub fn receive_batches(&self, directory: PathBuf) {
+        // The directory of a process is always the same.
+        let _ = self.received.set(directory);
     }
 
     /// Forgets the loaded batches; the last task that uses one frees it.
     pub fn release_batches(&self) {
         let mut batches = self.batches.lock().unwrap_or_else(PoisonError::into_inner);
         batches.clear();
-    }
-
-    /// Waits for a permit to compute; `None` when none is needed.
-    pub async fn acquire_core(&self) -> Option<OwnedSemaphorePermit> {
-        match &self.cores {
-            // The semaphore is never closed.
-            Some(cores) => Arc::clone(cores).acquire_owned().await.ok(),
-            None => None,
-        }
-    }
-
-    /// These resources with a new progress, for another task.
-    #[must_use]
-    pub fn for_another_task(&self) -> Self {
-        Self {
-            progress: Progress::default(),
-            stores: self.stores.clone(),
-            batches: Arc::clone(&self.batches),
-            readers: Arc::clone(&self.readers),
-            cache: self.cache,
-            received: self.received.clone(),
-            cores: self.cores.clone(),
-            tasks: self.tasks,
-        }
     }
 
     /// The resources of a session.
@@ -173,7 +119,7 @@ impl Resources {
     async fn load(&self, reference: &BatchRef, pool: &Arc<dyn MemoryPool>) -> Result<Arc<Batch>> {
         let location = self.stores.locate(&reference.location)?;
         let mut copy = None;
-        let path = match (location.local(), &self.received) {
+        let path = match (location.local(), self.received.get()) {
             (Some(local), _) => local.to_owned(),
             (None, None) => {
                 return Err(EngineError::Internal("a batch of another process".into()));
@@ -199,7 +145,7 @@ impl Resources {
             }
         };
         let (file, pool) = (reference.file(path), Arc::clone(pool));
-        let is_received = self.received.is_some();
+        let is_received = self.received.get().is_some();
         let load = move || match is_received {
             true => Batch::load_checked(&file, &pool),
             false => Batch::load(&file, &pool),
@@ -249,8 +195,7 @@ mod tests {
 
     use super::*;
 
-    /// Fault 47 (docs/faults.md): a damaged batch from another process is bad data, not an internal
-    /// error.
+    /// A damaged batch from another process is bad data, not an internal error.
     #[tokio::test]
     async fn a_panic_at_a_received_batch_is_bad_data() {
         let load = |received: Option<String>| {

@@ -3,22 +3,15 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use async_trait::async_trait;
-use datafusion::catalog::Session;
 use datafusion::dataframe::DataFrame;
 use datafusion::execution::SessionStateBuilder;
-use datafusion::execution::context::QueryPlanner;
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
-use datafusion::logical_expr::LogicalPlan;
-use datafusion::physical_plan::ExecutionPlan;
-use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner as _};
 use datafusion::prelude::{SessionConfig, SessionContext};
 use simhash::{Model, Spec};
 
 use crate::error::{EngineError, Result};
 use crate::memory::{self, SortPool};
-use crate::probe::ProbePlanner;
 use crate::resources::Resources;
 use crate::stream::BATCH_ROWS;
 use crate::udf::{FingerprintBits, HammingDistance, Simhash};
@@ -48,7 +41,7 @@ impl Limits {
     }
 }
 
-/// Creates a session within `limits`, with our functions and our planner registered.
+/// Creates a session within `limits`, with our functions registered.
 ///
 /// # Errors
 /// [`EngineError`] when the spill directory cannot be used.
@@ -79,11 +72,10 @@ pub fn session(limits: &Limits, resources: Arc<Resources>) -> Result<SessionCont
         )
         .build_arc()
         .map_err(failed)?;
-    let state = with_planner(
-        SessionStateBuilder::new()
-            .with_config(config)
-            .with_runtime_env(runtime),
-    );
+    let state = SessionStateBuilder::new()
+        .with_config(config)
+        .with_runtime_env(runtime)
+        .with_default_features();
     let context = SessionContext::new_with_state(state.build());
     let model =
         Model::plain(Spec::default()).map_err(|error| EngineError::Internal(error.to_string()))?;
@@ -113,30 +105,6 @@ pub(crate) fn within_free_memory(plan: DataFrame) -> DataFrame {
     let rows = rows_within(free, partitions);
     *state.config_mut() = state.config().clone().with_batch_size(rows);
     DataFrame::new(state, plan)
-}
-
-/// Adds the default features and our planner to the state of a session.
-fn with_planner(state: SessionStateBuilder) -> SessionStateBuilder {
-    state
-        .with_default_features()
-        .with_query_planner(Arc::new(Planner))
-}
-
-/// DataFusion's planner, extended by ours.
-#[derive(Debug)]
-struct Planner;
-
-#[async_trait]
-impl QueryPlanner for Planner {
-    async fn create_physical_plan(
-        &self,
-        plan: &LogicalPlan,
-        session: &dyn Session,
-    ) -> datafusion::error::Result<Arc<dyn ExecutionPlan>> {
-        DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(ProbePlanner)])
-            .create_physical_plan(plan, session)
-            .await
-    }
 }
 
 /// A session of one thread with `memory` bytes that spills to `directory`, for tests.

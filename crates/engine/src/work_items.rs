@@ -1,31 +1,25 @@
-//! Work items: the fingerprints to probe, as rows of a small table.
+//! Work items: the fingerprints to probe.
 //!
 //! An item is either a row group of a file of the archive, or a range of the batch's own distinct fingerprints, which are
 //! probed for pairs inside the batch.
 
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
-
 use archive::{Snapshot, TailFacts};
-use arrow::array::{
-    Array as _, ArrayRef, AsArray as _, Date32Array, RecordBatch, StringArray, UInt32Array,
-    UInt64Array,
-};
-use arrow::datatypes::{DataType, Date32Type, Field, Schema, SchemaRef, UInt32Type, UInt64Type};
-use datafusion::catalog::streaming::StreamingTable;
-use datafusion::error::{DataFusionError, Result};
-use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::streaming::PartitionStream;
-use futures::StreamExt as _;
+use arrow::datatypes::Date32Type;
+use serde::{Deserialize, Serialize};
 
 /// The most distinct fingerprints of the batch in one item.
-const WITHIN_STEP: u32 = 1 << 18;
+const MAX_WITHIN: usize = 1 << 18;
+/// The fewest, unless there are fewer.
+const MIN_WITHIN: usize = 1 << 12;
+/// Ranges of the batch for each thread or part that shares them.
+const RANGES_EACH: usize = 8;
 
 /// A work item with its number in the run.
 pub type Numbered = (u32, WorkItem);
 
 /// Fingerprints that a partition probes in one go.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum WorkItem {
     /// A row group of a file of the archive.
     RowGroup {
@@ -35,6 +29,8 @@ pub enum WorkItem {
         size: u64,
         /// Number of the row group.
         row_group: u32,
+        /// Its rows.
+        rows: u64,
         /// Day of its rows, in days since 1970.
         day: Option<i32>,
         /// Part of the batch to probe with.
@@ -56,14 +52,23 @@ pub enum WorkItem {
 }
 
 impl WorkItem {
-    /// Its cost relative to other items, in bytes.
+    /// The number of its fingerprints.
     #[must_use]
-    pub fn weight(&self) -> u64 {
+    pub fn fingerprints(&self) -> u64 {
         match self {
-            Self::RowGroup { bytes, .. } => *bytes,
-            // An encoded fingerprint takes about 5 bytes.
-            Self::Within { first, end, .. } => u64::from(end - first) * 5,
+            Self::RowGroup { rows, .. } => *rows,
+            Self::Within { first, end, .. } => u64::from(end - first),
         }
+    }
+
+    /// The same item, to be probed with another part of the batch.
+    #[must_use]
+    pub fn with_part(&self, number: u32) -> Self {
+        let mut item = self.clone();
+        match &mut item {
+            Self::RowGroup { part, .. } | Self::Within { part, .. } => *part = number,
+        }
+        item
     }
 
     /// Whether its bytes are in a store.
@@ -80,282 +85,43 @@ impl WorkItem {
     }
 }
 
-/// Schema of a table of work items.
+/// Every row group of `snapshot` and, before them, the batch's `within` distinct fingerprints, which `sharers` threads or parts
+/// share.
 #[must_use]
-pub fn schema() -> SchemaRef {
-    Arc::new(Schema::new(vec![
-        Field::new("number", DataType::UInt32, false),
-        Field::new("file", DataType::Utf8, true),
-        Field::new("size", DataType::UInt64, true),
-        Field::new("row_group", DataType::UInt32, true),
-        Field::new("day", DataType::Date32, true),
-        Field::new("first", DataType::UInt32, true),
-        Field::new("end", DataType::UInt32, true),
-        Field::new("part", DataType::UInt32, false),
-        Field::new("bytes", DataType::UInt64, false),
-        Field::new("facts", DataType::Utf8, true),
-    ]))
-}
-
-/// The items of a run: for each part of the batch, every row group of `snapshot` and, if `within`, the batch's `distinct`
-/// fingerprints.
-#[must_use]
-pub fn of_run(snapshot: &Snapshot, within: bool, distinct: usize, parts: u32) -> Vec<WorkItem> {
-    (0..parts)
-        .flat_map(|part| of_part(snapshot, within, distinct, part))
-        .collect()
-}
-
-fn of_part(snapshot: &Snapshot, within: bool, distinct: usize, part: u32) -> Vec<WorkItem> {
+pub fn of_run(snapshot: &Snapshot, within: usize, sharers: usize) -> Vec<WorkItem> {
     let row_groups = snapshot.files.iter().flat_map(|file| {
-        (0..file.reader.row_groups().len()).map(move |row_group| WorkItem::RowGroup {
+        let groups = file.reader.row_groups().enumerate();
+        groups.map(move |(row_group, rows)| WorkItem::RowGroup {
             file: file.location.given().to_owned(),
             size: file.size,
             row_group: row_group as u32,
+            rows,
             day: file.day.map(days_since_epoch),
-            part,
+            part: 0,
             bytes: file.reader.fingerprint_bytes(row_group),
             facts: file.facts.clone(),
         })
     });
-    let distinct = if within { distinct as u32 } else { 0 };
-    let within = (0..distinct)
-        .step_by(WITHIN_STEP as usize)
-        .map(|first| WorkItem::Within {
-            first,
-            end: distinct.min(first.saturating_add(WITHIN_STEP)),
-            part,
-        });
+    let step = (within / (RANGES_EACH * sharers.max(1))).clamp(MIN_WITHIN, MAX_WITHIN);
+    let within = (0..within).step_by(step).map(|first| WorkItem::Within {
+        first: first as u32,
+        end: within.min(first + step) as u32,
+        part: 0,
+    });
     // The batch first: it is in memory, and is probed while the first row groups are fetched.
     within.chain(row_groups).collect()
 }
 
-/// Numbers the items, so that their answers can be counted.
+/// The items, once for each of `parts` parts of the batch, in the order in which they are probed.
 #[must_use]
-pub fn numbered(items: Vec<WorkItem>) -> Vec<Numbered> {
-    (0..).zip(items).collect()
+pub fn for_parts(items: &[WorkItem], parts: u32) -> Vec<WorkItem> {
+    (0..parts)
+        .flat_map(|part| items.iter().map(move |item| item.with_part(part)))
+        .collect()
 }
 
 /// Days since 1970.
 #[must_use]
 pub fn days_since_epoch(day: chrono::NaiveDate) -> i32 {
     Date32Type::from_naive_date(day)
-}
-
-/// The items as a table whose partitions take from one queue, so that all are busy to the end. It can be read once.
-///
-/// # Errors
-/// None in practice: the streams have the schema of the table.
-pub fn table(items: Vec<WorkItem>, partitions: usize) -> Result<StreamingTable> {
-    let partitions = partitions.clamp(1, items.len().max(1));
-    let queue = Arc::new(Mutex::new(numbered(items).into_iter()));
-    let streams = (0..partitions)
-        .map(|_| Arc::new(Queue(Arc::clone(&queue))) as Arc<dyn PartitionStream>)
-        .collect();
-    StreamingTable::try_new(schema(), streams)
-}
-
-/// A partition of the table of items. It takes them from a queue that all partitions share.
-#[derive(Debug)]
-struct Queue(Arc<Mutex<std::vec::IntoIter<Numbered>>>);
-
-impl PartitionStream for Queue {
-    fn schema(&self) -> &SchemaRef {
-        static SCHEMA: LazyLock<SchemaRef> = LazyLock::new(schema);
-        &SCHEMA
-    }
-
-    fn execute(&self, _: Arc<TaskContext>) -> SendableRecordBatchStream {
-        let queue = Arc::clone(&self.0);
-        let next = move || queue.lock().unwrap_or_else(PoisonError::into_inner).next();
-        let items = futures::stream::iter(std::iter::from_fn(next));
-        let rows = items.map(|item| encode(&[item]));
-        Box::pin(RecordBatchStreamAdapter::new(schema(), rows))
-    }
-}
-
-/// Encodes the items as a record batch of [`schema`].
-///
-/// # Errors
-/// None in practice.
-pub fn encode(items: &[Numbered]) -> Result<RecordBatch> {
-    let (numbers, items): (Vec<u32>, Vec<&WorkItem>) =
-        items.iter().map(|(number, item)| (*number, item)).unzip();
-    let within = |item: &WorkItem| match item {
-        WorkItem::RowGroup { .. } => None,
-        WorkItem::Within { first, end, .. } => Some((*first, *end)),
-    };
-    let facts: Result<Vec<Option<String>>> = items.iter().map(|item| facts_json(item)).collect();
-    let part = |item: &WorkItem| match item {
-        WorkItem::RowGroup { part, .. } | WorkItem::Within { part, .. } => *part,
-    };
-    let columns: Vec<ArrayRef> = vec![
-        Arc::new(UInt32Array::from(numbers)),
-        Arc::new(
-            items
-                .iter()
-                .map(|i| row_group_of(i).map(|s| s.0))
-                .collect::<StringArray>(),
-        ),
-        Arc::new(
-            items
-                .iter()
-                .map(|i| row_group_of(i).map(|s| s.1))
-                .collect::<UInt64Array>(),
-        ),
-        Arc::new(
-            items
-                .iter()
-                .map(|i| row_group_of(i).map(|s| s.2))
-                .collect::<UInt32Array>(),
-        ),
-        Arc::new(
-            items
-                .iter()
-                .map(|i| row_group_of(i).and_then(|s| s.3))
-                .collect::<Date32Array>(),
-        ),
-        Arc::new(
-            items
-                .iter()
-                .map(|i| within(i).map(|w| w.0))
-                .collect::<UInt32Array>(),
-        ),
-        Arc::new(
-            items
-                .iter()
-                .map(|i| within(i).map(|w| w.1))
-                .collect::<UInt32Array>(),
-        ),
-        Arc::new(items.iter().map(|i| Some(part(i))).collect::<UInt32Array>()),
-        Arc::new(
-            items
-                .iter()
-                .map(|i| Some(i.bytes()))
-                .collect::<UInt64Array>(),
-        ),
-        Arc::new(facts?.into_iter().collect::<StringArray>()),
-    ];
-    Ok(RecordBatch::try_new(schema(), columns)?)
-}
-
-/// File, size, number and day of a row group; `None` for other items.
-fn row_group_of(item: &WorkItem) -> Option<(&str, u64, u32, Option<i32>)> {
-    match item {
-        WorkItem::RowGroup {
-            file,
-            size,
-            row_group,
-            day,
-            ..
-        } => Some((file, *size, *row_group, *day)),
-        WorkItem::Within { .. } => None,
-    }
-}
-
-/// The facts about a row group's file as JSON; `None` if there are none.
-fn facts_json(item: &WorkItem) -> Result<Option<String>> {
-    match item {
-        WorkItem::RowGroup { facts, .. } if *facts != TailFacts::default() => {
-            let text = serde_json::to_string(facts);
-            text.map(Some)
-                .map_err(|error| DataFusionError::External(error.into()))
-        }
-        _ => Ok(None),
-    }
-}
-
-/// Decodes the items in a record batch of [`schema`].
-///
-/// # Errors
-/// When the record batch has another schema, or a row is neither a row group nor a range.
-pub fn decode(batch: &RecordBatch) -> Result<Vec<Numbered>> {
-    if batch.schema().fields() != schema().fields() {
-        return Err(DataFusionError::Plan(
-            "work items have another schema".into(),
-        ));
-    }
-    let column = |name: &str| {
-        let column = batch.column_by_name(name);
-        column.ok_or_else(|| DataFusionError::Plan(format!("work items have no column {name:?}")))
-    };
-    let numbers = column("number")?.as_primitive::<UInt32Type>();
-    let files = column("file")?.as_string::<i32>();
-    let sizes = column("size")?.as_primitive::<UInt64Type>();
-    let groups = column("row_group")?.as_primitive::<UInt32Type>();
-    let days = column("day")?.as_primitive::<Date32Type>();
-    let firsts = column("first")?.as_primitive::<UInt32Type>();
-    let ends = column("end")?.as_primitive::<UInt32Type>();
-    let parts = column("part")?.as_primitive::<UInt32Type>();
-    let bytes = column("bytes")?.as_primitive::<UInt64Type>();
-    let facts = column("facts")?.as_string::<i32>();
-    let read_facts = |row| match facts.is_valid(row) {
-        true => serde_json::from_str(facts.value(row))
-            .map_err(|error| DataFusionError::Plan(format!("work item {row}: {error}"))),
-        false => Ok(TailFacts::default()),
-    };
-    let item = |row| match (files.is_valid(row), firsts.is_valid(row)) {
-        (true, false) => Ok(WorkItem::RowGroup {
-            file: files.value(row).to_owned(),
-            size: sizes.value(row),
-            row_group: groups.value(row),
-            day: days.is_valid(row).then(|| days.value(row)),
-            part: parts.value(row),
-            bytes: bytes.value(row),
-            facts: read_facts(row)?,
-        }),
-        (false, true) => Ok(WorkItem::Within {
-            first: firsts.value(row),
-            end: ends.value(row),
-            part: parts.value(row),
-        }),
-        _ => Err(DataFusionError::Plan(format!(
-            "work item {row} is neither a row group nor a range"
-        ))),
-    };
-    (0..batch.num_rows())
-        .map(|row| Ok((numbers.value(row), item(row)?)))
-        .collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn items_survive_the_table() {
-        let items = vec![
-            WorkItem::RowGroup {
-                file: "a b,\n.parquet".into(),
-                size: 9,
-                row_group: 3,
-                day: Some(20_000),
-                part: 0,
-                bytes: 7,
-                facts: TailFacts {
-                    tail: "xxh3-4096:5:7:00000000000000ff:0000000000000001"
-                        .parse()
-                        .ok(),
-                },
-            },
-            WorkItem::RowGroup {
-                file: "c".into(),
-                size: 0,
-                row_group: 0,
-                day: None,
-                part: 3,
-                bytes: 0,
-                facts: TailFacts::default(),
-            },
-            WorkItem::Within {
-                first: 5,
-                end: 7,
-                part: 1,
-            },
-        ];
-        let items = numbered(items);
-        assert_eq!(decode(&encode(&items).unwrap()).unwrap(), items);
-        let other = encode(&items).unwrap().project(&[0, 1]).unwrap();
-        assert!(decode(&other).is_err());
-    }
 }

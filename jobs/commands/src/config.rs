@@ -8,10 +8,11 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use clap::parser::ValueSource;
-use clap::{ArgMatches, Command, CommandFactory as _, FromArgMatches as _};
+use clap::{ArgMatches, Command, CommandFactory as _, FromArgMatches as _, Parser as _, ValueHint};
+use engine::run::DaySource;
 use toml::{Table, Value};
 
-use crate::args::Cli;
+use crate::args::{Cli, RunArgs};
 use crate::exit::Failure;
 
 /// Why the arguments were not parsed.
@@ -28,7 +29,7 @@ pub fn parse(arguments: &[OsString]) -> Result<Cli, Refused> {
     let matches = Cli::command()
         .try_get_matches_from(arguments)
         .map_err(Refused::Clap)?;
-    let given = Cli::from_arg_matches(&matches).map_err(Refused::Clap)?;
+    let given = read(&matches).map_err(Refused::Clap)?;
     let Some(path) = &given.common.config else {
         return Ok(given);
     };
@@ -51,7 +52,7 @@ pub fn parse(arguments: &[OsString]) -> Result<Cli, Refused> {
     Cli::command()
         .args_override_self(true)
         .try_get_matches_from(&all)
-        .and_then(|matches| Cli::from_arg_matches(&matches))
+        .and_then(|matches| read(&matches))
         .map_err(|error| {
             wrong(
                 error
@@ -61,6 +62,73 @@ pub fn parse(arguments: &[OsString]) -> Result<Cli, Refused> {
                     .to_owned(),
             )
         })
+}
+
+/// The command line of `matches`. `split` gets the options of its run, too, as the job keeps them.
+fn read(matches: &ArgMatches) -> Result<Cli, clap::Error> {
+    let mut cli = Cli::from_arg_matches(matches)?;
+    if let (crate::args::Command::Split(args), Some((_, own))) =
+        (&mut cli.command, matches.subcommand())
+    {
+        args.options = kept_options(own, args.run.day.as_ref());
+    }
+    Ok(cli)
+}
+
+/// The options of a run among those of `split`, in the order of their definitions: with absolute paths, and with `day` for the
+/// date that `--day yesterday` stands for.
+fn kept_options(matches: &ArgMatches, day: Option<&DaySource>) -> Vec<String> {
+    let definition = Cli::command();
+    let split = definition.find_subcommand("split").into_iter();
+    let mut options = Vec::new();
+    for argument in split.flat_map(Command::get_arguments) {
+        let id = argument.get_id().as_str();
+        let is_of_run = !matches!(id, "job" | "parts" | "restart" | "help");
+        let is_given = matches.try_contains_id(id).is_ok()
+            && matches!(
+                matches.value_source(id),
+                Some(ValueSource::CommandLine | ValueSource::EnvVariable)
+            );
+        if !is_of_run || !is_given || argument.is_global_set() {
+            continue;
+        }
+        let name = argument.get_long().unwrap_or("new");
+        if !argument.get_action().takes_values() {
+            options.push(format!("--{name}"));
+            continue;
+        }
+        if let (Some(DaySource::Date(day)), "day") = (day, id) {
+            options.push(format!("--day={day}"));
+            continue;
+        }
+        let is_path = matches!(
+            argument.get_value_hint(),
+            ValueHint::AnyPath | ValueHint::FilePath | ValueHint::DirPath
+        );
+        for value in matches.get_raw(id).into_iter().flatten() {
+            let value = value.to_string_lossy();
+            let value = match is_path && value != "-" && !value.contains("://") {
+                true => std::path::absolute(value.as_ref()).map_or_else(
+                    |_| value.to_string(),
+                    |path| path.to_string_lossy().into_owned(),
+                ),
+                false => value.to_string(),
+            };
+            options.push(format!("--{name}={value}"));
+        }
+    }
+    options
+}
+
+/// The arguments of a run that [`parse`] kept for a job.
+pub fn run_options(options: &[String]) -> Result<RunArgs, String> {
+    let arguments = ["dedup-job", "run"].into_iter();
+    let arguments = arguments.chain(options.iter().map(String::as_str));
+    let parsed = Cli::try_parse_from(arguments).map_err(|error| error.to_string())?;
+    match parsed.command {
+        crate::args::Command::Run(args) => Ok(*args),
+        _ => Err("the options of the job are those of another command".into()),
+    }
 }
 
 /// Turns `--append kept` into `--append=kept`, the only form with a value that clap accepts.
@@ -119,7 +187,8 @@ fn file_arguments(table: &Table, matches: &ArgMatches) -> Result<Vec<String>, St
                         other => other,
                     };
                     let is_given = |name: &str| is_given(own, &argument_id(name));
-                    if key == command && !is_given(option) && !is_given(stands_for) {
+                    let is_own = key == command || (command == "split" && key == "run");
+                    if is_own && !is_given(option) && !is_given(stands_for) {
                         push_option(&mut arguments, option, value)?;
                     }
                 }

@@ -47,6 +47,9 @@ fn dispatch(cli: Cli) -> Result<(), Failure> {
     process::allow_open_files();
     match cli.command {
         Command::Run(args) => commands::run::run(&common, &args),
+        Command::Split(args) => commands::job::split(&common, &args),
+        Command::Map(args) => commands::job::map(&common, &args),
+        Command::Reduce(args) => commands::job::reduce(&common, &args),
         Command::Fingerprint(args) => commands::fingerprint::run(&common, &args),
         Command::Archive(command) => commands::archive::run(&common, command),
         Command::Plan(args) => commands::plan::run(&common, &args),

@@ -47,6 +47,14 @@ impl Archive {
     /// # Errors
     /// [`ArchiveError`] when there is no archive, or another program created the table.
     pub async fn open(location: &Location) -> Result<Self> {
+        Self::open_at(location, None).await
+    }
+
+    /// Opens the archive at `version`; at its latest version if that is `None`.
+    ///
+    /// # Errors
+    /// As [`Self::open`], and when the log does not have the version any more.
+    pub async fn open_at(location: &Location, version: Option<u64>) -> Result<Self> {
         let given = location.given();
         if location.local().is_some_and(|local| !local.exists()) {
             return Err(StorageError::NotFound {
@@ -60,7 +68,13 @@ impl Archive {
             });
         }
         let mut table = DeltaTable::new(log_store(location)?);
-        match catch_async_panic(table.load()).await {
+        let loading = async {
+            match version {
+                Some(version) => table.load_version(version).await,
+                None => table.load().await,
+            }
+        };
+        match catch_async_panic(loading).await {
             Ok(()) => {}
             Err(DeltaTableError::NotATable(_)) => {
                 return Err(ArchiveError::NotAnArchive {

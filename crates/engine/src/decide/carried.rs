@@ -19,13 +19,13 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::prelude::{SessionContext, ident};
 use futures::StreamExt as _;
 use futures::stream::Fuse;
-use storage::ErrorKind;
 
 use super::Decided;
 use super::keys::Keys;
 use super::output_rows::ROWS_AT_ONCE;
 use crate::documents::{Documents, InputNumbers};
 use crate::error::{EngineError, Result};
+use crate::job::Answers;
 use crate::memory;
 use crate::stream::{self, BatchSize};
 use crate::threads::blocking;
@@ -39,18 +39,19 @@ const POSITION_BYTES: usize = 8;
 
 impl Decided {
     /// The decisions as by [`Self::rows`], with the carried columns of `documents` behind the others. `keys` are those of the
-    /// batch.
+    /// batch. The columns are `in_parts` if the parts of a job read them.
     pub(crate) async fn rows_with_carried(
         self: Arc<Self>,
         context: &SessionContext,
         id_type: IdType,
         documents: &Documents,
         keys: &Keys,
+        in_parts: Option<Answers>,
     ) -> Result<SendableRecordBatchStream> {
         let pool = Arc::clone(&context.runtime_env().memory_pool);
         let (decided, keys) = (Arc::clone(&self), keys.clone());
         let ranks = blocking(move || Ranks::new(&decided.by_id.rows, &keys, &pool)).await?;
-        let carried = sorted(context, documents, Arc::new(ranks)).await;
+        let carried = sorted(context, documents, Arc::new(ranks), in_parts).await;
         let carried = carried.map_err(EngineError::query(documents.given()))?;
         let decisions = self.rows(context, id_type);
         let own = decisions.schema();
@@ -141,6 +142,7 @@ async fn sorted(
     context: &SessionContext,
     documents: &Documents,
     ranks: Arc<Ranks>,
+    in_parts: Option<Answers>,
 ) -> datafusion::error::Result<SendableRecordBatchStream> {
     let partitions = context.state().config().target_partitions();
     let bytes_of_row = documents.carried_bytes() / ranks.count.max(1) as u64;
@@ -153,7 +155,10 @@ async fn sorted(
         rows: rows.clamp(1, ROWS_AT_ONCE),
         bytes,
     };
-    let table = documents.carried_table(context, partitions)?;
+    let table = match in_parts {
+        Some(answers) => answers.table(context, &documents.carried_schema())?,
+        None => documents.carried_table(context, partitions)?,
+    };
     let partitions = table.execute_stream_partitioned().await?;
     let carried = partitions.first().map(|rows| rows.schema());
     let carried = carried.ok_or_else(|| EngineError::Internal("no plan of the columns".into()))?;
@@ -216,13 +221,10 @@ impl SideBySide {
 
     /// The error when documents are missing that were there before.
     fn changed(&self) -> EngineError {
-        EngineError::Cluster {
-            kind: ErrorKind::TryAgain,
-            message: format!(
-                "{}: documents are no longer there that were there when the run began; run it again",
-                self.given
-            ),
-        }
+        EngineError::TryAgain(format!(
+            "{}: documents are no longer there that were there when the run began; run it again",
+            self.given
+        ))
     }
 }
 

@@ -88,6 +88,16 @@ impl KeysWriter {
 }
 
 impl Keys {
+    /// The keys of `rows` documents in the file at `path`.
+    pub(crate) fn at(path: PathBuf, rows: u64) -> Self {
+        Self { path, rows }
+    }
+
+    /// Their file.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// The number of documents.
     pub(crate) fn rows(&self) -> u64 {
         self.rows

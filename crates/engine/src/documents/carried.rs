@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use archive::IdType;
-use arrow::datatypes::{DataType, Field};
+use arrow::datatypes::{DataType, Field, SchemaRef};
 use datafusion::prelude::{DataFrame, SessionContext};
 
 use super::columns::CarriedColumn;
@@ -106,7 +106,17 @@ impl Documents {
         partitions: usize,
     ) -> Result<DataFrame> {
         let files = self.only_carried();
-        carried_columns_table(context, partitions, files, self.carried_fields())
+        carried_columns_table(
+            context,
+            partitions,
+            numbered_splits(&files),
+            self.carried_fields(),
+        )
+    }
+
+    /// The schema of [`Self::carried_table`].
+    pub(crate) fn carried_schema(&self) -> SchemaRef {
+        table_columns::carried_schema(self.carried_fields())
     }
 
     /// About how many bytes are read for [`Self::carried_table`].
@@ -116,7 +126,7 @@ impl Documents {
     }
 
     /// The files; their readers read the carried columns and no others.
-    fn only_carried(&self) -> Vec<Arc<InputFile>> {
+    pub(super) fn only_carried(&self) -> Vec<Arc<InputFile>> {
         let files = self.files.iter().map(|file| file.only(&file.carried));
         files.map(Arc::new).collect()
     }
@@ -137,23 +147,22 @@ impl Documents {
             data_type: DataType::Utf8,
         };
         let only = |file: &Arc<InputFile>| Arc::new(file.only(std::slice::from_ref(&column)));
-        let files = self.files.iter().map(only).collect();
+        let files: Vec<Arc<InputFile>> = self.files.iter().map(only).collect();
         let field = Field::new(name, DataType::Utf8, true);
-        carried_columns_table(context, partitions, files, vec![field])
+        carried_columns_table(context, partitions, numbered_splits(&files), vec![field])
     }
 }
 
-/// The table of the positions of documents and the carried columns of `files`. Reads no other columns.
-fn carried_columns_table(
+/// The table of the positions of documents and the carried columns of `splits`. Reads no other columns.
+pub(super) fn carried_columns_table(
     context: &SessionContext,
     partitions: usize,
-    files: Vec<Arc<InputFile>>,
+    splits: Vec<Split>,
     carried: Vec<Field>,
 ) -> Result<DataFrame> {
     let schema = table_columns::carried_schema(carried);
     // There are no ids.
     let id_type = IdType::String;
-    let splits = numbered_splits(&files);
     read_table(
         context,
         schema,

@@ -47,7 +47,7 @@ pub struct Columns {
     pub fingerprint: Option<String>,
     /// How documents are ordered by preference.
     pub prefer: Prefer,
-    /// The columns that go along to decisions. Only the process that decides reads them.
+    /// The columns that go along to decisions. Opened documents keep them apart.
     #[serde(skip)]
     pub carried: Vec<String>,
     /// What separates the fields of CSV; found by the header if it is `None`.

@@ -1,4 +1,4 @@
-//! Cuts large WARC files into parts, so that several threads or executors read a file.
+//! Cuts large WARC files into parts, so that several threads, or parts of a job, read a file.
 //!
 //! The places are found once, before documents are read: of compressed files, from a few bytes around each; of plain ones, from
 //! the headers of all records up to the last place. See [`warc::Cuts`].
@@ -81,7 +81,7 @@ impl Documents {
         Ok(())
     }
 
-    /// Removes the cuts of a file, if `error` says that one of them is wrong, whether this process or an executor found it. The
+    /// Removes the cuts of a file, if `error` says that one of them is wrong, whether this process or a part of a job found it. The
     /// caller then reads all documents again. The second such error removes the cuts of all files, so that the caller reads the
     /// documents at most three times, however many files have wrong cuts.
     ///
@@ -91,7 +91,7 @@ impl Documents {
         let Some((name, offset)) = error.wrong_cut() else {
             return Err(error);
         };
-        // Executors get the absolute name.
+        // Parts of a job have the absolute name.
         let has_name =
             |location: &Location| location.to_string() == name || location.absolute_name() == name;
         let is_wrong: Vec<bool> = self
@@ -283,11 +283,11 @@ mod tests {
         let error = documents.uncut(wrong(1)).unwrap_err().to_string();
         assert!(error.starts_with(&names[1]), "{error}");
         assert!(error.contains(", byte 10: "), "{error}");
-        // An executor has the absolute name.
+        // A part of a job has the absolute name.
         let file = documents.files[0].location.absolute_name();
         assert_ne!(file, names[0]);
-        let of_executor = EngineError::WrongCut { file, offset: 20 };
-        documents.uncut(of_executor).unwrap();
+        let of_part = EngineError::WrongCut { file, offset: 20 };
+        documents.uncut(of_part).unwrap();
         assert_eq!(parts(&documents), [1, 1, 1]);
     }
 }

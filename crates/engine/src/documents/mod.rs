@@ -14,6 +14,7 @@ mod kept;
 mod page_text;
 mod parquet;
 mod partition_reader;
+mod planned;
 mod preference;
 mod record_days;
 mod resume_chunks;
@@ -25,7 +26,6 @@ mod table_columns;
 mod texts;
 
 use std::collections::HashSet;
-use std::ops::Range;
 use std::sync::Arc;
 
 use archive::IdType;
@@ -48,7 +48,10 @@ pub use columns::{
 };
 pub use formats::extensions;
 pub use id::DocumentId;
+pub(crate) use kept::MadeCopy;
 pub use kept::{KeptDrafts, KeptFiles, KeptPlace, Replace};
+pub(crate) use planned::DocumentsPlan;
+pub use planned::SplitPlan;
 pub use preference::Prefer;
 pub(crate) use resume_chunks::ResumeChunk;
 pub(crate) use row_set::InputNumbers;
@@ -65,32 +68,6 @@ use crate::resources::Resources;
 const OPENED: usize = 16;
 /// The most row files (JSON Lines, CSV) among them: opening one holds a whole record in memory.
 const ROW_FILES_OPENED: usize = 4;
-
-/// A split of a file, in the form in which one process names it to another.
-#[derive(Debug, Clone)]
-pub struct DocumentSplit {
-    /// The file.
-    pub location: Location,
-    /// Number that positions have for it: of its part of the file among all parts of all files. A file that is not cut is one part.
-    pub part_number: usize,
-    /// What it has of the file.
-    pub extent: Extent,
-    /// Encoded bytes.
-    pub bytes: u64,
-    /// Number of documents; `None` when it is not known.
-    pub rows: Option<u64>,
-}
-
-/// What a split has of its file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Extent {
-    /// All of it.
-    Whole,
-    /// A row group of a Parquet file.
-    RowGroup(usize),
-    /// The records that start within these bytes of a WARC file.
-    Bytes(Range<u64>),
-}
 
 /// Files of documents, opened, with their columns found.
 #[derive(Debug, Clone)]
@@ -352,67 +329,6 @@ impl Documents {
             )
         };
         self.files.iter().map(rows).sum()
-    }
-
-    /// The splits of all files, in order.
-    #[must_use]
-    pub fn splits(&self) -> Vec<DocumentSplit> {
-        let named = |split: Split| {
-            let footer = split.file.footer.as_ref();
-            let group = split.row_group().zip(footer);
-            let group = group.map(|(row_group, footer)| footer.metadata().row_group(row_group));
-            let (extent, bytes) = match (split.row_group(), &split.bytes_of_part) {
-                (Some(number), _) => {
-                    let bytes = group.map_or(0, |group| group.compressed_size());
-                    (Extent::RowGroup(number), bytes.max(0).cast_unsigned())
-                }
-                (None, Some(part)) => (Extent::Bytes(part.clone()), part.end - part.start),
-                (None, None) => (Extent::Whole, split.file.encoded_bytes()),
-            };
-            DocumentSplit {
-                location: split.file.location.clone(),
-                part_number: split.part_number,
-                extent,
-                bytes,
-                rows: group.map(|group| group.num_rows().max(0).cast_unsigned()),
-            }
-        };
-        self.all_splits().into_iter().map(named).collect()
-    }
-
-    /// As [`Self::table`], in one partition, with only this `extent` of each file. With a `part_number`, the table has the
-    /// decision columns, as if each file were this part of the batch. Counts the records of WARC files in `crawl`.
-    ///
-    /// # Errors
-    /// None in practice.
-    pub fn extent_table(
-        &self,
-        context: &SessionContext,
-        id_type: IdType,
-        extent: &Extent,
-        part_number: Option<usize>,
-        crawl: &Arc<CrawlCounters>,
-    ) -> Result<DataFrame> {
-        let mut splits = match extent {
-            Extent::Whole => self.all_splits(),
-            Extent::RowGroup(group) => {
-                let mut splits = self.all_splits();
-                splits.retain(|split| split.row_group() == Some(*group));
-                splits
-            }
-            Extent::Bytes(part) => {
-                let files = self.files.iter().enumerate();
-                let split = |(number, file)| Split::of_part(number, 0, file, Some(part.clone()));
-                files.map(split).collect()
-            }
-        };
-        if let Some(number) = part_number {
-            for split in &mut splits {
-                split.part_number = number;
-            }
-        }
-        let rows = Rows::to_fingerprint(part_number.is_some());
-        self.table_of_splits(context, id_type, 1, rows, splits, Some(crawl))
     }
 
     /// The splits of all files, in order.

@@ -267,13 +267,6 @@ fn are_wanted(
 pub(super) fn row_limit(context: &SessionContext) -> Limit {
     let runtime = context.runtime_env();
     let pool = &runtime.memory_pool;
-    let bytes = memory::limit_bytes(pool);
-    let config = context.copied_config();
-    let threads = config.target_partitions();
-    let (threads, share) = match config.get_extension::<Resources>() {
-        Some(resources) => resources.fetch_limits(threads, pool),
-        None => (threads, bytes),
-    };
-    // A task of an executor has one thread and a share of the memory, so there are as many threads as shares.
-    Limit::from_memory(bytes, threads.saturating_mul(bytes / share.max(1)))
+    let threads = context.state().config().target_partitions();
+    Limit::from_memory(memory::limit_bytes(pool), threads)
 }

@@ -102,6 +102,38 @@ impl RowSet {
         word.is_some_and(|word| word >> (row % 64) & 1 == 1)
     }
 
+    /// The set as bytes: for each part, the number of its words and the words, each as 8 bytes, little endian.
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+        let words = self
+            .parts
+            .iter()
+            .map(|words| words.len() + 1)
+            .sum::<usize>();
+        let mut bytes = Vec::with_capacity(8 * words);
+        for words in &self.parts {
+            bytes.extend((words.len() as u64).to_le_bytes());
+            bytes.extend(words.iter().flat_map(|word| word.to_le_bytes()));
+        }
+        bytes
+    }
+
+    /// Reads the bytes of [`Self::to_bytes`]; `None` if they are others.
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (words, []) = bytes.as_chunks::<8>() else {
+            return None;
+        };
+        let mut words = words.iter().map(|word| u64::from_le_bytes(*word));
+        let mut parts = Vec::new();
+        while let Some(count) = words.next() {
+            let part: Vec<u64> = words.by_ref().take(usize::try_from(count).ok()?).collect();
+            if part.len() as u64 != count {
+                return None;
+            }
+            parts.push(part);
+        }
+        Some(Self { parts })
+    }
+
     /// Heap bytes of a set that may hold any of `rows` rows.
     pub(crate) fn bytes_for(rows: u64) -> usize {
         usize::try_from(rows / 8).unwrap_or(usize::MAX)
@@ -119,6 +151,9 @@ mod tests {
             kept.add(position(part, row));
         }
         assert!(kept.contains(0, 0) && kept.contains(0, 64) && kept.contains(2, 1_000_000));
+        let read = RowSet::from_bytes(&kept.to_bytes()).unwrap();
+        assert_eq!(read.parts, kept.parts);
+        assert!(RowSet::from_bytes(&kept.to_bytes()[8..]).is_none());
         assert!(!kept.contains(0, 1) && !kept.contains(1, 0) && !kept.contains(2, 64));
         assert!(!kept.contains(9, 0) && position(0, 7) < position(1, 0));
     }

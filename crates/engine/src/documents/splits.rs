@@ -125,6 +125,13 @@ impl Split {
         self.rows.as_ref().map(|rows| rows.row_group)
     }
 
+    /// Its rows, if they are known.
+    pub(super) fn row_count(&self) -> Option<u64> {
+        let (range, footer) = self.rows.as_ref().zip(self.file.footer.as_ref())?;
+        let rows = footer.metadata().row_group(range.row_group).num_rows();
+        Some(rows.max(0).cast_unsigned())
+    }
+
     /// Whether its file is in a store.
     pub(super) fn is_remote(&self) -> bool {
         self.file.location.local().is_none()

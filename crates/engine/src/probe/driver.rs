@@ -1,22 +1,21 @@
-//! The driver of one partition: takes items from the plan, fetches them ahead, and hands them to the pipeline.
+//! The driver of one partition: takes items from the queue, fetches them ahead, and hands them to the pipeline.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use arrow::array::RecordBatch;
-use datafusion::error::{DataFusionError, Result};
-use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_plan::metrics::Count;
-use futures::{StreamExt as _, TryStreamExt as _};
+use datafusion::error::Result;
+use datafusion::execution::TaskContext;
 use tokio::sync::mpsc::Sender;
 
 use super::emit::Emitter;
 use super::fetch::{FetchQueue, Fetched};
 use super::pipeline::Pipeline;
 use super::request::Probe;
+use super::table::{Queue, take};
+use crate::memory::limit_bytes;
 use crate::resources::Resources;
 use crate::stream::join;
-use crate::work_items;
 
 /// The fetches of all partitions: each returns the number of an item, and the item with its bytes.
 pub(super) type Fetches = FetchQueue<(u32, Fetched)>;
@@ -28,28 +27,21 @@ pub(super) struct Driver {
     pub(super) context: Arc<TaskContext>,
     pub(super) fetches: Arc<OnceLock<Fetches>>,
     pub(super) sender: Sender<Result<RecordBatch>>,
-    pub(super) probed: Count,
-    pub(super) matched: Count,
 }
 
 impl Driver {
     /// Answers all items; stops early when the receiver of the output is gone.
-    pub(super) async fn answer_all(self, items: SendableRecordBatchStream) -> Result<()> {
+    pub(super) async fn answer_all(self, items: Queue) -> Result<()> {
         let Self {
             probe,
             resources,
             context,
             fetches,
             sender,
-            probed,
-            matched,
         } = self;
         let pool = Arc::clone(context.memory_pool());
         let threads = context.session_config().target_partitions();
-        let fetches = fetches.get_or_init(|| {
-            let (threads, memory) = resources.fetch_limits(threads, &pool);
-            FetchQueue::new(threads, memory)
-        });
+        let fetches = fetches.get_or_init(|| FetchQueue::new(threads, limit_bytes(&pool)));
         let begin = Instant::now();
         let batch = resources.batch(&probe.batch, &pool).await?;
         resources.progress.stages.prepare.add(begin.elapsed());
@@ -58,7 +50,6 @@ impl Driver {
             &probe,
             Arc::clone(&resources),
             sender.clone(),
-            matched,
             &pool,
         )?;
         let mut pipeline = Pipeline::new(
@@ -66,17 +57,12 @@ impl Driver {
             Arc::clone(&probe),
             batch,
             emitter,
-            probed,
             (threads, pool),
         );
-        let items = items
-            .map(|rows| work_items::decode(&rows?))
-            .map_ok(|items| futures::stream::iter(items.into_iter().map(Ok::<_, DataFusionError>)));
-        let mut items = items.try_flatten().fuse();
         let (mut more, mut remote) = (true, false);
         loop {
             while more && fetches.has_room(remote) {
-                match items.try_next().await? {
+                match take(&items) {
                     Some((number, item)) => {
                         remote |= item.is_remote();
                         let bytes = item.bytes();

@@ -9,7 +9,6 @@ use datafusion::common::internal_err;
 use datafusion::common::runtime::SpawnedTask;
 use datafusion::error::Result;
 use datafusion::execution::memory_pool::MemoryPool;
-use datafusion::physical_plan::metrics::Count;
 use hamming::Match;
 use tokio::sync::mpsc::Sender;
 
@@ -31,7 +30,6 @@ pub(super) struct Emitter {
     /// Day of the batch, in days since 1970.
     day: Option<i32>,
     sender: Sender<Result<RecordBatch>>,
-    matched: Count,
     /// The nearest documents of the archive so far; `None` when pairs are not limited.
     nearest: Option<Nearest>,
     /// Makes pairs of classes; `None` if pairs of documents are asked for.
@@ -44,7 +42,6 @@ impl Emitter {
         probe: &Probe,
         resources: Arc<Resources>,
         sender: Sender<Result<RecordBatch>>,
-        matched: Count,
         pool: &Arc<dyn MemoryPool>,
     ) -> Result<Self> {
         let class_pairs = match probe.answer {
@@ -66,7 +63,6 @@ impl Emitter {
             batch,
             resources,
             sender,
-            matched,
         })
     }
 
@@ -149,7 +145,6 @@ impl Emitter {
     }
 
     fn add_counts(&self, sent: Sent, left_out: u64) {
-        self.matched.add(sent.pairs as usize);
         let progress = &self.resources.progress;
         for (counter, number) in [
             (&progress.pairs, sent.pairs),

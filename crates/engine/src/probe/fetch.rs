@@ -118,6 +118,7 @@ impl Fetched {
                 part,
                 bytes,
                 facts,
+                ..
             } => {
                 let begin = Instant::now();
                 let opened = resources.reader(&file, size, &facts, &probe.columns).await;

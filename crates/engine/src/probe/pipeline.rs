@@ -17,8 +17,7 @@
 //!
 //! Bounds. A row group of the archive takes one of [`PERMITS`] permits before its ids task starts, and gives it back when
 //! its pairs are sent: so at most 12 items have matches, ids or a place in the chain. Every channel is bounded, so a slow
-//! reader of the output stops the emitter, then the ids tasks, then the probe, then the fetch. Probing waits for a
-//! permit to compute (`Resources::acquire_core`) only after it holds the tables of its part, so that they stay built.
+//! reader of the output stops the emitter, then the ids tasks, then the probe, then the fetch.
 //!
 //! Who waits for whom:
 //! - The emitter of an item waits for the emitter of the item before it, which hands it the [`Emitter`]. Then it sets
@@ -46,7 +45,6 @@ use archive::Encoded;
 use datafusion::common::runtime::SpawnedTask;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::memory_pool::MemoryPool;
-use datafusion::physical_plan::metrics::Count;
 use tokio::sync::Semaphore;
 
 use super::channel::item_channel;
@@ -74,19 +72,17 @@ pub(super) struct Pipeline {
     /// Set when ids could not be read: nothing more needs to be probed then.
     failed: Arc<AtomicBool>,
     pool: Arc<dyn MemoryPool>,
-    probed: Count,
     buffers: Buffers,
     chain: Chain,
 }
 
 impl Pipeline {
-    /// A pipeline without items, whose pairs go to `emitter`; `probed` counts fingerprints of the archive.
+    /// A pipeline without items, whose pairs go to `emitter`.
     pub(super) fn new(
         resources: Arc<Resources>,
         probe: Arc<Probe>,
         batch: Arc<Batch>,
         emitter: Emitter,
-        probed: Count,
         (threads, pool): (usize, Arc<dyn MemoryPool>),
     ) -> Self {
         Self {
@@ -98,7 +94,6 @@ impl Pipeline {
             permits: Arc::new(Semaphore::new(PERMITS)),
             failed: Arc::default(),
             pool,
-            probed,
             buffers: Buffers::default(),
             chain: Chain::new(emitter),
         }
@@ -165,7 +160,6 @@ impl Pipeline {
                 probing::probe_row_group(row_group, &tables, buffers, together, sink)
             })
             .await?;
-        self.probed.add(rows as usize);
         let progress = &self.resources.progress;
         progress.probed.fetch_add(rows, Ordering::Relaxed);
         Ok(())
@@ -234,15 +228,12 @@ impl Pipeline {
             .tables(self.probe.tables(part), &self.pool, self.threads)
             .await?;
         self.resources.progress.stages.prepare.add(begin.elapsed());
-        // Get the permit after the tables: a task that waits for it then holds its part's tables.
-        let core = self.resources.acquire_core().await;
         let mut buffers = std::mem::take(&mut self.buffers);
         let resources = Arc::clone(&self.resources);
         let done = SpawnedTask::spawn_blocking(move || {
             let begin = Instant::now();
             let result = work(tables, &mut buffers);
             buffers.report(begin, &resources.progress.stages);
-            drop(core);
             (result, buffers)
         })
         .join_unwind()

@@ -1,4 +1,4 @@
-//! The request of a probe: plain values that a process sends to executors.
+//! The request of a probe: plain values, which the plan of a job has, too.
 
 use archive::{ColumnNames, RowColumns};
 use arrow::datatypes::SchemaRef;

@@ -1,15 +1,16 @@
-//! Map 1 of a run: the batch's documents become a sorted file of fingerprints, here or on the cluster.
+//! Map 1 of a run: the batch's documents become a sorted file of fingerprints, here or in the parts of a job.
 
 use std::path::Path;
 
 use archive::FingerprintWriter;
-use storage::{Draft, ErrorKind};
+use storage::Draft;
 
 use super::Run;
 use super::inputs::{Inputs, OpenedArchive};
-use crate::cluster::{FingerprintRequest, FingerprintedRows};
 use crate::error::{EngineError, Result};
-use crate::fingerprint::{self, FingerprintedBatch};
+use crate::fingerprint::{self, FingerprintedBatch, UnsortedRows, rows_schema};
+use crate::job::{FingerprintMap, Job};
+use crate::map_counters::MapCounters;
 use crate::progress::Stage;
 use crate::recipe::Recipe;
 use crate::resume::{ResumeDirectory, Work};
@@ -23,9 +24,60 @@ pub(super) struct Fingerprints {
 }
 
 impl Fingerprints {
-    /// Fingerprints the documents of `inputs`.
-    pub(super) async fn make(run: Run<'_>, inputs: &Inputs<'_>) -> Result<Self> {
-        run.enter(Stage::Fingerprint);
+    /// Fingerprints the documents of `inputs`. If a file turns out to be cut where it must not be, reads it again as a whole.
+    pub(super) async fn make(run: Run<'_>, inputs: &mut Inputs<'_>) -> Result<Self> {
+        let settings = run.settings;
+        let draft = match &settings.fingerprints {
+            Some(target) => Some(Draft::new(target, &settings.scratch)?),
+            None => None,
+        };
+        if let Some(job) = run.job()
+            && let Some((batch, wrong_cuts)) = job.settled().await?
+        {
+            for (file, offset) in wrong_cuts {
+                inputs.uncut(EngineError::WrongCut { file, offset })?;
+            }
+            let fingerprints = Self {
+                batch,
+                draft,
+                resume: None,
+            };
+            fingerprints.replace_with(&fingerprints.batch.file.path)?;
+            return Ok(fingerprints);
+        }
+        let mut wrong_cuts = Vec::new();
+        loop {
+            run.enter(Stage::Fingerprint);
+            let made = Self::make_once(run, inputs, draft.as_ref(), wrong_cuts.len()).await;
+            match made {
+                Ok((batch, resume)) => {
+                    if let Some(job) = run.job() {
+                        job.settle(&batch, wrong_cuts).await?;
+                    }
+                    return Ok(Self {
+                        batch,
+                        draft,
+                        resume,
+                    });
+                }
+                Err(error) => {
+                    let cut = error.wrong_cut();
+                    let cut = cut.map(|(file, offset)| (file.to_owned(), offset));
+                    inputs.uncut(error)?;
+                    wrong_cuts.extend(cut);
+                }
+            }
+            run.resources.progress.reset_documents();
+        }
+    }
+
+    /// Makes the file, for the `attempt`th time but for the first.
+    async fn make_once(
+        run: Run<'_>,
+        inputs: &Inputs<'_>,
+        draft: Option<&Draft>,
+        attempt: usize,
+    ) -> Result<(FingerprintedBatch, Option<ResumeDirectory>)> {
         let Inputs {
             documents,
             recipe,
@@ -33,12 +85,8 @@ impl Fingerprints {
             ..
         } = inputs;
         let settings = run.settings;
-        let draft = match &settings.fingerprints {
-            Some(target) => Some(Draft::new(target, &settings.scratch)?),
-            None => None,
-        };
         let (spec, id_type) = (recipe.spec(), *id_type);
-        let writer = match &draft {
+        let writer = match draft {
             Some(draft) => FingerprintWriter::create(draft.path(), id_type, spec)?,
             None => {
                 let path = settings.scratch.join("fingerprints.parquet");
@@ -48,13 +96,12 @@ impl Fingerprints {
         let context = run.context;
         let progress = &run.resources.progress;
         let decision_columns = inputs.decide.is_some();
-        let resume = match &settings.resume {
-            Some(directory) => Some(ResumeDirectory::open(directory, &settings.new)?),
-            None => None,
-        };
-        let rows = match (&resume, fingerprint_on_cluster(run, inputs).await?) {
-            (_, Some(rows)) => fingerprint::cluster_rows(context, rows)?,
-            (Some(resume), None) => {
+        let mut resume = None;
+        let rows = match (run.job(), recipe, &settings.resume) {
+            // Ready fingerprints are read and sorted here: that is all there is to do.
+            (Some(job), Recipe::Texts(_), _) => in_parts(run, job, inputs, attempt).await?,
+            (None, _, Some(directory)) => {
+                let directory = ResumeDirectory::open(directory, &settings.new)?;
                 let work = Work {
                     context,
                     documents,
@@ -64,9 +111,9 @@ impl Fingerprints {
                     decision_columns,
                     progress,
                 };
-                resume.rows(work).await?
+                resume.insert(directory).rows(work).await?
             }
-            (None, None) => fingerprint::local_rows(
+            _ => fingerprint::local_rows(
                 context,
                 documents,
                 recipe,
@@ -78,18 +125,11 @@ impl Fingerprints {
         let given = documents.given();
         let batch = fingerprint::write_sorted(rows, given, writer, &settings.scratch).await?;
         match documents.known_rows() {
-            Some(rows) if rows != batch.file.rows => Err(EngineError::Cluster {
-                kind: ErrorKind::TryAgain,
-                message: format!(
-                    "{given}: {} documents were read of {rows} that were there when the run began; run it again",
-                    batch.file.rows
-                ),
-            }),
-            _ => Ok(Self {
-                batch,
-                draft,
-                resume,
-            }),
+            Some(rows) if rows != batch.file.rows => Err(EngineError::TryAgain(format!(
+                "{given}: {} documents were read of {rows} that were there when the run began; run it again",
+                batch.file.rows
+            ))),
+            _ => Ok((batch, resume)),
         }
     }
 
@@ -102,31 +142,45 @@ impl Fingerprints {
     }
 }
 
-/// The rows that the cluster fingerprints; `None` without a cluster or without texts, or when the
-/// cluster cannot reach the documents. It is also `None` without an id column, because only this
-/// process knows the ids by file and row.
-async fn fingerprint_on_cluster(
+/// The rows that the parts of a job fingerprint.
+async fn in_parts(
     run: Run<'_>,
+    job: &Job,
     inputs: &Inputs<'_>,
-) -> Result<Option<FingerprintedRows>> {
-    let settings = run.settings;
-    if !inputs.documents.have_ids() {
-        return Ok(None);
-    }
-    let (Some(cluster), Recipe::Texts(model)) = (&settings.cluster, &inputs.recipe) else {
-        return Ok(None);
+    attempt: usize,
+) -> Result<UnsortedRows> {
+    let spec = inputs.recipe.spec();
+    let decision_columns = inputs.decide.is_some();
+    let name = match attempt {
+        0 => "fingerprint".to_owned(),
+        again => format!("fingerprint-{again}"),
     };
-    let request = FingerprintRequest {
-        documents: &inputs.documents,
-        columns: inputs.documents.columns(),
-        id_type: inputs.id_type,
-        spec: model.spec(),
-        archive: match &inputs.opened {
-            OpenedArchive::Archive(archive) => Some(archive),
+    let answers = job.answers(&name, async || {
+        let archive = match &inputs.opened {
+            OpenedArchive::Archive(archive) => Some(archive.location()),
             OpenedArchive::Plain(_) => None,
-        },
-        spec_options: &settings.spec_options,
-        decision_columns: inputs.decide.is_some(),
-    };
-    cluster.fingerprint(request).await
+        };
+        let model = job
+            .model_plan(spec, archive, &run.settings.spec_options)
+            .await?;
+        FingerprintMap::plan(&inputs.documents, inputs.id_type, model, decision_columns).await
+    });
+    let answers = answers.await?.ok_or(EngineError::Planned)?;
+    let counters = MapCounters::default();
+    for receipt in answers.receipts() {
+        if let Some((file, offset)) = &receipt.wrong_cut {
+            return Err(EngineError::WrongCut {
+                file: file.clone(),
+                offset: *offset,
+            });
+        }
+        counters.texts.add(&receipt.texts);
+        if let Some(records) = &receipt.crawl_records {
+            counters.crawl.add(records);
+        }
+        run.resources.progress.add_counts(&receipt.counts);
+    }
+    let schema = rows_schema(inputs.id_type, spec, decision_columns);
+    let table = answers.table(run.context, &schema)?;
+    Ok(UnsortedRows::new(table, counters))
 }

@@ -4,12 +4,13 @@ use archive::{Archive, ArchiveError, ColumnNames, DecisionSettings, IdType, Snap
 use chrono::NaiveDate;
 use datafusion::prelude::SessionContext;
 use simhash::{Measure, Model, Spec};
-use storage::Stores;
+use storage::{Location, Stores};
 
 use super::{Appended, Run, RunSettings};
 use crate::decide::Decide;
 use crate::documents::{Columns, Documents, KeptFiles, Prefer};
 use crate::error::{EngineError, Result};
+use crate::job::{Job, file_versions};
 use crate::progress::Stage;
 use crate::recipe::{Recipe, SpecOptions};
 use crate::verify::Verifier;
@@ -30,6 +31,16 @@ impl OpenedArchive {
     /// # Errors
     /// [`EngineError`] when it cannot be read.
     pub async fn open(stores: &Stores, given: Option<&str>, columns: &Columns) -> Result<Self> {
+        Self::open_at(stores, given, columns, None).await
+    }
+
+    /// As [`Self::open`], at a version of the archive; at the latest one if that is `None`.
+    async fn open_at(
+        stores: &Stores,
+        given: Option<&str>,
+        columns: &Columns,
+        version: Option<u64>,
+    ) -> Result<Self> {
         let Some(given) = given else {
             return Ok(Self::Plain(Snapshot::none()));
         };
@@ -40,7 +51,9 @@ impl OpenedArchive {
             is_archive => is_archive?,
         };
         if is_archive {
-            return Ok(Self::Archive(Box::new(Archive::open(&location).await?)));
+            return Ok(Self::Archive(Box::new(
+                Archive::open_at(&location, version).await?,
+            )));
         }
         let files = Snapshot::open_files(stores, given, &plain_columns(columns)).await?;
         if files.files.is_empty() {
@@ -67,6 +80,15 @@ impl OpenedArchive {
             Self::Archive(archive) => Some(archive.version()),
             Self::Plain(_) => None,
         }
+    }
+
+    /// The plain files; none of an archive.
+    fn plain_files(&self) -> impl Iterator<Item = &Location> {
+        let files = match self {
+            Self::Archive(_) => &[][..],
+            Self::Plain(files) => &files.files,
+        };
+        files.iter().map(|file| &file.location)
     }
 
     /// Its name in errors.
@@ -203,8 +225,13 @@ impl<'a> Inputs<'a> {
             check_decidable(settings, "decisions are asked for")?;
         }
         let columns = &settings.columns;
-        let opened =
-            OpenedArchive::open(&run.resources.stores, settings.base.as_deref(), columns).await?;
+        let opened = OpenedArchive::open_at(
+            &run.resources.stores,
+            settings.base.as_deref(),
+            columns,
+            run.job().and_then(Job::archive_version),
+        )
+        .await?;
         let mut decide = settings.decide.clone();
         let mut day_decisions = None;
         if let Some(appended) = settings.append {
@@ -238,15 +265,21 @@ impl<'a> Inputs<'a> {
         let new = &settings.new;
         let (mut documents, recipe, id_type) =
             open_batch(context, new, columns, Some(&opened), &settings.spec_options).await?;
-        let readers = match &settings.cluster {
-            Some(cluster) if documents.can_be_cut() => cluster.capacity().await?.slots,
-            _ => context.state().config().target_partitions(),
+        let readers = match run.job() {
+            Some(job) => job.readers(),
+            None => context.state().config().target_partitions(),
         };
         documents.cut(context, readers).await?;
-        let day = match settings.day {
-            Some(day) => Some(day.resolve(context, &mut documents).await?),
-            None => None,
+        let day = match (run.job().and_then(Job::day), settings.day) {
+            (Some(day), _) => Some(day),
+            (None, Some(day)) => Some(day.resolve(context, &mut documents).await?),
+            (None, None) => None,
         };
+        if let Some(job) = run.job() {
+            let base = opened.plain_files();
+            let inputs = file_versions(documents.locations().chain(base)).await?;
+            job.pin(opened.version(), day, inputs)?;
+        }
         let kept = decide.as_ref().and_then(|decide| decide.kept.as_ref());
         let kept_files = match kept {
             Some(kept) => {

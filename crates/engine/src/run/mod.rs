@@ -24,8 +24,9 @@ use std::sync::atomic::Ordering;
 use datafusion::prelude::SessionContext;
 use hamming::Kernel;
 
-use crate::error::Result;
+use crate::error::{EngineError, Result};
 use crate::fingerprint::FingerprintedBatch;
+use crate::job::{Job, Split};
 use crate::progress::Stage;
 use crate::recipe::Recipe;
 use crate::resources::Resources;
@@ -51,10 +52,39 @@ struct Run<'a> {
     settings: &'a RunSettings,
 }
 
-impl Run<'_> {
+impl<'a> Run<'a> {
+    /// The job whose parts do the maps; `None` if this process does them.
+    fn job(&self) -> Option<&'a Job> {
+        let job = self.settings.job.as_deref();
+        job.filter(|job| !job.is_left())
+    }
+
+    /// Whether this is a `split`, which does nothing behind the last map.
+    fn is_splitting(&self) -> bool {
+        self.job().is_some_and(Job::is_splitting)
+    }
+
     /// Reports that `stage` begins.
     fn enter(&self, stage: Stage) {
         self.resources.progress.enter(stage);
+    }
+}
+
+/// Does the run of `settings.job` up to the first map that has no answers, and plans that as the job's next round.
+///
+/// # Errors
+/// As [`run`].
+pub async fn split(
+    context: &SessionContext,
+    resources: &Arc<Resources>,
+    settings: &RunSettings,
+) -> Result<Split> {
+    let job = settings.job.as_ref();
+    let job = job.ok_or_else(|| EngineError::Internal("a split without a job".into()))?;
+    match run(context, resources, settings).await {
+        Err(EngineError::Planned) => job.finish_split().await,
+        Err(error) => Err(error),
+        Ok(_) => Err(EngineError::Internal("a split ran to its end".into())),
     }
 }
 
@@ -76,14 +106,7 @@ pub async fn run(
     let mut clock = Clock::start();
     let mut inputs = Inputs::open(run).await?;
     clock.end(Stage::Open);
-    let fingerprints = loop {
-        let made = Fingerprints::make(run, &inputs).await;
-        match made {
-            Ok(made) => break made,
-            Err(error) => inputs.uncut(error)?,
-        }
-        resources.progress.reset_documents();
-    };
+    let fingerprints = Fingerprints::make(run, &mut inputs).await?;
     clock.end(Stage::Fingerprint);
 
     let Inputs {
@@ -120,11 +143,18 @@ pub async fn run(
             id_type,
         };
         let compared = comparison.compare(&mut clock).await?;
+        if run.is_splitting() {
+            return Err(EngineError::Planned);
+        }
         let kept = compared.kept_in_batch();
         let attempt = appender.commit(run, &fingerprints, view, kept, day_decisions);
         match attempt.await? {
             Attempt::Done(outcome) => break (compared, outcome),
             Attempt::Overtaken(newer) => opened = newer,
+        }
+        if let Some(job) = run.job() {
+            // Its maps were those of the archive as it was.
+            job.leave();
         }
         clock.end(Stage::Commit);
         resources.progress.reset_probe();
@@ -190,7 +220,6 @@ fn summarize(
         archive_version_after: outcome.version_after,
         comparisons: outcome.comparisons,
         network: Network::default(),
-        cluster: settings.cluster.as_ref().map(|cluster| cluster.summary()),
         seconds: Seconds::default(),
     }
 }

@@ -7,9 +7,9 @@ use archive::Existing;
 use storage::Location;
 
 use super::DaySource;
-use crate::cluster::Cluster;
 use crate::decide::Decide;
 use crate::documents::Columns;
+use crate::job::Job;
 use crate::output::OutputTarget;
 use crate::recipe::SpecOptions;
 use crate::verify::Verify;
@@ -62,6 +62,6 @@ pub struct RunSettings {
     pub resume: Option<PathBuf>,
     /// Directory for temporary files; it must exist.
     pub scratch: PathBuf,
-    /// The cluster that runs both maps; `None` for this process.
-    pub cluster: Option<Arc<dyn Cluster>>,
+    /// The job whose parts do the maps; `None` for this process.
+    pub job: Option<Arc<Job>>,
 }

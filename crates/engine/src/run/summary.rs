@@ -5,7 +5,6 @@ use std::time::Instant;
 use serde::Serialize;
 use storage::Stores;
 
-use crate::cluster::ClusterSummary;
 use crate::crawl_counts::CrawlRecordCounts;
 use crate::decide::DecisionCounts;
 use crate::fingerprint::ShortDocuments;
@@ -55,8 +54,6 @@ pub struct Summary {
     pub comparisons: u32,
     /// Network traffic of this process.
     pub network: Network,
-    /// What the cluster did; `None` without a cluster.
-    pub cluster: Option<ClusterSummary>,
     /// Seconds of each stage.
     pub seconds: Seconds,
 }

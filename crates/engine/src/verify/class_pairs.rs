@@ -6,15 +6,16 @@
 
 use std::fs::File;
 use std::io::{BufReader, BufWriter};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use archive::IdType;
 use arrow::array::{
-    Array as _, ArrayRef, AsArray as _, Float64Array, Int32Array, RecordBatch, UInt32Array,
-    new_null_array,
+    Array as _, ArrayRef, AsArray as _, Float64Array, Int32Array, Int64Array, RecordBatch,
+    UInt32Array, new_null_array,
 };
-use arrow::datatypes::{Int32Type, SchemaRef, UInt32Type};
+use arrow::datatypes::{DataType, Field, Int32Type, Int64Type, Schema, SchemaRef, UInt32Type};
 use arrow::error::ArrowError;
 use arrow::ipc::reader::FileReader;
 use arrow::ipc::writer::FileWriter;
@@ -27,7 +28,7 @@ use futures::StreamExt as _;
 use super::compare::{Comparer, PairTexts};
 use super::text_classes::TextClasses;
 use super::texts::{Side, Texts};
-use super::{Counts, Verifier};
+use super::{Counts, Verifier, within};
 use crate::class_pairs::{self, CLASS, OTHER_CLASS};
 use crate::documents::{DocumentId, RowSet};
 use crate::error::{EngineError, Result};
@@ -42,14 +43,27 @@ const ID_BYTES: usize = 1 << 20;
 /// Pairs of classes whose texts are not compared yet.
 pub(crate) struct UnverifiedPairs {
     classes: Arc<TextClasses>,
-    texts: Texts,
-    /// Positions of the documents that stand for classes in pairs.
-    wanted: RowSet,
     schema: SchemaRef,
     writer: FileWriter<BufWriter<File>>,
     path: PathBuf,
-    id_type: IdType,
     pairs: u64,
+}
+
+/// Column: the position of the document that stands for the class.
+const POSITION: &str = "position";
+/// Column: the position of the document that stands for the other class; null if there is none.
+const OTHER_POSITION: &str = "other_position";
+
+/// The schema of the file: pairs of classes, and the positions of documents.
+fn file_schema(id_type: IdType) -> SchemaRef {
+    let positions = [
+        Field::new(POSITION, DataType::Int64, false),
+        Field::new(OTHER_POSITION, DataType::Int64, true),
+    ];
+    let pairs = class_pairs::schema(id_type);
+    let fields = pairs.fields().iter().cloned();
+    let fields: Vec<_> = fields.chain(positions.map(Arc::new)).collect();
+    Arc::new(Schema::new(fields))
 }
 
 /// Pairs that wait to be written.
@@ -65,13 +79,12 @@ struct Block {
 impl UnverifiedPairs {
     /// Starts without pairs. Files go below `scratch`.
     pub(crate) fn create(
-        context: &SessionContext,
         classes: Arc<TextClasses>,
         id_type: IdType,
         scratch: &Path,
     ) -> Result<Self> {
         let path = scratch.join("class-pairs.arrow");
-        let schema = class_pairs::schema(id_type);
+        let schema = file_schema(id_type);
         let file = File::create(&path).map_err(|source| EngineError::Io {
             path: path.display().to_string(),
             source,
@@ -79,23 +92,24 @@ impl UnverifiedPairs {
         let writer = FileWriter::try_new(BufWriter::new(file), &schema);
         Ok(Self {
             classes,
-            texts: Texts::create(scratch, &context.runtime_env().memory_pool)?,
-            wanted: RowSet::default(),
             schema,
             writer: writer.map_err(|error| EngineError::arrow(&path, error))?,
             path,
-            id_type,
             pairs: 0,
         })
     }
 
     /// Adds the pairs of fingerprints that the probe found, and the pairs of different texts with equal fingerprints.
-    pub(crate) async fn collect(self, found: SendableRecordBatchStream) -> Result<Self> {
+    /// Returns their file, and their number.
+    pub(crate) async fn collect(self, found: SendableRecordBatchStream) -> Result<(PathBuf, u64)> {
         // It may write for long; the caller's task must be able to stop the run meanwhile.
         ended(SpawnedTask::spawn(self.collect_here(found))).await
     }
 
-    async fn collect_here(mut self, mut found: SendableRecordBatchStream) -> Result<Self> {
+    async fn collect_here(
+        mut self,
+        mut found: SendableRecordBatchStream,
+    ) -> Result<(PathBuf, u64)> {
         while let Some(batch) = found.next().await {
             self.add(&batch.map_err(EngineError::query("finding pairs to verify"))?)?;
         }
@@ -115,7 +129,9 @@ impl UnverifiedPairs {
             }
         }
         self.write(&mut block, None)?;
-        Ok(self)
+        let finished = self.writer.finish();
+        finished.map_err(|error| EngineError::arrow(&self.path, error))?;
+        Ok((self.path, self.pairs))
     }
 
     /// Adds the pairs of a record batch of the probe, as pairs of classes.
@@ -137,9 +153,7 @@ impl UnverifiedPairs {
                 }
                 continue;
             }
-            let id = DocumentId::read(ids, row);
-            let bytes = id.bytes();
-            self.texts.want(Side::Archive, id)?;
+            let bytes = DocumentId::read(ids, row).bytes();
             for class in own {
                 self.push(&mut block, Some((found, row)), class, None, bytes)?;
             }
@@ -157,10 +171,6 @@ impl UnverifiedPairs {
         other: Option<u32>,
         id_bytes: usize,
     ) -> Result<()> {
-        self.wanted.add(self.classes.position(class));
-        if let Some(other) = other {
-            self.wanted.add(self.classes.position(other));
-        }
         block.classes.push(class);
         block.others.push(other);
         block.from.push(from.map_or(0, |(_, row)| row as u32));
@@ -201,6 +211,11 @@ impl UnverifiedPairs {
         };
         let [ids, days, distances] = [BASE_ID, BASE_DAY, DISTANCE].map(column);
         let written = (|| {
+            let position = |class: u32| self.classes.position(class);
+            let positions = classes.iter().map(|class| position(*class));
+            let positions = Int64Array::from_iter_values(positions);
+            let of_others = others.iter().map(|other| other.map(position));
+            let of_others: Int64Array = of_others.collect();
             let columns: Vec<ArrayRef> = vec![
                 Arc::new(UInt32Array::from(classes)),
                 Arc::new(UInt32Array::from(others)),
@@ -208,83 +223,88 @@ impl UnverifiedPairs {
                 days?,
                 distances?,
                 Arc::new(Float64Array::new_null(rows)),
+                Arc::new(positions),
+                Arc::new(of_others),
             ];
             let batch = RecordBatch::try_new(Arc::clone(&self.schema), columns)?;
             self.writer.write(&batch)
         })();
         written.map_err(|error| EngineError::arrow(&self.path, error))
     }
-
-    /// Compares the texts of all pairs; the stream has those that are similar enough. The counts are complete when it has ended.
-    pub(crate) async fn verify(
-        mut self,
-        context: &SessionContext,
-        verifier: &Verifier<'_>,
-    ) -> Result<VerifiedClassPairs> {
-        let path = self.path;
-        self.writer
-            .finish()
-            .map_err(|error| EngineError::arrow(&path, error))?;
-        let mut texts = self.texts;
-        let (batch, archive) = (&verifier.batch, &verifier.archive);
-        texts
-            .copy_at(context, batch, self.id_type, self.wanted)
-            .await?;
-        if let Some(archive) = archive {
-            texts
-                .copy_wanted(context, Side::Archive, archive, self.id_type)
-                .await?;
-        }
-        let file = File::open(&path).map_err(|source| EngineError::Io {
-            path: path.display().to_string(),
-            source,
-        })?;
-        let reader = FileReader::try_new(BufReader::new(file), None);
-        let reader = reader.map_err(|error| EngineError::arrow(&path, error))?;
-
-        let counts = Arc::new(Counts::default());
-        let comparer = Comparer {
-            texts,
-            min_similarity: verifier.verify.min_similarity,
-            by_model: verifier.by_model,
-            counts: Arc::clone(&counts),
-        };
-        let mut workers = verifier.workers(context);
-        let (classes, schema) = (self.classes, self.schema);
-        let mut builder = RecordBatchReceiverStreamBuilder::new(Arc::clone(&schema), 2);
-        let sender = builder.tx();
-        builder.spawn_blocking(move || {
-            for rows in reader {
-                let rows = rows.map_err(|error| EngineError::arrow(&path, error))?;
-                let pairs = Rows::read(&rows)?;
-                let texts_of = |row| pairs.texts(row, &classes, &comparer.texts);
-                let verified = comparer.verify(&rows, &schema, texts_of, &mut workers)?;
-                if sender.blocking_send(Ok(verified)).is_err() {
-                    break;
-                }
-            }
-            Ok(())
-        });
-        Ok(VerifiedClassPairs {
-            pairs: builder.build(),
-            checked: self.pairs,
-            counts,
-        })
-    }
 }
 
-/// The verified pairs of classes, as a stream.
-pub(crate) struct VerifiedClassPairs {
-    pub(crate) pairs: SendableRecordBatchStream,
-    /// Pairs that are compared.
-    pub(crate) checked: u64,
-    pub(crate) counts: Arc<Counts>,
+/// Compares the texts of the pairs in rows `range` of the file at `path`; the stream has those that are similar enough, as pairs of
+/// classes. The counts are complete when it has ended.
+pub(crate) async fn verify_class_pairs(
+    context: &SessionContext,
+    path: &Path,
+    range: Range<u64>,
+    verifier: &Verifier<'_>,
+    id_type: IdType,
+    scratch: &Path,
+) -> Result<(SendableRecordBatchStream, Arc<Counts>)> {
+    let failed = |error| EngineError::arrow(path, error);
+    let mut texts = Texts::create(scratch, &context.runtime_env().memory_pool)?;
+    let mut wanted = RowSet::default();
+    for rows in within(read(path)?, range.clone()) {
+        let rows = rows.map_err(failed)?;
+        let pairs = Rows::read(&rows)?;
+        for row in 0..rows.num_rows() {
+            wanted.add(pairs.positions.value(row));
+            match pairs.other_positions.is_valid(row) {
+                true => wanted.add(pairs.other_positions.value(row)),
+                false => texts.want(Side::Archive, DocumentId::read(pairs.base_ids, row))?,
+            }
+        }
+    }
+    let (batch, archive) = (&verifier.batch, &verifier.archive);
+    texts.copy_at(context, batch, id_type, wanted).await?;
+    if let Some(archive) = archive {
+        texts
+            .copy_wanted(context, Side::Archive, archive, id_type)
+            .await?;
+    }
+    let counts = Arc::new(Counts::default());
+    let comparer = Comparer {
+        texts,
+        min_similarity: verifier.verify.min_similarity,
+        by_model: verifier.by_model,
+        counts: Arc::clone(&counts),
+    };
+    let mut workers = verifier.workers(context);
+    let schema = class_pairs::schema(id_type);
+    let mut builder = RecordBatchReceiverStreamBuilder::new(Arc::clone(&schema), 2);
+    let sender = builder.tx();
+    let (reader, path) = (within(read(path)?, range), path.to_owned());
+    builder.spawn_blocking(move || {
+        for rows in reader {
+            let rows = rows.map_err(|error| EngineError::arrow(&path, error))?;
+            let pairs = Rows::read(&rows)?;
+            let texts_of = |row| pairs.texts(row, &comparer.texts);
+            let verified = comparer.verify(&rows, &schema, texts_of, &mut workers)?;
+            if sender.blocking_send(Ok(verified)).is_err() {
+                break;
+            }
+        }
+        Ok(())
+    });
+    Ok((builder.build(), counts))
+}
+
+/// Reads the file at `path`.
+fn read(path: &Path) -> Result<FileReader<BufReader<File>>> {
+    let file = File::open(path).map_err(|source| EngineError::Io {
+        path: path.display().to_string(),
+        source,
+    })?;
+    let reader = FileReader::try_new(BufReader::new(file), None);
+    reader.map_err(|error| EngineError::arrow(path, error))
 }
 
 /// The columns of pairs of classes.
 struct Rows<'a> {
-    classes: &'a UInt32Array,
-    others: &'a UInt32Array,
+    positions: &'a Int64Array,
+    other_positions: &'a Int64Array,
     base_ids: &'a ArrayRef,
     distances: &'a Int32Array,
 }
@@ -292,11 +312,11 @@ struct Rows<'a> {
 impl<'a> Rows<'a> {
     fn read(batch: &'a RecordBatch) -> Result<Self> {
         let column = |name: &str| batch.column_by_name(name);
-        let numbers = |name: &str| column(name)?.as_primitive_opt::<UInt32Type>();
+        let positions = |name: &str| column(name)?.as_primitive_opt::<Int64Type>();
         let read = || {
             Some(Self {
-                classes: numbers(CLASS)?,
-                others: numbers(OTHER_CLASS)?,
+                positions: positions(POSITION)?,
+                other_positions: positions(OTHER_POSITION)?,
                 base_ids: column(BASE_ID)?,
                 distances: column(DISTANCE)?.as_primitive_opt::<Int32Type>()?,
             })
@@ -305,17 +325,17 @@ impl<'a> Rows<'a> {
     }
 
     /// The texts of the pair at `row`.
-    fn texts<'t>(&self, row: usize, classes: &TextClasses, texts: &'t Texts) -> PairTexts<'t> {
-        let of_class =
-            |class| texts.places(Side::Batch, &DocumentId::Number(classes.position(class)));
-        let others = match self.others.is_valid(row) {
-            true => of_class(self.others.value(row)),
-            false => texts.places(Side::Archive, &DocumentId::read(self.base_ids, row)),
+    fn texts<'t>(&self, row: usize, texts: &'t Texts) -> PairTexts<'t> {
+        let at = |position| texts.places(Side::Batch, &DocumentId::Number(position));
+        let is_archived = !self.other_positions.is_valid(row);
+        let others = match is_archived {
+            true => texts.places(Side::Archive, &DocumentId::read(self.base_ids, row)),
+            false => at(self.other_positions.value(row)),
         };
         PairTexts {
-            new: of_class(self.classes.value(row)),
+            new: at(self.positions.value(row)),
             others: others.to_vec(),
-            is_archived: !self.others.is_valid(row),
+            is_archived,
             distance: self.distances.value(row),
         }
     }

@@ -10,6 +10,7 @@ mod text_classes;
 mod texts;
 mod texts_at;
 
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -26,13 +27,13 @@ use serde::Serialize;
 use simhash::{Measure, Model};
 use texts::{Place, Side, Texts};
 
-pub(crate) use class_pairs::{UnverifiedPairs, VerifiedClassPairs};
+pub(crate) use class_pairs::{UnverifiedPairs, verify_class_pairs};
 pub(crate) use text_classes::TextClasses;
 
 use crate::documents::{Columns, DocumentId, Documents, Pages};
 use crate::error::{EngineError, Result};
+use crate::job::{Answers, Receipt};
 use crate::memory::limit_bytes;
-use crate::output::DraftOutput;
 use crate::pairs::{self, Pairs, Similarities};
 
 /// How pairs are to be verified: by sketches when they are found, or by texts afterwards.
@@ -76,6 +77,23 @@ pub(crate) struct Counts {
     without_text: AtomicU64,
 }
 
+impl Counts {
+    /// The pairs that were dropped, and those that passed without a similarity.
+    pub(crate) fn get(&self) -> (u64, u64) {
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        (load(&self.dropped), load(&self.without_text))
+    }
+
+    /// The counts of all parts.
+    pub(crate) fn of(answers: &Answers) -> Arc<Self> {
+        let sum = |count: fn(&Receipt) -> u64| answers.receipts().map(count).sum::<u64>().into();
+        Arc::new(Self {
+            dropped: sum(|receipt| receipt.dropped),
+            without_text: sum(|receipt| receipt.without_text),
+        })
+    }
+}
+
 /// The texts of both sides, and the model of their fingerprints and similarities.
 #[derive(Debug)]
 pub(crate) struct Verifier<'a> {
@@ -111,13 +129,48 @@ impl<'a> Verifier<'a> {
         for documents in archive.iter_mut().chain([&mut batch]) {
             documents.read_pages(pages);
         }
-        Ok(Self {
+        Ok(Self::new(verify, (model, by_model), batch, archive))
+    }
+
+    /// A verifier whose texts are open.
+    pub(crate) fn new(
+        verify: &'a Verify,
+        (model, by_model): (Model, bool),
+        batch: Documents,
+        archive: Option<Documents>,
+    ) -> Self {
+        Self {
             verify,
             model,
             by_model,
             batch,
             archive,
-        })
+        }
+    }
+
+    /// How pairs are verified.
+    pub(crate) fn verify(&self) -> &Verify {
+        self.verify
+    }
+
+    /// The model of fingerprints and similarities.
+    pub(crate) fn model(&self) -> &Model {
+        &self.model
+    }
+
+    /// Whether the fingerprints of the run are made by the model.
+    pub(crate) fn is_by_model(&self) -> bool {
+        self.by_model
+    }
+
+    /// The texts of the batch.
+    pub(crate) fn batch(&self) -> &Documents {
+        &self.batch
+    }
+
+    /// The texts of the archive, if they are at hand.
+    pub(crate) fn archive(&self) -> Option<&Documents> {
+        self.archive.as_ref()
     }
 
     /// Cuts the files of the batch's texts where those of `documents` are cut.
@@ -189,10 +242,12 @@ impl Origin {
     }
 }
 
-/// Verifies the pairs of `unverified`, in their order. The counts are complete when the stream has ended.
+/// Verifies the pairs in rows `range` of the Parquet file `unverified`, in their order. The counts are complete when the stream has
+/// ended.
 pub(crate) async fn verify(
     context: &SessionContext,
-    unverified: &DraftOutput,
+    unverified: &Path,
+    range: Range<u64>,
     verifier: &Verifier<'_>,
     origin: Origin,
     scratch: &Path,
@@ -206,7 +261,7 @@ pub(crate) async fn verify(
     } = verifier;
     // Ask for the texts of all documents in pairs, on each side where they can be.
     let mut texts = Texts::create(scratch, &context.runtime_env().memory_pool)?;
-    for rows in read_pairs(unverified.path())? {
+    for rows in within(read_pairs(unverified)?, range.clone()) {
         let rows = rows?;
         let pairs = Pairs::read(&rows).map_err(bad_pairs)?;
         for row in 0..rows.num_rows() {
@@ -236,7 +291,7 @@ pub(crate) async fn verify(
         counts: Arc::clone(&counts),
     };
     let mut workers = verifier.workers(context);
-    let reader = read_pairs(unverified.path())?;
+    let reader = within(read_pairs(unverified)?, range);
     builder.spawn_blocking(move || {
         for rows in reader {
             let rows = rows?;
@@ -284,6 +339,27 @@ fn bad_pairs(source: ArrowError) -> EngineError {
         source,
     }
     .into()
+}
+
+/// The rows `range` of record batches.
+fn within<E>(
+    batches: impl Iterator<Item = Result<RecordBatch, E>>,
+    range: Range<u64>,
+) -> impl Iterator<Item = Result<RecordBatch, E>> {
+    let mut first = 0;
+    batches.filter_map(move |batch| {
+        let batch = match batch {
+            Ok(batch) => batch,
+            Err(error) => return Some(Err(error)),
+        };
+        let rows = first..first + batch.num_rows() as u64;
+        first = rows.end;
+        let (start, end) = (rows.start.max(range.start), rows.end.min(range.end));
+        (start < end).then(|| {
+            let offset = (start - rows.start) as usize;
+            Ok(batch.slice(offset, (end - start) as usize))
+        })
+    })
 }
 
 /// Reads the pairs in the file at `path`.

@@ -7,7 +7,7 @@ use archive::IdType;
 use arrow::buffer::BooleanBuffer;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::prelude::SessionContext;
-use sha2::{Digest as _, Sha256};
+use futures::StreamExt as _;
 use simhash::Similarity;
 
 use super::Verifier;
@@ -16,6 +16,7 @@ use crate::batch::{Batch, Classes};
 use crate::decide::Keys;
 use crate::documents::RowSet;
 use crate::error::{EngineError, Result};
+use crate::job::{DigestMap, Job, ModelPlan, add_digests, digest_schema, text_digest};
 use crate::threads::blocking;
 
 /// Bytes of memory for each document whose fingerprint repeats: the entry of its text's digest in a
@@ -39,7 +40,8 @@ pub(crate) struct TextClasses {
 }
 
 impl TextClasses {
-    /// Reads the texts of those documents of `batch` whose fingerprints repeat.
+    /// Reads the texts of those documents of `batch` whose fingerprints repeat, or takes their digests from the parts of a job, which
+    /// comes with the model.
     ///
     /// # Errors
     /// [`EngineError::OutOfMemory`] when the pool has too few bytes; another one when a text cannot be read.
@@ -49,6 +51,7 @@ impl TextClasses {
         batch: Arc<Batch>,
         keys: &Keys,
         id_type: IdType,
+        job: Option<(&Job, ModelPlan)>,
     ) -> Result<Self> {
         let rows = batch.rows();
         let distinct = Arc::clone(&batch.distinct);
@@ -77,16 +80,31 @@ impl TextClasses {
         // Hold digests, because texts would take too much memory. No two texts are known to share
         // 128 bits of SHA-256.
         let mut digests: HashMap<i64, [u8; 16]> = HashMap::with_capacity(repeated_rows);
-        let mut texts = TextsAt::read(context, &verifier.batch, id_type, wanted).await?;
-        // Pages often differ in their markup alone, and all pairs of different texts would be compared.
-        let mut similarity = Similarity::new(verifier.verify.measure, verifier.model.clone());
-        while let Some(some) = texts.next().await? {
-            for (position, text) in some.iter()? {
-                let text = String::from_utf8_lossy(text);
-                let mut digest = [0; 16];
-                let compared = similarity.compared(&text).as_bytes();
-                digest.copy_from_slice(&Sha256::digest(compared)[..16]);
-                digests.insert(position, digest);
+        let measure = verifier.verify.measure;
+        match job {
+            Some((job, model)) => {
+                let documents = &verifier.batch;
+                let answers = job.answers("digest", async || {
+                    DigestMap::plan(job, documents, id_type, model, measure, &wanted).await
+                });
+                let answers = answers.await?.ok_or(EngineError::Planned)?;
+                let mut rows = answers.rows(&digest_schema());
+                while let Some(batch) = rows.next().await {
+                    add_digests(
+                        &batch.map_err(EngineError::query(job.name()))?,
+                        &mut digests,
+                    );
+                }
+            }
+            None => {
+                let mut texts = TextsAt::read(context, &verifier.batch, id_type, wanted).await?;
+                // Pages often differ in their markup alone, and all pairs of different texts would be compared.
+                let mut similarity = Similarity::new(measure, verifier.model.clone());
+                while let Some(some) = texts.next().await? {
+                    for (position, text) in some.iter()? {
+                        digests.insert(position, text_digest(text, &mut similarity));
+                    }
+                }
             }
         }
         blocking(move || {

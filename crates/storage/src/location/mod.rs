@@ -9,6 +9,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod walk;
+mod write;
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path as FsPath, PathBuf};

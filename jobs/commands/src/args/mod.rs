@@ -8,6 +8,7 @@ mod common;
 mod fingerprint;
 mod generate;
 mod inspect;
+mod job;
 mod lookup;
 mod run;
 mod values;
@@ -25,6 +26,7 @@ pub use self::generate::{
 pub use self::inspect::{
     ExplainArgs, GroupsArgs, PlanArgs, ReportArgs, ShowArgs, SortPairs, SqlArgs, TuneArgs,
 };
+pub use self::job::{MapArgs, ReduceArgs, SplitArgs};
 pub use self::lookup::{CacheArgs, IndexBuildArgs, IndexCommand, LookupArgs, ServeArgs};
 pub use self::run::{RunArgs, VerifyArgs};
 
@@ -49,6 +51,12 @@ pub struct Cli {
 pub enum Command {
     /// Find the near-duplicates of a batch in an archive (the nightly job)
     Run(Box<RunArgs>),
+    /// Plan the next round of a run that many machines do in parts
+    Split(Box<SplitArgs>),
+    /// Do parts of a round, on any machine
+    Map(MapArgs),
+    /// End a run whose parts are done, as `run` ends
+    Reduce(ReduceArgs),
     /// Compute the fingerprints of documents, into a Parquet file or an archive
     Fingerprint(FingerprintArgs),
     /// Create, fill, inspect and maintain archives

@@ -45,6 +45,27 @@ pub(super) fn date(text: &str) -> Result<NaiveDate, String> {
     }
 }
 
+/// The most parts of a list.
+const MAX_PARTS: usize = 1_000_000;
+
+/// Parses numbers of parts: `3`, `4..9` with both ends, or several of these with commas.
+pub(super) fn parts(text: &str) -> Result<Vec<u32>, String> {
+    let wrong = || format!("{text:?} is no list of parts, such as 3 or 4..9 or 3,7");
+    let number = |text: &str| text.trim().parse::<u32>().map_err(|_| wrong());
+    let mut parts = Vec::new();
+    for run in text.split(',') {
+        let (first, last) = match run.split_once("..") {
+            Some((first, last)) => (number(first)?, number(last.trim_start_matches('='))?),
+            None => (number(run)?, number(run)?),
+        };
+        if first > last || (last - first) as usize >= MAX_PARTS {
+            return Err(wrong());
+        }
+        parts.extend(first..=last);
+    }
+    Ok(parts)
+}
+
 /// Whether a text is four digits, two and two, with hyphens between.
 fn has_form_of_date(text: &str) -> bool {
     let parts: Vec<&str> = text.split('-').collect();

@@ -9,6 +9,7 @@ pub mod generate;
 pub mod groups;
 pub mod idf;
 pub mod index;
+pub mod job;
 pub mod lookup;
 pub mod output_checks;
 pub mod plan;

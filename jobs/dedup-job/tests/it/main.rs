@@ -19,6 +19,7 @@ mod input_files;
 mod inspect;
 mod integrity;
 mod interop;
+mod jobs;
 mod json_and_csv;
 mod lookup;
 mod metrics;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use datafusion::common::runtime::SpawnedTask;
 use datafusion::prelude::SessionContext;
-use futures::StreamExt as _;
+use futures::{StreamExt as _, TryStreamExt as _};
 use storage::{Draft, Location, Stores};
 
 use super::file::{InputFile, Source};
@@ -53,6 +53,8 @@ pub struct KeptFiles {
 #[derive(Debug, Default)]
 pub struct KeptDrafts {
     drafts: Vec<Draft>,
+    /// Copies that the parts of a job made, and their targets.
+    copies: Vec<(Location, Location)>,
     /// Copies of an earlier run, of documents that are not kept now.
     stale: Vec<Location>,
     /// Bytes of all files.
@@ -68,6 +70,12 @@ impl KeptDrafts {
         for draft in self.drafts {
             draft.publish().await?;
         }
+        let copying = self.copies.iter();
+        let copying = copying.map(|(copy, target)| copy.copy_within_store(target));
+        futures::stream::iter(copying)
+            .buffer_unordered(COPIED_AT_ONCE)
+            .try_collect::<()>()
+            .await?;
         for file in self.stale {
             file.remove().await?;
         }
@@ -191,6 +199,88 @@ impl Documents {
                 Copied::Nothing => {}
             }
         }
+        self.copy_empty(files, scratch, &mut copies).await?;
+        Ok(copies)
+    }
+
+    /// Takes the copies that the parts of a job made of the files, in their order; the copies of empty files are made here.
+    ///
+    /// # Errors
+    /// As [`Self::copy_kept`].
+    pub(crate) async fn take_copies(
+        &self,
+        made: Vec<Option<MadeCopy>>,
+        files: &KeptFiles,
+        scratch: &Path,
+    ) -> Result<KeptDrafts> {
+        let mut copies = KeptDrafts::default();
+        for (made, target) in made.into_iter().zip(&files.files) {
+            let Some(made) = made else {
+                if files.replace == Replace::Everything && target.exists().await? {
+                    copies.stale.push(target.clone());
+                }
+                continue;
+            };
+            let same = || (made.bytes, made.sha256.clone());
+            if files.replace == Replace::Same
+                && target.exists().await?
+                && target.digest().await? != same()
+            {
+                return Err(exists(target));
+            }
+            copies.bytes += made.bytes;
+            let is_in_store = target.local().is_none() && target.root() == made.location.root();
+            if is_in_store {
+                copies.copies.push((made.location, target.clone()));
+                continue;
+            }
+            let mut draft = new_draft(target, scratch)?;
+            made.location.copy_to(draft.open()?).await?;
+            draft.send().await?;
+            copies.drafts.push(draft);
+        }
+        self.copy_empty(files, scratch, &mut copies).await?;
+        Ok(copies)
+    }
+
+    /// Copies the kept rows of the only file, whose first part has the number `first_part`, to the file at `path`; returns false if
+    /// the file is one document that is not kept.
+    pub(crate) async fn copy_kept_to(
+        &self,
+        context: &SessionContext,
+        first_part: usize,
+        kept: &Arc<RowSet>,
+        path: &Path,
+    ) -> Result<bool> {
+        let [input] = &self.files[..] else {
+            return Err(EngineError::Internal("not one file to copy".into()));
+        };
+        if input.columns.is_one_document && !kept.contains(first_part, 0) {
+            return Ok(false);
+        }
+        let name = path.display().to_string();
+        let out = Output {
+            file: File::create(path).map_err(|source| Output::failed(&name, source))?,
+            name,
+        };
+        write_kept(
+            Arc::clone(input),
+            first_part,
+            Arc::clone(kept),
+            row_limit(context),
+            out,
+        )
+        .await?;
+        Ok(true)
+    }
+
+    /// Copies the files without rows.
+    async fn copy_empty(
+        &self,
+        files: &KeptFiles,
+        scratch: &Path,
+        copies: &mut KeptDrafts,
+    ) -> Result<()> {
         for ((input, _), target) in self.empty.iter().zip(&files.empty) {
             let mut draft = new_draft(target, scratch)?;
             let written = draft.open()?.write_all(&input.read().await?);
@@ -199,9 +289,21 @@ impl Documents {
             copies.bytes += draft.send().await?;
             copies.drafts.push(draft);
         }
-        Ok(copies)
+        Ok(())
     }
 }
+
+/// A copy of a file that a part of a job made.
+#[derive(Debug, Clone)]
+pub(crate) struct MadeCopy {
+    /// Where it is.
+    pub(crate) location: Location,
+    pub(crate) bytes: u64,
+    pub(crate) sha256: String,
+}
+
+/// Objects that a store copies at the same time.
+const COPIED_AT_ONCE: usize = 32;
 
 /// What [`Copying::copy`] made of an input file.
 enum Copied {
@@ -240,25 +342,40 @@ impl Copying {
             file: draft.open()?,
             name: target.to_string(),
         };
-        // On another thread. The draft stays here: if a signal ends the run, it is removed, even while that thread goes on.
-        let (input, kept, first_part) =
-            (Arc::clone(input), Arc::clone(&self.kept), self.first_part);
-        let write = async move {
-            let is_kept = |part, row| kept.contains(first_part + part, row);
-            match &input.source {
-                Source::Rows { .. } => rows::copy(&input, limit, out, &is_kept).await,
-                Source::Local(_) | Source::Remote(_) => {
-                    parquet::copy(&input, out, &|row| is_kept(0, row)).await
-                }
-            }
-        };
-        let written = SpawnedTask::spawn(write).join_unwind().await;
-        written
-            .map_err(|error| EngineError::Internal(format!("a copy did not end: {error}")))??;
+        write_kept(
+            Arc::clone(input),
+            self.first_part,
+            Arc::clone(&self.kept),
+            limit,
+            out,
+        )
+        .await?;
         check_replaced(self.replace, target, &mut draft).await?;
         let bytes = draft.send().await?;
         Ok(Copied::Draft(draft, bytes))
     }
+}
+
+/// Copies the kept rows of a file, on another thread. The caller keeps the draft: if a signal ends the run, it is removed, even while
+/// that thread goes on.
+async fn write_kept(
+    input: Arc<InputFile>,
+    first_part: usize,
+    kept: Arc<RowSet>,
+    limit: Limit,
+    out: Output,
+) -> Result<()> {
+    let write = async move {
+        let is_kept = |part, row| kept.contains(first_part + part, row);
+        match &input.source {
+            Source::Rows { .. } => rows::copy(&input, limit, out, &is_kept).await,
+            Source::Local(_) | Source::Remote(_) => {
+                parquet::copy(&input, out, &|row| is_kept(0, row)).await
+            }
+        }
+    };
+    let written = SpawnedTask::spawn(write).join_unwind().await;
+    written.map_err(|error| EngineError::Internal(format!("a copy did not end: {error}")))?
 }
 
 /// A draft of the copy at `target`, whose directory is created.

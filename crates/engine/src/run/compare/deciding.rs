@@ -8,16 +8,18 @@ use datafusion::execution::SendableRecordBatchStream;
 
 use super::Comparison;
 use crate::batch::{Batch, BatchRef, Classes};
+use crate::class_pairs;
 use crate::decide::{Decide, Decided, Deciding, Keys};
-use crate::documents::KeptDrafts;
+use crate::documents::{KeptDrafts, MadeCopy};
 use crate::error::{EngineError, Result};
+use crate::job::{Answers, CarriedMap, CopyMap, Job};
 use crate::output::{self, DraftOutput};
 use crate::probe::{Answer, Originals, Probe};
 use crate::progress::Stage;
 use crate::run::Run;
 use crate::run::summary::{Clock, DecisionSummary};
 use crate::threads::blocking;
-use crate::verify::{TextClasses, UnverifiedPairs, Verified, VerifiedClassPairs, Verifier};
+use crate::verify::{Counts, TextClasses, UnverifiedPairs, Verified, Verifier, verify_class_pairs};
 use crate::work_items;
 
 /// Bytes of memory for each document that the plan of the tables leaves for decisions: for its
@@ -67,11 +69,22 @@ impl Comparison<'_> {
         };
         let decided = Arc::new(decided);
         let scratch = &settings.scratch;
+        let (copies, carried) = match self.run.job() {
+            Some(job) => self.in_parts(job, &decided).await?,
+            None => (None, None),
+        };
         let kept = match self.kept_files {
             Some(files) => {
                 let positions = &decided.kept_positions;
-                let copying = self.documents.copy_kept(context, positions, files, scratch);
-                Some(copying.await?)
+                let documents = self.documents;
+                Some(match copies {
+                    Some(copies) => documents.take_copies(copies, files, scratch).await?,
+                    None => {
+                        documents
+                            .copy_kept(context, positions, files, scratch)
+                            .await?
+                    }
+                })
             }
             None => None,
         };
@@ -87,7 +100,8 @@ impl Comparison<'_> {
                             decided.batch().release_tables();
                         }
                         let (id_type, documents) = (self.id_type, self.documents);
-                        let rows = rows.rows_with_carried(context, id_type, documents, keys);
+                        let rows =
+                            rows.rows_with_carried(context, id_type, documents, keys, carried);
                         rows.await?
                     }
                     false => rows.rows(context, self.id_type),
@@ -116,6 +130,51 @@ impl Comparison<'_> {
         Ok((drafts, verified))
     }
 
+    /// Whether decisions need a map: a verification by texts, copies of kept documents, or columns of documents.
+    pub(super) fn decides_in_parts(&self) -> bool {
+        self.verifier.is_some() || self.needs_documents()
+    }
+
+    /// Whether the documents are read again once it is decided which are kept.
+    fn needs_documents(&self) -> bool {
+        self.kept_files.is_some() || self.documents.has_carried()
+    }
+
+    /// What the parts of a job copied, and the columns that they read.
+    async fn in_parts(
+        &self,
+        job: &Job,
+        decided: &Decided,
+    ) -> Result<(Option<Vec<Option<MadeCopy>>>, Option<Answers>)> {
+        let documents = self.documents;
+        let copies = match self.kept_files {
+            Some(_) => {
+                let kept = &decided.kept_positions;
+                Some(
+                    job.answers("copy", async || CopyMap::plan(job, documents, kept).await)
+                        .await?,
+                )
+            }
+            None => None,
+        };
+        let carried = match documents.has_carried() {
+            true => {
+                let schema = documents.carried_schema();
+                let plan = async || CarriedMap::plan(job, documents, &schema).await;
+                Some(job.answers("columns", plan).await?)
+            }
+            false => None,
+        };
+        if job.is_splitting() {
+            return Err(EngineError::Planned);
+        }
+        let copies = match copies {
+            Some(answers) => Some(job.made_copies(&answers.ok_or(EngineError::Planned)?)?),
+            None => None,
+        };
+        Ok((copies, carried.flatten()))
+    }
+
     /// Decides by pairs of fingerprints that are near and, if there are sketches, similar by these.
     async fn decide_by_fingerprints(
         &self,
@@ -134,9 +193,7 @@ impl Comparison<'_> {
             Ok((of_batch.classes(by_sketch)?, have_sketch))
         })
         .await?;
-        let (found, expected) = self
-            .class_pairs(probe, distinct, Originals::Nearest)
-            .await?;
+        let (found, expected) = self.class_pairs(probe, distinct).await?;
         let deciding = self.deciding(batch, classes, have_content, keys);
         let decided = deciding.decide(found).await?;
         self.check_answers(expected)?;
@@ -155,32 +212,46 @@ impl Comparison<'_> {
         let Run {
             context, settings, ..
         } = self.run;
-        // Without texts of the archive, all its pairs count: then the nearest document decides.
-        let originals = match verifier.has_archive_texts() {
-            true => Originals::All,
-            false => Originals::Nearest,
-        };
         let batch = self.loaded_batch().await?;
-        let classes =
-            TextClasses::read(context, verifier, Arc::clone(&batch), keys, self.id_type).await?;
-        let classes = Arc::new(classes);
-        let pairs = UnverifiedPairs::create(
+        let digests = match self.run.job() {
+            Some(job) => Some((job, self.model_plan(job, verifier).await?)),
+            None => None,
+        };
+        let classes = TextClasses::read(
             context,
-            Arc::clone(&classes),
+            verifier,
+            Arc::clone(&batch),
+            keys,
             self.id_type,
-            &settings.scratch,
-        )?;
-        let (found, expected) = self.class_pairs(probe, distinct, originals).await?;
-        let pairs = pairs.collect(found).await?;
+            digests,
+        )
+        .await?;
+        let classes = Arc::new(classes);
+        let scratch = &settings.scratch;
+        let pairs = UnverifiedPairs::create(Arc::clone(&classes), self.id_type, scratch)?;
+        let (found, expected) = self.class_pairs(probe, distinct).await?;
+        let (path, checked) = pairs.collect(found).await?;
         self.check_answers(expected)?;
         clock.end(Stage::Probe);
 
         self.run.enter(Stage::Verify);
-        let VerifiedClassPairs {
-            pairs,
-            checked,
-            counts,
-        } = pairs.verify(context, verifier).await?;
+        let (pairs, counts) = match self.run.job() {
+            None => {
+                verify_class_pairs(context, &path, 0..checked, verifier, self.id_type, scratch)
+                    .await?
+            }
+            Some(job) => {
+                let pairs = (path.as_path(), checked);
+                let answers = self
+                    .verified_in_parts(job, "verify-classes", verifier, pairs, None)
+                    .await?;
+                if job.is_splitting() && !self.needs_documents() {
+                    return Err(EngineError::Planned);
+                }
+                let schema = class_pairs::schema(self.id_type);
+                (answers.rows(&schema), Counts::of(&answers))
+            }
+        };
         let have_text = classes.have_text.clone();
         let deciding = self.deciding(batch, Arc::clone(&classes.classes), Some(have_text), keys);
         let decided = deciding.decide(pairs).await?;
@@ -204,7 +275,7 @@ impl Comparison<'_> {
         }
     }
 
-    /// The batch in this process, whichever copy of its file a cluster reads.
+    /// The batch in this process, whichever copy of its file the parts of a job read.
     async fn loaded_batch(&self) -> Result<Arc<Batch>> {
         let file = &self.batch.file;
         let own = BatchRef::new(file, file.path.to_string_lossy().into_owned());
@@ -212,19 +283,28 @@ impl Comparison<'_> {
         self.run.resources.batch(&own, &pool).await
     }
 
-    /// Starts to probe for pairs of classes; also returns the number of work items.
-    async fn class_pairs(
-        &self,
-        probe: Probe,
-        distinct: usize,
-        originals: Originals,
-    ) -> Result<(SendableRecordBatchStream, usize)> {
-        let probe = Probe {
+    /// The request of the probe for pairs of classes.
+    pub(super) fn class_probe(&self, probe: Probe) -> Probe {
+        let originals = match self.verifier {
+            Some(verifier) if verifier.has_archive_texts() => Originals::All,
+            // Without texts of the archive, all its pairs count: then the nearest document decides.
+            _ => Originals::Nearest,
+        };
+        Probe {
             answer: Answer::ClassPairs(originals),
             max_hits: None,
             kept_base: self.view.archive.as_ref().is_some_and(Archive::has_kept),
             ..probe
-        };
+        }
+    }
+
+    /// Starts to probe for pairs of classes; also returns the number of work items that this process must answer.
+    async fn class_pairs(
+        &self,
+        probe: Probe,
+        distinct: usize,
+    ) -> Result<(SendableRecordBatchStream, usize)> {
+        let probe = self.class_probe(probe);
         let (found, expected) = self.begin_probe(probe, distinct).await?;
         let found = found.execute_stream().await;
         Ok((

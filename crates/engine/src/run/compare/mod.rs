@@ -2,14 +2,14 @@
 
 mod deciding;
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use archive::{ColumnNames, DirectBuffers, IdType};
+use archive::{Archive, ColumnNames, DirectBuffers, IdType};
 use arrow::buffer::BooleanBuffer;
 use datafusion::dataframe::DataFrame;
-use hamming::{Plan, PlanError};
-use storage::ErrorKind;
+use hamming::Plan;
 
 use super::Run;
 use super::inputs::plain_columns;
@@ -20,16 +20,16 @@ use crate::decide::Decide;
 use crate::documents::{Documents, KeptFiles};
 use crate::error::{EngineError, Result};
 use crate::fingerprint::FingerprintedBatch;
+use crate::job::{Answers, Job, ModelPlan, ProbeMap, VerifyMap};
 use crate::memory::free_bytes;
 use crate::output::{self, DraftOutput, OutputTarget};
 use crate::pairs::{self, Similarities};
-use crate::probe::{Answer, CompareSketches, Probe, ProbeNode};
+use crate::probe::{Answer, CompareSketches, Probe};
 use crate::progress::Stage;
 use crate::reduce::reduce;
 use crate::session;
-use crate::stream;
 use crate::verify::{self, Counts, Origin, Verified, Verifier};
-use crate::work_items::{self, WorkItem};
+use crate::work_items;
 
 pub(super) use deciding::DraftDecisions;
 
@@ -86,18 +86,30 @@ impl Comparison<'_> {
         } = self.build().await?;
         let passes = probe.parts;
         clock.end(Stage::Build);
+        if let Some(job) = self.run.job() {
+            self.ask_for_probes(job, &probe, &plan, distinct).await?;
+        }
         let (progress, settings) = (&self.run.resources.progress, self.run.settings);
         let mut verified = None;
-        let decided = match self.decide {
-            Some(decide) => {
-                let (decided, of_decisions) =
-                    self.decide(probe.clone(), distinct, decide, clock).await?;
-                verified = of_decisions;
-                Some(decided)
-            }
+        // A `split` has nothing to do with decisions that no further map needs.
+        let decide = self.decide;
+        let decide = decide.filter(|_| !self.run.is_splitting() || self.decides_in_parts());
+        let decided = match decide {
+            Some(decide) => match self.decide(probe.clone(), distinct, decide, clock).await {
+                // Pairs may have maps to plan, too.
+                Err(EngineError::Planned) if self.run.is_splitting() => None,
+                decided => {
+                    let (decided, of_decisions) = decided?;
+                    verified = of_decisions;
+                    Some(decided)
+                }
+            },
             None => None,
         };
-        let output = match &settings.output {
+        // A `split` has nothing to do with pairs that are not verified by texts.
+        let output = settings.output.as_ref();
+        let output = output.filter(|_| !self.run.is_splitting() || self.verifier.is_some());
+        let output = match output {
             Some(target) => {
                 if decided.is_some() {
                     progress.reset_probe();
@@ -125,10 +137,66 @@ impl Comparison<'_> {
         })
     }
 
+    /// Asks the job for the answers of all probes at once, so that one round has them all.
+    async fn ask_for_probes(
+        &self,
+        job: &Job,
+        probe: &Probe,
+        plan: &Plan,
+        distinct: usize,
+    ) -> Result<()> {
+        let of_pairs = self.run.settings.output.is_some();
+        let of_classes = self.decide.map(|_| self.class_probe(probe.clone()));
+        let of_pairs = of_pairs.then(|| self.pair_probe(probe.clone()));
+        let mut planned = false;
+        for probe in of_classes.into_iter().chain(of_pairs) {
+            let answers = self.ask_for_probe(job, probe, Some(plan), distinct).await?;
+            planned |= answers.is_none();
+        }
+        match planned {
+            true => Err(EngineError::Planned),
+            false => Ok(()),
+        }
+    }
+
+    /// The answers of a probe; `None` if this `split` plans it by `plan`.
+    async fn ask_for_probe(
+        &self,
+        job: &Job,
+        probe: Probe,
+        plan: Option<&Plan>,
+        distinct: usize,
+    ) -> Result<Option<Answers>> {
+        let name = match probe.answer {
+            Answer::Pairs => "probe-pairs",
+            Answer::ClassPairs(_) => "probe-classes",
+        };
+        let settings = self.run.settings;
+        let within = if settings.within { distinct } else { 0 };
+        job.answers(name, async || {
+            let items = work_items::of_run(&self.view.snapshot, within, job.readers());
+            let seconds = |fingerprints| plan.map_or(0.0, |plan| plan.seconds(fingerprints));
+            ProbeMap::plan(job, probe, settings.design.clone(), items, seconds).await
+        })
+        .await
+    }
+
+    /// The request of the probe for pairs of documents.
+    fn pair_probe(&self, probe: Probe) -> Probe {
+        Probe {
+            // A verification drops pairs, so the nearest are chosen after it.
+            max_hits: match self.run.settings.verify {
+                Some(_) => None,
+                None => probe.max_hits,
+            },
+            ..probe
+        }
+    }
+
     /// Probes, reduces and verifies the pairs, and writes them as a draft of `target`.
     async fn find_pairs(
         &self,
-        mut probe: Probe,
+        probe: Probe,
         distinct: usize,
         target: &OutputTarget,
         clock: &mut Clock,
@@ -143,9 +211,7 @@ impl Comparison<'_> {
             Some(_) => None,
             None => settings.max_hits,
         };
-        if settings.verify.is_some() {
-            probe.max_hits = None;
-        }
+        let probe = self.pair_probe(probe);
         let unverified_target = unverified.as_ref().unwrap_or(target);
         let mut output = self
             .probe(probe, distinct, unverified_target, max_hits)
@@ -164,7 +230,7 @@ impl Comparison<'_> {
         Ok((output, verified))
     }
 
-    /// Plans the tables, and builds them here unless a cluster probes.
+    /// Plans the tables, and builds them unless the parts of a job do.
     async fn build(&self) -> Result<Planned> {
         let Run {
             context,
@@ -180,40 +246,21 @@ impl Comparison<'_> {
         let queries = self.view.snapshot.rows() + if settings.within { file.rows } else { 0 };
         let design = settings.design.as_deref();
         let k = settings.max_distance;
-        let planned = match &settings.cluster {
-            None => {
-                let free = free_bytes(&pool).saturating_sub(self.decision_bytes());
-                let plan = batch.plan(k, design, queries, free)?;
-                let probe = self.probe_request(reference, &plan);
-                let threads = context.state().config().target_partitions();
-                // Build the tables now, to measure the time separately; the tasks then find them built.
-                drop(batch.tables(probe.tables(0), &pool, threads).await?);
-                Planned {
-                    plan,
-                    probe,
-                    distinct,
-                }
-            }
-            Some(cluster) => {
-                // Each executor builds all tables, and probes its share of the archive.
-                let capacity = cluster.capacity().await?;
-                let memory = capacity.memory.saturating_sub(batch.bytes());
-                let share = queries.div_ceil(capacity.executors.max(1) as u64);
-                let plan = batch
-                    .plan(k, design, share, memory)
-                    .map_err(executors_out_of_memory)?;
-                let probe = self.probe_request(cluster.share(file).await?, &plan);
-                // The batch was loaded for the plan alone.
-                resources.release_batches();
-                Planned {
-                    plan,
-                    probe,
-                    distinct,
-                }
-            }
+        let free = free_bytes(&pool).saturating_sub(self.decision_bytes());
+        let plan = batch.plan(k, design, queries, free)?;
+        let probe = self.probe_request(reference, &plan);
+        if self.run.job().is_none() {
+            let threads = context.state().config().target_partitions();
+            // Build the tables now, to measure the time separately; the tasks then find them built.
+            drop(batch.tables(probe.tables(0), &pool, threads).await?);
+        }
+        let planned = Planned {
+            plan,
+            probe,
+            distinct,
         };
         let passes = planned.probe.parts;
-        if passes > 1 {
+        if passes > 1 && self.run.job().is_none() {
             tracing::warn!(
                 "the tables do not fit the memory limit at once: the archive is read {passes} times"
             );
@@ -275,26 +322,38 @@ impl Comparison<'_> {
         Ok(output)
     }
 
-    /// Plans the probe of all work items, here or on the cluster; returns its rows and the number of the items.
+    /// Plans the probe of all work items in this process, or takes the answers of a job's parts; returns its rows, and the number
+    /// of the items that this process must answer.
     async fn begin_probe(&self, probe: Probe, distinct: usize) -> Result<(DataFrame, usize)> {
         let Run {
+            context,
             resources,
             settings,
             ..
         } = self.run;
         let snapshot = &self.view.snapshot;
-        let passes = u64::from(probe.parts);
         self.run.enter(Stage::Probe);
         let progress = &resources.progress;
-        let within = if settings.within { distinct as u64 } else { 0 };
+        progress.take_answered();
+        if let Some(job) = self.run.job() {
+            let schema = probe.schema();
+            let answers = self.ask_for_probe(job, probe, None, distinct).await?;
+            let answers = answers.ok_or(EngineError::Planned)?;
+            for receipt in answers.receipts() {
+                progress.add_counts(&receipt.counts);
+            }
+            progress.note_probe_done();
+            return Ok((answers.table(context, &schema)?, 0));
+        }
+        let passes = u64::from(probe.parts);
+        let within = if settings.within { distinct } else { 0 };
         let totals = [
             (&progress.probe_total, snapshot.rows()),
-            (&progress.within_total, within),
+            (&progress.within_total, within as u64),
         ];
         for (total, rows) in totals {
             total.store(rows * passes, Ordering::Relaxed);
         }
-        progress.take_answered();
         let bytes = snapshot.local_fingerprint_bytes();
         let direct = resources.exceeds_cache(bytes).then(DirectBuffers::default);
         if direct.is_some() {
@@ -310,9 +369,15 @@ impl Comparison<'_> {
             }
             resources.keep_reader(reader, file.location.given());
         }
-        let items = work_items::of_run(snapshot, settings.within, distinct, probe.parts);
+        let partitions = context.state().config().target_partitions();
+        let items = work_items::of_run(snapshot, within, partitions);
+        let items = work_items::for_parts(&items, probe.parts);
         let expected = items.len();
-        Ok((self.found(items, probe).await?, expected))
+        let pairs = probe.table(context, items);
+        Ok((
+            pairs.map_err(EngineError::query("planning the probe"))?,
+            expected,
+        ))
     }
 
     /// Refuses a probe that did not answer exactly the work items that it was given, so that no
@@ -325,24 +390,6 @@ impl Comparison<'_> {
             )));
         }
         Ok(())
-    }
-
-    /// Plans the probe of `items` in this process, or starts it on the cluster; returns the rows
-    /// that it finds.
-    async fn found(&self, items: Vec<WorkItem>, probe: Probe) -> Result<DataFrame> {
-        let context = self.run.context;
-        let partitions = context.state().config().target_partitions();
-        let pairs = match &self.run.settings.cluster {
-            None => work_items::table(items, partitions)
-                .and_then(|table| context.read_table(Arc::new(table)))
-                .and_then(|items| ProbeNode::over(items, probe)),
-            Some(cluster) => {
-                let pairs = cluster.probe(work_items::numbered(items), probe).await?;
-                stream::table(context, pairs.schema(), vec![pairs])
-            }
-        };
-        let planning = EngineError::query("planning the probe");
-        pairs.map_err(planning)
     }
 
     /// The seconds of the stages inside the probe, of which the last `write` seconds were spent on writing the output.
@@ -380,6 +427,31 @@ impl Comparison<'_> {
         OutputTarget::file(location)
     }
 
+    /// The answers of the parts that verify `pairs`, a file and the number of its rows: pairs of documents with an `origin`, or pairs
+    /// of classes.
+    async fn verified_in_parts(
+        &self,
+        job: &Job,
+        name: &str,
+        verifier: &Verifier<'_>,
+        pairs: (&Path, u64),
+        origin: Option<Origin>,
+    ) -> Result<Answers> {
+        let answers = job.answers(name, async || {
+            let model = self.model_plan(job, verifier).await?;
+            VerifyMap::plan(job, verifier, model, pairs, self.id_type, origin).await
+        });
+        answers.await?.ok_or(EngineError::Planned)
+    }
+
+    /// The model of a verification, for parts.
+    async fn model_plan(&self, job: &Job, verifier: &Verifier<'_>) -> Result<ModelPlan> {
+        let archive = self.view.archive.as_ref().map(Archive::location);
+        let options = &self.run.settings.spec_options;
+        job.model_plan(verifier.model().spec(), archive, options)
+            .await
+    }
+
     /// Verifies the pairs in `unverified`, and writes those that pass as a draft of the output.
     async fn verify(
         &self,
@@ -397,25 +469,26 @@ impl Comparison<'_> {
             within: settings.within,
             archive: self.view.archive.is_some(),
         };
-        let scratch = &settings.scratch;
-        let (verified, counts) =
-            verify::verify(context, unverified, verifier, origin, scratch).await?;
+        let (scratch, path) = (&settings.scratch, unverified.path());
         let schema = pairs::schema(self.id_type, Similarities::Known);
+        let (verified, counts) = match self.run.job() {
+            None => {
+                verify::verify(context, path, 0..unverified.rows, verifier, origin, scratch).await?
+            }
+            Some(job) => {
+                let pairs = (path, unverified.rows);
+                let answers = self
+                    .verified_in_parts(job, "verify-pairs", verifier, pairs, Some(origin))
+                    .await?;
+                // A `split` has nothing to do with verified pairs.
+                if job.is_splitting() {
+                    return Err(EngineError::Planned);
+                }
+                (answers.rows(&schema), verify::Counts::of(&answers))
+            }
+        };
         let max_hits = settings.max_hits;
         let output = output::write_draft(verified, &schema, target, scratch, max_hits).await?;
         Ok((output, counts))
-    }
-}
-
-/// Maps [`PlanError::OutOfMemory`] to an error that names the executors' `--memory-limit`.
-fn executors_out_of_memory(error: EngineError) -> EngineError {
-    match error {
-        EngineError::Plan(error @ PlanError::OutOfMemory { .. }) => EngineError::Cluster {
-            kind: ErrorKind::TryAgain,
-            message: format!(
-                "the executors have too little memory: {error}; start them with a larger --memory-limit"
-            ),
-        },
-        error => error,
     }
 }

@@ -3,7 +3,7 @@
 
 mod metrics;
 mod openmetrics;
-mod settings;
+pub mod settings;
 mod summary;
 
 use std::time::Instant;
@@ -17,6 +17,17 @@ use crate::printing::{print, print_aside};
 use crate::process::{self, Process};
 
 pub fn run(common: &CommonArgs, args: &RunArgs) -> Result<(), Failure> {
+    run_with(common, args, async |process, settings| {
+        find_pairs(process, settings).await
+    })
+}
+
+/// Does a run by `work`, which gets its settings; delivers metrics and prints the summary.
+pub fn run_with(
+    common: &CommonArgs,
+    args: &RunArgs,
+    work: impl AsyncFnOnce(&Process, RunSettings) -> Result<(RunSettings, Summary), Failure>,
+) -> Result<(), Failure> {
     let begin = Instant::now();
     // Set once the checks allow the run to write this file.
     let mut metrics_file = None;
@@ -24,7 +35,7 @@ pub fn run(common: &CommonArgs, args: &RunArgs) -> Result<(), Failure> {
         Err(reason) => Err(Failure::Usage(reason)),
         Ok(()) => process::run(common, async |process: &Process| {
             let settings = settings::build(process, args, &mut metrics_file).await?;
-            find_pairs(process, settings).await
+            work(process, settings).await
         }),
     };
     if let Some(place) = &args.metrics {
@@ -51,8 +62,8 @@ pub fn run(common: &CommonArgs, args: &RunArgs) -> Result<(), Failure> {
     }
 }
 
-/// Runs the job.
-async fn find_pairs(
+/// Does the run, in this process or with the answers of a job.
+pub async fn find_pairs(
     process: &Process,
     settings: RunSettings,
 ) -> Result<(RunSettings, Summary), Failure> {

@@ -22,7 +22,7 @@ use crate::process::Process;
 const DEFAULT_OUTPUT: &str = "hits.parquet";
 
 /// Builds the settings of a run. Sets `metrics_file` once the checks allow the run to write that file.
-pub(super) async fn build(
+pub async fn build(
     process: &Process,
     args: &RunArgs,
     metrics_file: &mut Option<String>,
@@ -133,6 +133,7 @@ pub(super) async fn build(
         spec_options: args.spec.spec_options(stores).await?,
         resume,
         scratch: process.scratch.path().to_owned(),
+        job: None,
     })
 }
 

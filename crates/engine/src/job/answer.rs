@@ -1,0 +1,457 @@
+//! The answer of a part: its rows as an Arrow IPC stream, then a receipt, in one object.
+//!
+//! ```text
+//! rows: Arrow IPC stream | receipt: JSON | length of the receipt: u64, little endian | SHA-256 of all before | "DJPART01"
+//! ```
+//!
+//! An object appears whole or not at all. The receipt says of which job, map and part the answer is.
+//! Whatever is wrong with an answer, the part is not answered: `split` and `reduce` name it, and `map` does it again.
+
+use std::fs::File;
+use std::io::{BufReader, BufWriter, Read as _, Seek as _, SeekFrom, Write as _};
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use arrow::ipc::reader::StreamReader;
+use arrow::ipc::writer::StreamWriter;
+use datafusion::dataframe::DataFrame;
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::prelude::SessionContext;
+use futures::{StreamExt as _, TryStreamExt as _};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+use storage::{Location, StorageError};
+
+use super::copies::Copied;
+use super::plan::PlannedMap;
+use super::{AT_ONCE, Job};
+use crate::crawl_counts::CrawlRecordCounts;
+use crate::error::{EngineError, Result};
+use crate::progress::Counts;
+use crate::stream;
+use crate::text_counts::TextCounts;
+use crate::threads::blocking;
+
+/// The last bytes of an answer.
+const MAGIC: &[u8; 8] = b"DJPART01";
+/// Larger answers are uploaded in parts, and replace another attempt's.
+const CREATED_BYTES: u64 = 32 << 20;
+
+/// What ends the answer of a part.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(crate) struct Receipt {
+    /// Version of the program.
+    pub(super) version: String,
+    /// The id of the job.
+    pub(super) job: String,
+    /// [`PlannedMap::digest`]: of the settings, of the inputs as `split` saw them, and of the items.
+    pub(super) map: String,
+    /// Number of the part in its map.
+    pub(super) part: usize,
+    /// Rows of the answer.
+    pub(crate) rows: u64,
+    /// Bytes of the rows.
+    pub(super) bytes: u64,
+    /// Seconds that the part took.
+    pub(super) seconds: f64,
+    /// What the map counted.
+    pub(crate) counts: Counts,
+    /// Counts of the texts that were fingerprinted.
+    pub(crate) texts: TextCounts,
+    /// The records of WARC files that were read; `None` without such files.
+    pub(crate) crawl_records: Option<CrawlRecordCounts>,
+    /// Pairs that a verification dropped.
+    pub(crate) dropped: u64,
+    /// Pairs that passed a verification without a similarity.
+    pub(crate) without_text: u64,
+    /// A file that was cut where it must not be, and the offset. The answer then has no rows.
+    pub(crate) wrong_cut: Option<(String, u64)>,
+    /// Copies of kept documents.
+    pub(super) copies: Vec<Copied>,
+}
+
+/// The answers of a map, all whole, in files of this machine.
+#[derive(Debug)]
+pub(crate) struct Answers {
+    answers: Vec<Answer>,
+    /// The job, for errors.
+    job: String,
+}
+
+/// An answer that was checked.
+#[derive(Debug)]
+pub(super) struct Answer {
+    path: PathBuf,
+    pub(super) receipt: Receipt,
+}
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub(super) enum NoAnswer {
+    Missing,
+    Damaged,
+    Failed(EngineError),
+}
+
+impl From<EngineError> for NoAnswer {
+    fn from(error: EngineError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl Job {
+    /// Where the answer of a part is; `round` is from 1 on, `part` the number in the round.
+    pub(super) fn answer_location(&self, round: u32, part: u32) -> Result<Location> {
+        Ok(self
+            .location
+            .child(&format!("round-{round}/part-{part:05}"))?)
+    }
+
+    /// Reads and checks all answers of a map.
+    pub(super) async fn read_answers(
+        &self,
+        round: u32,
+        first: u32,
+        map: &PlannedMap,
+    ) -> Result<Answers> {
+        let reading = (0..map.parts.len()).map(async |number| {
+            let part = first + number as u32;
+            Ok::<_, EngineError>((part, self.answer(round, part, map, number).await))
+        });
+        let read: Vec<(u32, Result<Answer, NoAnswer>)> = futures::stream::iter(reading)
+            .buffered(AT_ONCE)
+            .try_collect()
+            .await?;
+        let mut answers = Vec::with_capacity(read.len());
+        let (mut missing, mut damaged) = (Vec::new(), Vec::new());
+        for (part, answer) in read {
+            match answer {
+                Ok(answer) => answers.push(answer),
+                Err(NoAnswer::Missing) => missing.push(part),
+                Err(NoAnswer::Damaged) => damaged.push(part),
+                Err(NoAnswer::Failed(error)) => return Err(error),
+            }
+        }
+        match missing.is_empty() && damaged.is_empty() {
+            true => Ok(Answers {
+                answers,
+                job: self.name().to_owned(),
+            }),
+            false => Err(EngineError::Unanswered {
+                job: self.name().to_owned(),
+                round,
+                missing,
+                damaged,
+            }),
+        }
+    }
+
+    /// Checks that all parts of the last round are answered.
+    pub(super) async fn check_last_round(&self) -> Result<()> {
+        let Some((round, number)) = self.rounds.last().zip(Some(self.round())) else {
+            return Ok(());
+        };
+        let (mut missing_parts, mut damaged_parts) = (Vec::new(), Vec::new());
+        for (first, map) in round.numbered_maps() {
+            match self.read_answers(number, first, map).await {
+                Ok(_) => {}
+                Err(EngineError::Unanswered {
+                    missing, damaged, ..
+                }) => {
+                    missing_parts.extend(missing);
+                    damaged_parts.extend(damaged);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        match missing_parts.is_empty() && damaged_parts.is_empty() {
+            true => Ok(()),
+            false => Err(EngineError::Unanswered {
+                job: self.name().to_owned(),
+                round: number,
+                missing: missing_parts,
+                damaged: damaged_parts,
+            }),
+        }
+    }
+
+    /// Reads and checks the answer of a part.
+    pub(super) async fn answer(
+        &self,
+        round: u32,
+        part: u32,
+        map: &PlannedMap,
+        number: usize,
+    ) -> Result<Answer, NoAnswer> {
+        let location = self.answer_location(round, part)?;
+        let path = match location.local() {
+            Some(local) => local.to_owned(),
+            None => {
+                let path = self.scratch.join(format!("answer-{round}-{part}"));
+                if !path.exists() {
+                    let draft = self.scratch.join(format!("answer-{round}-{part}.tmp"));
+                    let file = File::create(&draft).map_err(|source| self.io(source))?;
+                    match location.copy_to(file).await {
+                        Ok(_) => {}
+                        Err(StorageError::NotFound { .. }) => return Err(NoAnswer::Missing),
+                        Err(error) => return Err(NoAnswer::Failed(error.into())),
+                    }
+                    std::fs::rename(&draft, &path).map_err(|source| self.io(source))?;
+                }
+                path
+            }
+        };
+        let of_file = path.clone();
+        let checked = blocking(move || Ok(check(&of_file))).await?;
+        let receipt = match checked {
+            Ok(Some(receipt)) => receipt,
+            Ok(None) => {
+                if location.local().is_none() {
+                    // Another attempt may replace it.
+                    let _ = std::fs::remove_file(&path);
+                }
+                return Err(NoAnswer::Damaged);
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return Err(NoAnswer::Missing);
+            }
+            Err(error) => return Err(NoAnswer::Failed(self.io(error))),
+        };
+        let wrong = |what: String| {
+            NoAnswer::Failed(EngineError::Configuration(format!(
+                "{location}: {what}; remove it, and do the part again: dedup-job map {} --part {part}",
+                self.name()
+            )))
+        };
+        let own = env!("CARGO_PKG_VERSION");
+        if receipt.version != own {
+            return Err(wrong(format!(
+                "version {} of dedup-job answered this part, and this is version {own}",
+                receipt.version
+            )));
+        }
+        if receipt.job != self.record.id {
+            return Err(wrong("it is the answer of a part of another job".into()));
+        }
+        if receipt.map != map.digest || receipt.part != number {
+            return Err(wrong(
+                "it answers another part, or other settings or inputs than those of the plan"
+                    .into(),
+            ));
+        }
+        Ok(Answer { path, receipt })
+    }
+
+    /// Writes the answer of a part: the rows in the file at `path`, which has a receipt.
+    pub(super) async fn put_answer(
+        &self,
+        location: &Location,
+        path: &Path,
+        replace: bool,
+    ) -> Result<()> {
+        let size = path.metadata().map_err(|source| self.io(source))?.len();
+        if !replace && size <= CREATED_BYTES {
+            let bytes = std::fs::read(path).map_err(|source| self.io(source))?;
+            // Another attempt may have been faster; its answer counts.
+            location.create(bytes.into()).await?;
+            return Ok(());
+        }
+        self.put(location, path).await
+    }
+}
+
+/// Bytes behind the length of the receipt: the digest, and [`MAGIC`].
+const TAIL: u64 = 32 + MAGIC.len() as u64;
+
+/// Reads the receipt of an answer, and checks all its bytes; `None` if something is wrong.
+fn check(path: &Path) -> std::io::Result<Option<Receipt>> {
+    let file = File::open(path)?;
+    let size = file.metadata()?.len();
+    let Some(digested) = size.checked_sub(TAIL) else {
+        return Ok(None);
+    };
+    let mut tail = [0; TAIL as usize];
+    file.read_exact_at(&mut tail, digested)?;
+    let (expected, magic) = tail.split_at(32);
+    let mut digest = Sha256::new();
+    let copied = std::io::copy(&mut (&file).take(digested), &mut digest)?;
+    if magic != MAGIC || copied != digested || digest.finalize()[..] != *expected {
+        return Ok(None);
+    }
+    let mut length = [0; 8];
+    let Some(end) = digested.checked_sub(length.len() as u64) else {
+        return Ok(None);
+    };
+    file.read_exact_at(&mut length, end)?;
+    let Some(start) = end.checked_sub(u64::from_le_bytes(length)) else {
+        return Ok(None);
+    };
+    let mut receipt = vec![0; (end - start) as usize];
+    file.read_exact_at(&mut receipt, start)?;
+    let receipt = serde_json::from_slice::<Receipt>(&receipt).ok();
+    Ok(receipt.filter(|receipt| receipt.bytes == start))
+}
+
+/// Writes the rows of an answer.
+pub(super) struct AnswerWriter {
+    writer: StreamWriter<BufWriter<File>>,
+    path: PathBuf,
+    rows: u64,
+}
+
+impl AnswerWriter {
+    pub(super) fn create(path: &Path, schema: &SchemaRef) -> Result<Self> {
+        let file = File::options()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .open(path);
+        let file = file.map_err(io(path))?;
+        let writer = StreamWriter::try_new(BufWriter::with_capacity(1 << 20, file), schema);
+        Ok(Self {
+            writer: writer.map_err(|error| EngineError::arrow(path, error))?,
+            path: path.to_owned(),
+            rows: 0,
+        })
+    }
+
+    pub(super) fn write(&mut self, batch: &RecordBatch) -> Result<()> {
+        self.rows += batch.num_rows() as u64;
+        let written = self.writer.write(batch);
+        written.map_err(|error| EngineError::arrow(&self.path, error))
+    }
+
+    /// Completes the answer: appends `receipt`, with the size of the rows. Returns the number of rows.
+    pub(super) fn finish(self, receipt: Receipt) -> Result<u64> {
+        let Self {
+            mut writer,
+            path,
+            rows,
+        } = self;
+        writer
+            .finish()
+            .map_err(|error| EngineError::arrow(&path, error))?;
+        let file = writer
+            .into_inner()
+            .map_err(|error| EngineError::arrow(&path, error))?
+            .into_inner()
+            .map_err(|error| io(&path)(error.into_error()))?;
+        append(file, receipt, rows).map_err(io(&path))?;
+        Ok(rows)
+    }
+}
+
+fn append(mut file: File, receipt: Receipt, rows: u64) -> std::io::Result<()> {
+    file.seek(SeekFrom::Start(0))?;
+    let mut digest = Sha256::new();
+    let bytes = std::io::copy(&mut file, &mut digest)?;
+    let mut end = serde_json::to_vec(&Receipt {
+        rows,
+        bytes,
+        ..receipt
+    })?;
+    end.extend((end.len() as u64).to_le_bytes());
+    digest.update(&end);
+    end.extend(digest.finalize());
+    end.extend(MAGIC);
+    file.write_all(&end)?;
+    file.flush()
+}
+
+fn io(path: &Path) -> impl Fn(std::io::Error) -> EngineError {
+    move |source| EngineError::Io {
+        path: path.display().to_string(),
+        source,
+    }
+}
+
+impl Answers {
+    /// The receipts, in the order of the parts.
+    pub(crate) fn receipts(&self) -> impl Iterator<Item = &Receipt> {
+        self.answers.iter().map(|answer| &answer.receipt)
+    }
+
+    /// The rows of all parts, dealt to the partitions of the session.
+    pub(crate) fn table(&self, context: &SessionContext, schema: &SchemaRef) -> Result<DataFrame> {
+        let partitions = context.state().config().target_partitions().max(1);
+        let mut dealt: Vec<Vec<(PathBuf, u64)>> = vec![Vec::new(); partitions];
+        for (number, answer) in self.answers.iter().enumerate() {
+            let file = (answer.path.clone(), answer.receipt.bytes);
+            dealt[number % partitions].push(file);
+        }
+        let streams = dealt.into_iter().map(|files| rows(files, schema));
+        let table = stream::table(context, Arc::clone(schema), streams.collect());
+        table.map_err(EngineError::query(&self.job))
+    }
+
+    /// The rows of all parts, in their order.
+    pub(crate) fn rows(&self, schema: &SchemaRef) -> SendableRecordBatchStream {
+        let files = self.answers.iter();
+        let files = files.map(|answer| (answer.path.clone(), answer.receipt.bytes));
+        rows(files.collect(), schema)
+    }
+}
+
+/// The rows of the answers in `files`, one after the other.
+fn rows(files: Vec<(PathBuf, u64)>, schema: &SchemaRef) -> SendableRecordBatchStream {
+    let expected = Arc::clone(schema);
+    let batches = futures::stream::iter(files)
+        .map(move |(path, bytes)| {
+            let file = File::open(&path).map_err(io(&path))?;
+            let file = BufReader::with_capacity(1 << 20, file.take(bytes));
+            let arrow = |error| EngineError::arrow(&path, error);
+            let reader = StreamReader::try_new(file, None).map_err(arrow)?;
+            let schema = Arc::clone(&expected);
+            let batches = reader.map(move |batch| {
+                batch
+                    .and_then(|batch| {
+                        RecordBatch::try_new(Arc::clone(&schema), batch.columns().to_vec())
+                    })
+                    .map_err(|error| EngineError::arrow(&path, error))
+            });
+            Ok::<_, EngineError>(futures::stream::iter(batches))
+        })
+        .try_flatten()
+        .map_err(Into::into);
+    Box::pin(RecordBatchStreamAdapter::new(Arc::clone(schema), batches))
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::{ArrayRef, Int64Array};
+
+    use super::*;
+
+    /// Whichever byte of an answer is changed or cut off, it is no answer.
+    #[test]
+    fn damaged_answers_are_no_answers() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("part");
+        let column: ArrayRef = Arc::new(Int64Array::from(vec![1, 2, 3]));
+        let batch = RecordBatch::try_from_iter([("n", column)]).unwrap();
+        let mut writer = AnswerWriter::create(&path, &batch.schema()).unwrap();
+        writer.write(&batch).unwrap();
+        let receipt = Receipt {
+            version: "1".into(),
+            ..Receipt::default()
+        };
+        assert_eq!(writer.finish(receipt).unwrap(), 3);
+        assert_eq!(check(&path).unwrap().unwrap().rows, 3);
+        let sound = std::fs::read(&path).unwrap();
+        for at in 0..sound.len() {
+            let mut damaged = sound.clone();
+            damaged[at] ^= 1;
+            std::fs::write(&path, &damaged).unwrap();
+            assert!(check(&path).unwrap().is_none(), "byte {at}");
+        }
+        for length in 0..sound.len() {
+            std::fs::write(&path, &sound[..length]).unwrap();
+            assert!(check(&path).unwrap().is_none(), "{length} bytes");
+        }
+    }
+}

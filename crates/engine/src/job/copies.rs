@@ -1,0 +1,102 @@
+//! Copies of kept documents, which parts make and `reduce` publishes.
+
+use std::sync::Arc;
+
+use datafusion::prelude::SessionContext;
+use serde::{Deserialize, Serialize};
+use storage::{Location, UnchangedFile};
+
+use super::answer::Answers;
+use super::map_documents::CopyMap;
+use super::{Item, Job};
+use crate::documents::{MadeCopy, RowSet};
+use crate::error::{EngineError, Result};
+
+/// What a part made of a file.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Copied {
+    /// Number of the file.
+    file: usize,
+    /// Its copy in the job; `None` if the file is one document that is not kept.
+    copy: Option<Copy>,
+}
+
+/// A copy in the job.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Copy {
+    object: String,
+    bytes: u64,
+    sha256: String,
+}
+
+impl CopyMap {
+    /// Copies the files of a part.
+    pub(super) async fn copy(
+        &self,
+        job: &Job,
+        context: &SessionContext,
+        kept: &Arc<RowSet>,
+        items: &[Item],
+    ) -> Result<Vec<Copied>> {
+        let mut copied = Vec::with_capacity(items.len());
+        for item in items {
+            let Item::File(number) = *item else { continue };
+            let documents = self.source.documents.open(context, [number]).await?;
+            let path = job.scratch.join(format!("copy-{number}"));
+            let first_part = documents.first_part();
+            let documents = documents.documents;
+            let copy = match documents
+                .copy_kept_to(context, first_part, kept, &path)
+                .await?
+            {
+                false => None,
+                true => {
+                    let (bytes, sha256) = UnchangedFile::at(&path)?.digest().await?;
+                    let object = format!("copies/{number}-{sha256}");
+                    let target = job.location.child(&object)?;
+                    if !target.exists().await? {
+                        job.put(&target, &path).await?;
+                    }
+                    Some(Copy {
+                        object,
+                        bytes,
+                        sha256,
+                    })
+                }
+            };
+            let _ = std::fs::remove_file(&path);
+            copied.push(Copied { file: number, copy });
+        }
+        Ok(copied)
+    }
+}
+
+impl Job {
+    /// The copies that all parts made, in the order of the files: where each is in the job.
+    pub(crate) fn made_copies(&self, answers: &Answers) -> Result<Vec<Option<MadeCopy>>> {
+        let mut copies: Vec<(usize, Option<MadeCopy>)> = Vec::new();
+        for copied in answers.receipts().flat_map(|receipt| &receipt.copies) {
+            let made = match &copied.copy {
+                None => None,
+                Some(copy) => Some(MadeCopy {
+                    location: self.copy_location(&copy.object)?,
+                    bytes: copy.bytes,
+                    sha256: copy.sha256.clone(),
+                }),
+            };
+            copies.push((copied.file, made));
+        }
+        copies.sort_by_key(|(file, _)| *file);
+        Ok(copies.into_iter().map(|(_, made)| made).collect())
+    }
+
+    fn copy_location(&self, object: &str) -> Result<Location> {
+        match object.starts_with("copies/") {
+            true => Ok(self.location.child(object)?),
+            false => Err(EngineError::BadData {
+                object: self.name().to_owned(),
+                reason: format!("an answer names {object:?}, which is no copy"),
+            }),
+        }
+    }
+}

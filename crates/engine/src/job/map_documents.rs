@@ -1,0 +1,279 @@
+//! The maps that read documents: fingerprints, digests of texts, columns for decisions, copies.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use archive::{IdType, spec_files};
+use arrow::array::{ArrayRef, AsArray as _, FixedSizeBinaryArray, Int64Array, RecordBatch};
+use arrow::datatypes::{DataType, Field, Int64Type, Schema, SchemaRef};
+use datafusion::dataframe::DataFrame;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+use simhash::{Measure, Model, Similarity, Spec};
+
+use super::plan::{Item, Planning};
+use super::{Job, Map, SharedFile};
+use crate::documents::{Documents, DocumentsPlan, POSITION, RowSet, SplitPlan};
+use crate::error::{EngineError, Result};
+use crate::recipe::Recipe;
+
+/// Bytes of text that one core fingerprints in a second; with sketches, half of them.
+const TEXT_BYTES_PER_SECOND: f64 = 150e6;
+/// Bytes of documents that one core reads in a second, and copies.
+const READ_BYTES_PER_SECOND: f64 = 300e6;
+
+/// Documents whose splits are the items of a map.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct DocumentsMap {
+    pub(super) documents: DocumentsPlan,
+    bigint_ids: bool,
+}
+
+/// Documents to fingerprints.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct FingerprintMap {
+    #[serde(flatten)]
+    pub(super) source: DocumentsMap,
+    pub(super) model: ModelPlan,
+    pub(super) decision_columns: bool,
+}
+
+/// Documents to digests of their texts.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct DigestMap {
+    #[serde(flatten)]
+    pub(super) source: DocumentsMap,
+    pub(super) model: ModelPlan,
+    pub(super) measure: String,
+    /// The positions of the documents.
+    pub(super) wanted: SharedFile,
+}
+
+/// Documents to the columns that go along to decisions.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct CarriedMap {
+    #[serde(flatten)]
+    pub(super) source: DocumentsMap,
+    /// An Arrow IPC stream without rows: the schema of the answers.
+    pub(super) schema: SharedFile,
+}
+
+/// Files to copies of their kept documents.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct CopyMap {
+    #[serde(flatten)]
+    pub(super) source: DocumentsMap,
+    /// The positions of the kept documents.
+    pub(super) kept: SharedFile,
+}
+
+/// A model: its spec, and where the files that the spec names are.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct ModelPlan {
+    pub(crate) spec: Spec,
+    /// The archive, or the job.
+    pub(crate) files: String,
+}
+
+impl ModelPlan {
+    pub(super) async fn load(&self, job: &Job) -> Result<Model> {
+        let location = job.stores.locate(&self.files)?;
+        Ok(spec_files::load(&location, &self.spec).await?)
+    }
+}
+
+impl DocumentsMap {
+    pub(crate) async fn new(documents: &Documents, id_type: IdType) -> Result<Self> {
+        Ok(Self {
+            documents: documents.to_plan().await?,
+            bigint_ids: id_type == IdType::Bigint,
+        })
+    }
+
+    pub(super) fn id_type(&self) -> IdType {
+        match self.bigint_ids {
+            true => IdType::Bigint,
+            false => IdType::String,
+        }
+    }
+}
+
+/// The splits of `documents` as items, each with its cost at `bytes_per_second`.
+fn split_items(documents: &Documents, bytes_per_second: f64) -> (Vec<(Item, f64)>, u64) {
+    let splits = documents.split_plans();
+    let bytes = splits.iter().map(|(_, bytes)| bytes).sum();
+    let item = |(split, bytes)| {
+        let cost = bytes as f64 / bytes_per_second;
+        (Item::Documents(split), cost)
+    };
+    (splits.into_iter().map(item).collect(), bytes)
+}
+
+/// The splits among the items of a part.
+pub(super) fn splits(items: &[Item]) -> Vec<SplitPlan> {
+    let split = |item: &Item| match item {
+        Item::Documents(split) => Some(split.clone()),
+        _ => None,
+    };
+    items.iter().filter_map(split).collect()
+}
+
+impl FingerprintMap {
+    pub(crate) async fn plan(
+        documents: &Documents,
+        id_type: IdType,
+        model: ModelPlan,
+        decision_columns: bool,
+    ) -> Result<Planning> {
+        let rate = match model.spec.sketch.is_none() {
+            true => TEXT_BYTES_PER_SECOND,
+            false => TEXT_BYTES_PER_SECOND / 2.0,
+        };
+        let (items, bytes) = split_items(documents, rate);
+        let source = DocumentsMap::new(documents, id_type).await?;
+        let map = Map::Fingerprint(Self {
+            source,
+            model,
+            decision_columns,
+        });
+        Ok(Planning { map, items, bytes })
+    }
+}
+
+impl DigestMap {
+    pub(crate) async fn plan(
+        job: &Job,
+        documents: &Documents,
+        id_type: IdType,
+        model: ModelPlan,
+        measure: Measure,
+        wanted: &RowSet,
+    ) -> Result<Planning> {
+        let (items, bytes) = split_items(documents, READ_BYTES_PER_SECOND);
+        let map = Map::Digest(Self {
+            source: DocumentsMap::new(documents, id_type).await?,
+            model,
+            measure: measure.to_string(),
+            wanted: job.share_bytes(&wanted.to_bytes()).await?,
+        });
+        Ok(Planning { map, items, bytes })
+    }
+}
+
+/// The schema of digests: the position of a document, and the first bytes of the SHA-256 of its text as it is compared.
+pub(crate) fn digest_schema() -> SchemaRef {
+    Arc::new(Schema::new(vec![
+        Field::new(POSITION, DataType::Int64, false),
+        Field::new("digest", DataType::FixedSizeBinary(16), false),
+    ]))
+}
+
+/// Texts by position to rows of [`digest_schema`].
+pub(super) fn digests<'a>(
+    texts: impl Iterator<Item = (i64, &'a [u8])>,
+    similarity: &mut Similarity,
+) -> Result<RecordBatch> {
+    let (mut positions, mut found) = (Vec::new(), Vec::new());
+    for (position, text) in texts {
+        positions.push(position);
+        found.push(text_digest(text, similarity));
+    }
+    let found = found.iter().map(Some);
+    let made =
+        FixedSizeBinaryArray::try_from_sparse_iter_with_size(found, 16).and_then(|digests| {
+            let columns: Vec<ArrayRef> =
+                vec![Arc::new(Int64Array::from(positions)), Arc::new(digests)];
+            RecordBatch::try_new(digest_schema(), columns)
+        });
+    made.map_err(|error| EngineError::Internal(error.to_string()))
+}
+
+/// The digest of a text as it is compared: without its markup, and folded.
+pub(crate) fn text_digest(text: &[u8], similarity: &mut Similarity) -> [u8; 16] {
+    let text = String::from_utf8_lossy(text);
+    let mut digest = [0; 16];
+    let compared = similarity.compared(&text).as_bytes();
+    digest.copy_from_slice(&Sha256::digest(compared)[..16]);
+    digest
+}
+
+/// Adds rows of [`digest_schema`] to `found`.
+pub(crate) fn add_digests(batch: &RecordBatch, found: &mut HashMap<i64, [u8; 16]>) {
+    let positions = batch.column(0).as_primitive::<Int64Type>().values();
+    let digests = batch.column(1).as_fixed_size_binary();
+    for (row, position) in positions.iter().enumerate() {
+        let mut digest = [0; 16];
+        digest.copy_from_slice(digests.value(row));
+        found.insert(*position, digest);
+    }
+}
+
+impl CarriedMap {
+    pub(crate) async fn plan(
+        job: &Job,
+        documents: &Documents,
+        schema: &SchemaRef,
+    ) -> Result<Planning> {
+        let (items, bytes) = split_items(documents, READ_BYTES_PER_SECOND);
+        let bytes_of_schema = arrow::ipc::writer::StreamWriter::try_new(Vec::new(), schema)
+            .and_then(|mut writer| {
+                writer.finish()?;
+                writer.into_inner()
+            })
+            .map_err(|error| EngineError::Internal(error.to_string()))?;
+        let map = Map::Carried(Self {
+            source: DocumentsMap::new(documents, IdType::String).await?,
+            schema: job.share_bytes(&bytes_of_schema).await?,
+        });
+        Ok(Planning { map, items, bytes })
+    }
+}
+
+impl CopyMap {
+    pub(crate) async fn plan(job: &Job, documents: &Documents, kept: &RowSet) -> Result<Planning> {
+        let source = DocumentsMap::new(documents, IdType::String).await?;
+        let mut bytes_of_file = vec![0_u64; source.documents.file_count()];
+        for (split, bytes) in documents.split_plans() {
+            bytes_of_file[split.file] += bytes;
+        }
+        let items = bytes_of_file.iter().enumerate();
+        let items = items.map(|(number, bytes)| {
+            let cost = *bytes as f64 / READ_BYTES_PER_SECOND;
+            (Item::File(number), cost)
+        });
+        Ok(Planning {
+            items: items.collect(),
+            bytes: bytes_of_file.iter().sum(),
+            map: Map::Copy(Self {
+                source,
+                kept: job.share_bytes(&kept.to_bytes()).await?,
+            }),
+        })
+    }
+}
+
+/// The table of fingerprints of some splits, and their counts.
+pub(super) async fn fingerprints(
+    map: &FingerprintMap,
+    job: &Job,
+    context: &datafusion::prelude::SessionContext,
+    splits: &[SplitPlan],
+    model: Model,
+    counters: &crate::map_counters::MapCounters,
+) -> Result<DataFrame> {
+    let documents = map
+        .source
+        .documents
+        .open(context, splits.iter().map(|split| split.file))
+        .await?;
+    let table = documents.table_to_fingerprint(
+        context,
+        map.source.id_type(),
+        map.decision_columns,
+        splits,
+        &counters.crawl,
+    )?;
+    let recipe = Recipe::Texts(model);
+    crate::fingerprint::with_fingerprints(table, &recipe, &counters.texts)
+        .map_err(EngineError::query(job.name()))
+}

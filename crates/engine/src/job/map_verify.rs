@@ -1,0 +1,135 @@
+//! The verification by texts in parts: each part reads the texts of its pairs' documents, and compares them.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use archive::IdType;
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::prelude::SessionContext;
+use serde::{Deserialize, Serialize};
+use simhash::Model;
+
+use super::map_documents::ModelPlan;
+use super::plan::{Item, Planning};
+use super::{Job, Map, SharedFile};
+use crate::documents::DocumentsPlan;
+use crate::error::{EngineError, Result};
+use crate::verify::{self, Counts, Origin, Verifier, Verify};
+
+/// Core seconds that one pair takes: its texts are prepared and compared.
+const PAIR_SECONDS: f64 = 25e-6;
+/// The fewest pairs of a part that is not asked for.
+const STEP: u64 = 1 << 12;
+
+/// Pairs to those whose texts are similar.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct VerifyMap {
+    pub(super) model: ModelPlan,
+    measure: String,
+    min_similarity: f64,
+    by_model: bool,
+    /// The texts of the batch.
+    batch: DocumentsPlan,
+    /// The texts of the archive.
+    archive: Option<DocumentsPlan>,
+    /// The pairs.
+    pairs: SharedFile,
+    bigint_ids: bool,
+    /// Where the documents of pairs can be; `None` for pairs of classes, which name documents by their positions.
+    origin: Option<(Option<i32>, bool, bool)>,
+}
+
+impl VerifyMap {
+    /// Plans the verification of the `rows` pairs in the file at `path`: pairs of documents with an `origin`, or pairs of classes.
+    pub(crate) async fn plan(
+        job: &Job,
+        verifier: &Verifier<'_>,
+        model: ModelPlan,
+        (path, rows): (&Path, u64),
+        id_type: IdType,
+        origin: Option<Origin>,
+    ) -> Result<Planning> {
+        let items = (0..rows).step_by(STEP as usize).map(|first| {
+            let end = rows.min(first + STEP);
+            let cost = (end - first) as f64 * PAIR_SECONDS;
+            (Item::Pairs { first, end }, cost)
+        });
+        let archive = match verifier.archive() {
+            Some(archive) => Some(archive.to_plan().await?),
+            None => None,
+        };
+        let verify = verifier.verify();
+        let map = Map::Verify(Self {
+            model,
+            measure: verify.measure.to_string(),
+            min_similarity: verify.min_similarity,
+            by_model: verifier.is_by_model(),
+            batch: verifier.batch().to_plan().await?,
+            archive,
+            pairs: job.share(path).await?,
+            bigint_ids: id_type == IdType::Bigint,
+            origin: origin.map(|origin| (origin.day, origin.within, origin.archive)),
+        });
+        Ok(Planning {
+            map,
+            items: items.collect(),
+            bytes: path.metadata().map_or(0, |metadata| metadata.len()),
+        })
+    }
+
+    /// The pairs of a part that are similar enough; the counts are complete when the stream has ended.
+    pub(super) async fn rows(
+        &self,
+        job: &Job,
+        context: &SessionContext,
+        items: &[Item],
+        model: Model,
+    ) -> Result<(SendableRecordBatchStream, Arc<Counts>)> {
+        let range = |item: &Item| match item {
+            Item::Pairs { first, end } => Some((*first, *end)),
+            _ => None,
+        };
+        let ranges: Vec<(u64, u64)> = items.iter().filter_map(range).collect();
+        let first = ranges.first().map_or(0, |range| range.0);
+        let end = ranges.last().map_or(0, |range| range.1);
+        let measure = self.measure.parse();
+        let verify = Verify {
+            measure: measure.map_err(|_| EngineError::Internal("an unknown measure".into()))?,
+            min_similarity: self.min_similarity,
+            base_text: Vec::new(),
+        };
+        let batch = self.batch.open(context, 0..self.batch.file_count()).await?;
+        let archive = match &self.archive {
+            Some(plan) => Some(plan.open(context, 0..plan.file_count()).await?.documents),
+            None => None,
+        };
+        let verifier = Verifier::new(&verify, (model, self.by_model), batch.documents, archive);
+        let id_type = match self.bigint_ids {
+            true => IdType::Bigint,
+            false => IdType::String,
+        };
+        let path = job.fetch(&self.pairs).await?;
+        match self.origin {
+            Some((day, within, archive)) => {
+                let origin = Origin {
+                    id_type,
+                    day,
+                    within,
+                    archive,
+                };
+                verify::verify(context, &path, first..end, &verifier, origin, &job.scratch).await
+            }
+            None => {
+                verify::verify_class_pairs(
+                    context,
+                    &path,
+                    first..end,
+                    &verifier,
+                    id_type,
+                    &job.scratch,
+                )
+                .await
+            }
+        }
+    }
+}

@@ -1,0 +1,572 @@
+//! Jobs: a run whose maps are done in parts, by any machine, at any time, any number of times.
+//!
+//! ```text
+//! split ─▶ round 1 ─▶ map, part by part ─▶ split ─▶ round 2 ─▶ map ─▶ … ─▶ split: ready ─▶ reduce
+//! ```
+//!
+//! `split` and `reduce` are the run itself: they do what [`run`](crate::run()) does, from its start. Where the run would do a
+//! map, they take the answers of its parts from the job. If the map has no parts yet, `split` plans them as the next round, and
+//! ends. So there is one order of work, that of the run, and a job only remembers what its maps answered.
+//!
+//! A job is a directory, or a prefix in a store. Nothing else connects the machines. Its objects:
+//!
+//! | object | content |
+//! |---|---|
+//! | `job.json` | version of the program, options of the run, and what the first `split` saw: archive version, versions of the inputs |
+//! | `round-R/plan.json` | the maps of a round, and the items of each part ([`plan`]) |
+//! | `round-R/part-NNNNN` | the answer of a part, with its receipt ([`answer`]) |
+//! | `objects/SHA256` | files that parts read: the batch, sets of rows, pairs to verify |
+//! | `copies/…` | copies of kept documents |
+//! | `_dedup-job/…` | document frequencies and stop words that the options name |
+//! | `batch.json` | the settled batch: what the fingerprints of the first round became |
+//! | `done.json` | left by `reduce` alone |
+
+mod answer;
+mod copies;
+mod cut;
+mod map_documents;
+mod map_probe;
+mod map_verify;
+mod parts;
+mod plan;
+mod settled;
+mod shared;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use chrono::NaiveDate;
+use futures::{StreamExt as _, TryStreamExt as _};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use storage::{Location, StorageError, Stores};
+
+use crate::error::{EngineError, Result};
+
+pub(crate) use answer::{Answers, Receipt};
+pub(crate) use map_documents::{CarriedMap, CopyMap, DigestMap, FingerprintMap};
+pub(crate) use map_documents::{ModelPlan, add_digests, digest_schema, text_digest};
+pub(crate) use map_probe::ProbeMap;
+pub(crate) use map_verify::VerifyMap;
+pub use parts::{PartDone, do_parts};
+pub(crate) use plan::{Item, Map, Planning};
+pub use plan::{PlannedMapSummary, Split};
+pub(crate) use shared::SharedFile;
+pub use shared::part_list;
+
+use plan::{PlannedMap, Round};
+
+/// Version of the layout of jobs. Another one is refused.
+const FORMAT: u32 = 1;
+/// Objects of a job that are read at the same time.
+const AT_ONCE: usize = 64;
+const RECORD: &str = "job.json";
+const DONE: &str = "done.json";
+
+/// What a job's first `split` wrote.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// [`FORMAT`].
+    format: u32,
+    /// Version of the program.
+    version: String,
+    /// Tells this job from others at the same place.
+    id: String,
+    /// The options of the run, as arguments.
+    pub options: Vec<String>,
+    /// How many parts each map is cut into; `None` for parts of about a minute.
+    pub parts: Option<u64>,
+    /// What the first `split` saw.
+    pins: Option<Pins>,
+}
+
+/// What the first `split` saw, and all commands of the job must see.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Pins {
+    /// Version of the archive; `None` for plain files.
+    archive_version: Option<u64>,
+    /// The day of the batch.
+    day: Option<NaiveDate>,
+    /// The batch's files, then those of `--base`, if it is plain files.
+    inputs: Vec<FileVersion>,
+}
+
+/// A file, as it was.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct FileVersion {
+    /// Its absolute path, or its URL.
+    pub(crate) path: String,
+    /// Its size, time, and tag: see [`Location::version`].
+    pub(crate) version: String,
+}
+
+/// Whose turn it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Command {
+    Split,
+    Map,
+    Reduce,
+}
+
+/// A job, as one command sees it.
+#[derive(Debug)]
+pub struct Job {
+    location: Location,
+    stores: Stores,
+    scratch: PathBuf,
+    record: Record,
+    /// Whether `job.json` is not written yet.
+    is_new: bool,
+    rounds: Vec<Round>,
+    command: Command,
+    state: Mutex<State>,
+    /// Set when another day was committed meanwhile: the run then compares again, in this process.
+    alone: AtomicBool,
+}
+
+/// What changes while a command runs.
+#[derive(Debug, Default)]
+struct State {
+    pins: Option<Pins>,
+    /// The maps that this `split` plans.
+    planned: Vec<PlannedMap>,
+}
+
+/// What is at the place of a job.
+#[derive(Debug)]
+pub enum Found {
+    /// Nothing.
+    Nothing,
+    /// A job that is not reduced yet.
+    Job(Box<Record>),
+    /// The marker of a job that is reduced, with the options of its run.
+    Done(Box<Record>),
+}
+
+/// Reads what is at the place of a job.
+///
+/// # Errors
+/// [`EngineError::Configuration`] when another version of the program made it; another one when it cannot be read.
+pub async fn find(stores: &Stores, job: &str) -> Result<Found> {
+    let location = stores.locate(job)?;
+    if let Some(record) = read_json::<Record>(&location.child(DONE)?).await? {
+        check_version(&location, &record)?;
+        return Ok(Found::Done(Box::new(record)));
+    }
+    match read_json::<Record>(&location.child(RECORD)?).await? {
+        Some(record) => {
+            check_version(&location, &record)?;
+            Ok(Found::Job(Box::new(record)))
+        }
+        None => Ok(Found::Nothing),
+    }
+}
+
+/// Removes the job at a place, whatever is left of it.
+///
+/// # Errors
+/// When something cannot be removed.
+pub async fn remove(stores: &Stores, job: &str) -> Result<()> {
+    let location = stores.locate(job)?;
+    // The record last: without it, nothing names the rest.
+    for name in [
+        "round-",
+        "objects",
+        "copies",
+        "_dedup-job",
+        "batch.json",
+        DONE,
+        RECORD,
+    ] {
+        remove_below(&location, name).await?;
+    }
+    Ok(())
+}
+
+/// Removes the objects of a job whose names begin with `name`.
+async fn remove_below(location: &Location, name: &str) -> Result<()> {
+    let names: Vec<String> = match name {
+        "round-" => (1..)
+            .map(|round| format!("round-{round}"))
+            .take(MAX_ROUNDS)
+            .collect(),
+        name => vec![name.to_owned()],
+    };
+    for name in names {
+        let child = location.child(&name)?;
+        match name.ends_with(".json") {
+            true => child.remove().await?,
+            false => child.remove_all().await?,
+        }
+    }
+    Ok(())
+}
+
+/// More rounds than any run has.
+const MAX_ROUNDS: usize = 24;
+
+impl Record {
+    /// The record of a new job of a run with these `options`.
+    #[must_use]
+    pub fn new(options: Vec<String>, parts: Option<u64>) -> Self {
+        Self {
+            format: FORMAT,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            id: uuid::Uuid::new_v4().simple().to_string(),
+            options,
+            parts,
+            pins: None,
+        }
+    }
+}
+
+impl Job {
+    /// The job of `record` at a place, for `split`.
+    ///
+    /// # Errors
+    /// When its plans cannot be read, and [`EngineError::Unanswered`] when parts of its last round have no whole answer.
+    pub async fn split(stores: &Stores, job: &str, record: Record, scratch: &Path) -> Result<Self> {
+        let job = Self::open(stores, job, record, scratch, Command::Split).await?;
+        job.check_last_round().await?;
+        Ok(job)
+    }
+
+    /// As [`Self::split`], for `map`.
+    ///
+    /// # Errors
+    /// When its plans cannot be read.
+    pub async fn map(stores: &Stores, job: &str, record: Record, scratch: &Path) -> Result<Self> {
+        Self::open(stores, job, record, scratch, Command::Map).await
+    }
+
+    /// As [`Self::split`], for `reduce`.
+    ///
+    /// # Errors
+    /// As [`Self::split`].
+    pub async fn reduce(
+        stores: &Stores,
+        job: &str,
+        record: Record,
+        scratch: &Path,
+    ) -> Result<Self> {
+        let job = Self::open(stores, job, record, scratch, Command::Reduce).await?;
+        job.check_last_round().await?;
+        Ok(job)
+    }
+
+    async fn open(
+        stores: &Stores,
+        job: &str,
+        record: Record,
+        scratch: &Path,
+        command: Command,
+    ) -> Result<Self> {
+        let location = stores.locate(job)?;
+        if let Some(local) = location.local() {
+            storage::create_dir_all_synced(local).map_err(|source| EngineError::Io {
+                path: local.display().to_string(),
+                source,
+            })?;
+        }
+        let is_new = record.pins.is_none();
+        let mut rounds = Vec::new();
+        while !is_new {
+            let path = location.child(&format!("round-{}/plan.json", rounds.len() + 1))?;
+            match read_json::<Round>(&path).await? {
+                Some(round) if round.job == record.id => rounds.push(round),
+                Some(_) => {
+                    return Err(EngineError::Configuration(format!(
+                        "{path}: it is of another job; begin anew by `dedup-job split {job} --restart` with the options of the run"
+                    )));
+                }
+                None => break,
+            }
+        }
+        Ok(Self {
+            location,
+            stores: stores.clone(),
+            scratch: scratch.to_owned(),
+            state: Mutex::new(State {
+                pins: record.pins.clone(),
+                ..State::default()
+            }),
+            record,
+            is_new,
+            rounds,
+            command,
+            alone: AtomicBool::new(false),
+        })
+    }
+
+    /// Its name in messages.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.location.given()
+    }
+
+    /// Number of the current round; 0 before the first.
+    #[must_use]
+    pub fn round(&self) -> u32 {
+        self.rounds.len() as u32
+    }
+
+    /// Whether `split` found all rounds answered and no further round.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        self.rounds.last().is_some_and(|round| round.is_last())
+    }
+
+    /// Whether this command plans rounds, and does nothing behind the last map.
+    pub(crate) fn is_splitting(&self) -> bool {
+        self.command == Command::Split
+    }
+
+    /// Lets the rest of the run do its maps itself: another day was committed meanwhile.
+    pub(crate) fn leave(&self) {
+        self.alone.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether [`Self::leave`] was called.
+    pub(crate) fn is_left(&self) -> bool {
+        self.alone.load(Ordering::Relaxed)
+    }
+
+    /// How many parts the batch's large files should be cut for.
+    pub(crate) fn readers(&self) -> usize {
+        /// Parts of a file, where the options name no number.
+        const READERS: u64 = 64;
+        usize::try_from(self.record.parts.unwrap_or(READERS)).unwrap_or(usize::MAX)
+    }
+
+    /// The archive's version that the job was planned for; `None` before it is.
+    pub(crate) fn archive_version(&self) -> Option<u64> {
+        self.state()
+            .pins
+            .as_ref()
+            .and_then(|pins| pins.archive_version)
+    }
+
+    /// The day of the batch, if the first `split` found it.
+    pub(crate) fn day(&self) -> Option<NaiveDate> {
+        self.state().pins.as_ref().and_then(|pins| pins.day)
+    }
+
+    /// Notes what the first `split` sees; refuses other inputs than those.
+    ///
+    /// # Errors
+    /// [`EngineError::Configuration`] naming the file that changed.
+    pub(crate) fn pin(
+        &self,
+        archive_version: Option<u64>,
+        day: Option<NaiveDate>,
+        inputs: Vec<FileVersion>,
+    ) -> Result<()> {
+        let mut state = self.state();
+        let Some(pins) = &state.pins else {
+            state.pins = Some(Pins {
+                archive_version,
+                day,
+                inputs,
+            });
+            return Ok(());
+        };
+        let before: BTreeMap<&str, &str> = versions(&pins.inputs);
+        let now = versions(&inputs);
+        let changed = now
+            .iter()
+            .find(|(path, version)| before.get(*path) != Some(version))
+            .map(|(path, _)| path);
+        let gone = before.keys().find(|path| !now.contains_key(*path));
+        match changed.or(gone) {
+            Some(path) => Err(self.changed(path)),
+            None => Ok(()),
+        }
+    }
+
+    /// The error for an input that changed since the first `split`.
+    fn changed(&self, path: &str) -> EngineError {
+        EngineError::Configuration(format!(
+            "{path} changed since {} was split: begin anew by `dedup-job split --restart` with the options of the run",
+            self.name()
+        ))
+    }
+
+    /// The answers of the map called `name`; `None` if this `split` plans it, by `plan`.
+    ///
+    /// # Errors
+    /// [`EngineError::Unanswered`], or an error of `plan`.
+    pub(crate) async fn answers(
+        &self,
+        name: &str,
+        plan: impl AsyncFnOnce() -> Result<Planning>,
+    ) -> Result<Option<Answers>> {
+        for (number, round) in (1..).zip(&self.rounds) {
+            if let Some((first, map)) = round.map(name) {
+                return self.read_answers(number, first, map).await.map(Some);
+            }
+        }
+        if !self.is_splitting() {
+            return Err(EngineError::TryAgain(format!(
+                "{}: not all rounds are planned; run: dedup-job split {}",
+                self.name(),
+                self.name()
+            )));
+        }
+        if self.state().planned.iter().all(|map| map.name != name) {
+            let planned = plan().await?.cut(name, self.record.parts);
+            self.state().planned.push(planned);
+        }
+        Ok(None)
+    }
+
+    /// Ends a `split`: writes the round that it planned, or that there is no further one.
+    ///
+    /// # Errors
+    /// When the job cannot be written, or another `split` wrote something else meanwhile.
+    pub async fn finish_split(&self) -> Result<Split> {
+        let (pins, maps) = {
+            let mut state = self.state();
+            (state.pins.clone(), std::mem::take(&mut state.planned))
+        };
+        if self.is_new {
+            let record = Record {
+                pins,
+                ..self.record.clone()
+            };
+            self.create_json(RECORD, &record).await?;
+        }
+        let round = Round {
+            job: self.record.id.clone(),
+            maps,
+        };
+        let number = self.round() + 1;
+        if !self.is_ready() {
+            self.create_json(&format!("round-{number}/plan.json"), &round)
+                .await?;
+        }
+        Ok(Split::new(self.name(), number, &round))
+    }
+
+    /// Ends a `reduce`: leaves the marker, and removes all else unless `keep`.
+    ///
+    /// # Errors
+    /// When something cannot be written or removed.
+    pub async fn finish_reduce(&self, keep: bool) -> Result<()> {
+        let done = self.location.child(DONE)?;
+        done.write(to_json(&self.record)?).await?;
+        match keep {
+            true => Ok(()),
+            false => self.remove_parts().await,
+        }
+    }
+
+    async fn remove_parts(&self) -> Result<()> {
+        for number in 1..=self.rounds.len() {
+            let round = self.location.child(&format!("round-{number}"))?;
+            round.remove_all().await?;
+        }
+        for name in ["objects", "copies", "_dedup-job", "batch.json", RECORD] {
+            remove_below(&self.location, name).await?;
+        }
+        Ok(())
+    }
+
+    /// Creates an object; one with the same bytes may be there.
+    async fn create_json(&self, name: &str, value: &impl Serialize) -> Result<()> {
+        let object = self.location.child(name)?;
+        let bytes = to_json(value)?;
+        if object.create(bytes.clone()).await? {
+            return Ok(());
+        }
+        match object.read().await? == bytes {
+            true => Ok(()),
+            false => Err(EngineError::TryAgain(format!(
+                "{object}: another `split` wrote it meanwhile; run the same command again"
+            ))),
+        }
+    }
+
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Removes what a `reduce` that was killed left of a job that is done.
+///
+/// # Errors
+/// When something cannot be removed.
+pub async fn clean(stores: &Stores, job: &str) -> Result<()> {
+    let location = stores.locate(job)?;
+    if !location.child(RECORD)?.exists().await? {
+        return Ok(());
+    }
+    for name in [
+        "round-",
+        "objects",
+        "copies",
+        "_dedup-job",
+        "batch.json",
+        RECORD,
+    ] {
+        remove_below(&location, name).await?;
+    }
+    Ok(())
+}
+
+fn versions(files: &[FileVersion]) -> BTreeMap<&str, &str> {
+    let pairs = files.iter();
+    pairs
+        .map(|file| (file.path.as_str(), file.version.as_str()))
+        .collect()
+}
+
+/// The versions of files, in their order.
+pub(crate) async fn file_versions(
+    files: impl IntoIterator<Item = &Location>,
+) -> Result<Vec<FileVersion>> {
+    let reading = files.into_iter().map(async |file: &Location| {
+        Ok(FileVersion {
+            path: file.absolute_name(),
+            version: file.version().await?,
+        })
+    });
+    futures::stream::iter(reading)
+        .buffered(AT_ONCE)
+        .try_collect()
+        .await
+}
+
+fn check_version(location: &Location, record: &Record) -> Result<()> {
+    let own = env!("CARGO_PKG_VERSION");
+    if record.version == own && record.format == FORMAT {
+        return Ok(());
+    }
+    Err(EngineError::Configuration(format!(
+        "{location}: version {} of dedup-job made this job (format {}), and this is version {own} (format {FORMAT}): use one version for all of a job",
+        record.version, record.format
+    )))
+}
+
+/// Reads an object; `None` if there is none.
+async fn read_json<T: DeserializeOwned>(object: &Location) -> Result<Option<T>> {
+    let bytes = match object.read().await {
+        Ok(bytes) => bytes,
+        Err(StorageError::NotFound { .. }) => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    match serde_json::from_slice(&bytes) {
+        Ok(value) => Ok(Some(value)),
+        Err(error) => Err(EngineError::BadData {
+            object: object.to_string(),
+            reason: format!("it is no part of a job of this version: {error}"),
+        }),
+    }
+}
+
+fn to_json(value: &impl Serialize) -> Result<bytes::Bytes> {
+    let json = serde_json::to_vec(value);
+    let json = json.map_err(|error| EngineError::Internal(error.to_string()))?;
+    Ok(json.into())
+}

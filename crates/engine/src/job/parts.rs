@@ -1,0 +1,387 @@
+//! `map`: does parts of a round.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use arrow::datatypes::{Schema, SchemaRef};
+use arrow::ipc::reader::StreamReader;
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::prelude::SessionContext;
+use futures::StreamExt as _;
+use serde::Serialize;
+use simhash::{Model, Similarity};
+
+use super::answer::{AnswerWriter, NoAnswer, Receipt};
+use super::map_documents::{self, ModelPlan};
+use super::plan::PlannedMap;
+use super::{Item, Job, Map, map_probe};
+use crate::documents::{RowSet, TextRows, positions_and_bytes};
+use crate::error::{EngineError, Result};
+use crate::fingerprint::rows_schema;
+use crate::map_counters::MapCounters;
+use crate::probe::Probe;
+use crate::progress::Stage;
+use crate::resources::Resources;
+use crate::work_items::WorkItem;
+
+/// A part that is done.
+#[derive(Debug, Clone, Serialize)]
+pub struct PartDone {
+    /// Its number.
+    pub part: u32,
+    /// Rows of its answer.
+    pub rows: u64,
+    /// Seconds that it took, whoever did it.
+    pub seconds: f64,
+    /// Whether it was done before.
+    pub was_done: bool,
+}
+
+/// What the parts that a process does have in common.
+#[derive(Default)]
+struct Prepared {
+    /// The digest of the map that it is for.
+    map: String,
+    model: Option<Model>,
+    probe: Option<Probe>,
+    rows: Option<Arc<RowSet>>,
+}
+
+/// The rows of a part, and what was counted while they were made.
+struct Found {
+    schema: SchemaRef,
+    rows: SendableRecordBatchStream,
+    counters: MapCounters,
+    /// Rows that there must be.
+    expected: Option<u64>,
+    verified: Option<Arc<crate::verify::Counts>>,
+}
+
+/// Does these parts of the current round, one after the other; those that are done already are left as they are.
+///
+/// # Errors
+/// [`EngineError::Usage`] when the round has no such part; another one when a part cannot be done. Parts that were done before
+/// are answered.
+pub async fn do_parts(
+    context: &SessionContext,
+    job: &Job,
+    parts: &[u32],
+    mut each: impl FnMut(&PartDone),
+) -> Result<()> {
+    let Some((round, number)) = job.rounds.last().zip(Some(job.round())) else {
+        return Err(EngineError::Usage(format!(
+            "{}: it has no round; begin by: dedup-job split {} --new …",
+            job.name(),
+            job.name()
+        )));
+    };
+    if round.is_last() {
+        return Ok(());
+    }
+    let mut chosen = Vec::new();
+    for &part in parts {
+        let map = round.map_of_part(part);
+        let (map, at) = map.ok_or_else(|| {
+            EngineError::Usage(format!(
+                "--part {part}: round {number} of {} has parts 0 to {}",
+                job.name(),
+                round.parts().saturating_sub(1)
+            ))
+        })?;
+        chosen.push((part, map, at));
+    }
+    let mut prepared = Prepared::default();
+    for (at, &(part, map, in_map)) in chosen.iter().enumerate() {
+        let begin = Instant::now();
+        let location = job.answer_location(number, part)?;
+        let replace = match job.answer(number, part, map, in_map).await {
+            Ok(answer) => {
+                each(&PartDone {
+                    part,
+                    rows: answer.receipt.rows,
+                    seconds: answer.receipt.seconds,
+                    was_done: true,
+                });
+                continue;
+            }
+            Err(NoAnswer::Missing) => false,
+            Err(NoAnswer::Damaged) => true,
+            Err(NoAnswer::Failed(error)) => return Err(error),
+        };
+        if prepared.map != map.digest {
+            prepared = Prepared {
+                map: map.digest.clone(),
+                ..Prepared::default()
+            };
+        }
+        // The tables are planned for all parts of the map that this process does.
+        let all: Vec<&Item> = chosen[at..]
+            .iter()
+            .filter(|(_, other, _)| other.digest == map.digest)
+            .flat_map(|(_, other, at)| &other.parts[*at])
+            .collect();
+        let path = job.scratch.join(format!("part-{part}"));
+        let rows = answer(context, job, map, in_map, &all, &mut prepared, &path, begin)
+            .await
+            .inspect_err(|_| {
+                let _ = std::fs::remove_file(&path);
+            })?;
+        job.put_answer(&location, &path, replace).await?;
+        let _ = std::fs::remove_file(&path);
+        each(&PartDone {
+            part,
+            rows,
+            seconds: begin.elapsed().as_secs_f64(),
+            was_done: false,
+        });
+    }
+    Ok(())
+}
+
+/// Writes the answer of a part to the file at `path`; returns its rows.
+#[allow(clippy::too_many_arguments)]
+async fn answer(
+    context: &SessionContext,
+    job: &Job,
+    map: &PlannedMap,
+    number: usize,
+    all: &[&Item],
+    prepared: &mut Prepared,
+    path: &std::path::Path,
+    begin: Instant,
+) -> Result<u64> {
+    let items = &map.parts[number];
+    let resources = Resources::from_session(context)?;
+    let progress = &resources.progress;
+    let before = progress.counts();
+    let mut receipt = Receipt {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        job: job.record.id.clone(),
+        map: map.digest.clone(),
+        part: number,
+        ..Receipt::default()
+    };
+    if let Map::Copy(copy) = &map.map {
+        progress.enter(Stage::Commit);
+        let kept = prepared.rows(job, &copy.kept).await?;
+        receipt.copies = copy.copy(job, context, &kept, items).await?;
+        receipt.seconds = begin.elapsed().as_secs_f64();
+        let schema = Arc::new(Schema::empty());
+        return AnswerWriter::create(path, &schema)?.finish(receipt);
+    }
+    let found = find(context, job, map, items, all, prepared).await;
+    let written = match found {
+        Ok(found) => write(found, path, job).await,
+        Err(error) => Err(error),
+    };
+    let (writer, found) = match written {
+        Ok(written) => written,
+        Err(error) => {
+            let Some((file, offset)) = error.wrong_cut() else {
+                return Err(error);
+            };
+            tracing::warn!("{error}; `dedup-job split` plans the documents again");
+            receipt.wrong_cut = Some((file.to_owned(), offset));
+            receipt.seconds = begin.elapsed().as_secs_f64();
+            let schema = Arc::new(Schema::empty());
+            return AnswerWriter::create(path, &schema)?.finish(receipt);
+        }
+    };
+    receipt.counts = progress.counts().since(&before);
+    receipt.texts = found.counters.texts.counts();
+    receipt.crawl_records = found.counters.crawl.counts();
+    if let Some(counts) = &found.verified {
+        (receipt.dropped, receipt.without_text) = counts.get();
+    }
+    receipt.seconds = begin.elapsed().as_secs_f64();
+    writer.finish(receipt)
+}
+
+/// Writes the rows of a part; their receipt is missing.
+async fn write(
+    mut found: Found,
+    path: &std::path::Path,
+    job: &Job,
+) -> Result<(AnswerWriter, Found)> {
+    let mut writer = AnswerWriter::create(path, &found.schema)?;
+    let mut rows = 0;
+    while let Some(batch) = found.rows.next().await {
+        let batch = batch.map_err(EngineError::query(job.name()))?;
+        rows += batch.num_rows() as u64;
+        writer.write(&batch)?;
+    }
+    match found.expected {
+        Some(expected) if expected != rows => Err(EngineError::TryAgain(format!(
+            "{}: {rows} documents were read of {expected} that were there when the job was split",
+            job.name()
+        ))),
+        _ => Ok((writer, found)),
+    }
+}
+
+/// The rows of a part.
+async fn find(
+    context: &SessionContext,
+    job: &Job,
+    map: &PlannedMap,
+    items: &[Item],
+    all: &[&Item],
+    prepared: &mut Prepared,
+) -> Result<Found> {
+    let resources = Resources::from_session(context)?;
+    let progress = &resources.progress;
+    let counters = MapCounters::default();
+    let splits = map_documents::splits(items);
+    let mut expected = None;
+    let mut verified = None;
+    let (schema, rows) = match &map.map {
+        Map::Fingerprint(fingerprint) => {
+            progress.enter(Stage::Fingerprint);
+            expected = splits.iter().map(|split| split.rows).sum();
+            let total = all.iter().filter_map(|item| match item {
+                Item::Documents(split) => split.rows,
+                _ => None,
+            });
+            let done = progress.documents.load(Ordering::Relaxed);
+            progress
+                .documents_total
+                .store(done + total.sum::<u64>(), Ordering::Relaxed);
+            let model = prepared.model(job, &fingerprint.model).await?;
+            let table =
+                map_documents::fingerprints(fingerprint, job, context, &splits, model, &counters);
+            let id_type = fingerprint.source.id_type();
+            let schema = rows_schema(
+                id_type,
+                &fingerprint.model.spec,
+                fingerprint.decision_columns,
+            );
+            (schema, table.await?.execute_stream().await)
+        }
+        Map::Probe(probe) => {
+            progress.enter(Stage::Probe);
+            let work = |item: &Item| match item {
+                Item::Probe(work) => Some(work.clone()),
+                _ => None,
+            };
+            let items: Vec<WorkItem> = items.iter().filter_map(work).collect();
+            let all = all.iter().filter_map(|item| work(item));
+            let queries: u64 = all.map(|item| item.fingerprints()).sum();
+            let request = match &prepared.probe {
+                Some(request) => request.clone(),
+                None => {
+                    let done = progress.probed.load(Ordering::Relaxed);
+                    progress
+                        .probe_total
+                        .store(done + queries, Ordering::Relaxed);
+                    let request = probe.request(job, context, queries).await?;
+                    prepared.probe.insert(request).clone()
+                }
+            };
+            progress.take_answered();
+            (
+                request.schema(),
+                map_probe::pairs(&request, context, &items)?
+                    .execute_stream()
+                    .await,
+            )
+        }
+        Map::Digest(digest) => {
+            progress.enter(Stage::Verify);
+            let model = prepared.model(job, &digest.model).await?;
+            let wanted = prepared.rows(job, &digest.wanted).await?;
+            let measure = digest.measure.parse();
+            let measure =
+                measure.map_err(|_| EngineError::Internal("an unknown measure".into()))?;
+            let source = &digest.source;
+            let documents = source
+                .documents
+                .open(context, splits.iter().map(|split| split.file));
+            let documents = documents.await?;
+            let table = documents.table_at(context, source.id_type(), &splits, wanted)?;
+            let texts = table.execute_stream().await;
+            let mut similarity = Similarity::new(measure, model);
+            let schema = map_documents::digest_schema();
+            let of_rows = Arc::clone(&schema);
+            let rows = texts.map(|texts| -> SendableRecordBatchStream {
+                let digests = texts.map(move |batch| {
+                    let batch = batch?;
+                    let (positions, _) = positions_and_bytes(&batch)?;
+                    let texts = TextRows::read(&batch)?.texts;
+                    let present = (0..batch.num_rows())
+                        .filter(|&row| arrow::array::Array::is_valid(texts, row));
+                    let texts = present.map(|row| (positions.value(row), texts.value(row)));
+                    Ok(map_documents::digests(texts, &mut similarity)?)
+                });
+                Box::pin(
+                    datafusion::physical_plan::stream::RecordBatchStreamAdapter::new(
+                        of_rows, digests,
+                    ),
+                )
+            });
+            (schema, rows)
+        }
+        Map::Verify(verify) => {
+            progress.enter(Stage::Verify);
+            let model = prepared.model(job, &verify.model).await?;
+            let (rows, counts) = verify.rows(job, context, items, model).await?;
+            verified = Some(counts);
+            (rows.schema(), Ok(rows))
+        }
+        Map::Carried(carried) => {
+            progress.enter(Stage::Commit);
+            let schema = read_schema(&job.fetch(&carried.schema).await?)?;
+            let source = &carried.source;
+            let documents = source
+                .documents
+                .open(context, splits.iter().map(|split| split.file));
+            let documents = documents.await?;
+            let fields = schema.fields()[1..]
+                .iter()
+                .map(|field| field.as_ref().clone());
+            let table = documents.carried_table(context, &splits, fields.collect())?;
+            (schema, table.execute_stream().await)
+        }
+        Map::Copy(_) => return Err(EngineError::Internal("copies have no rows".into())),
+    };
+    Ok(Found {
+        rows: rows.map_err(EngineError::query(job.name()))?,
+        schema,
+        counters,
+        expected,
+        verified,
+    })
+}
+
+fn read_schema(path: &std::path::Path) -> Result<SchemaRef> {
+    let file = std::fs::File::open(path).map_err(|source| EngineError::Io {
+        path: path.display().to_string(),
+        source,
+    })?;
+    let reader = StreamReader::try_new(std::io::BufReader::new(file), None);
+    let reader = reader.map_err(|error| EngineError::arrow(path, error))?;
+    Ok(reader.schema())
+}
+
+impl Prepared {
+    async fn model(&mut self, job: &Job, plan: &ModelPlan) -> Result<Model> {
+        if let Some(model) = &self.model {
+            return Ok(model.clone());
+        }
+        let model = plan.load(job).await?;
+        Ok(self.model.insert(model).clone())
+    }
+
+    async fn rows(&mut self, job: &Job, shared: &super::SharedFile) -> Result<Arc<RowSet>> {
+        if let Some(rows) = &self.rows {
+            return Ok(Arc::clone(rows));
+        }
+        let path = job.fetch(shared).await?;
+        let bytes = std::fs::read(&path).map_err(|source| job.io(source))?;
+        let rows = RowSet::from_bytes(&bytes).ok_or_else(|| EngineError::BadData {
+            object: job.name().to_owned(),
+            reason: "a set of rows is damaged".into(),
+        })?;
+        Ok(Arc::clone(self.rows.insert(Arc::new(rows))))
+    }
+}

@@ -1,0 +1,195 @@
+//! The plan of a round: its maps, and the items of each part.
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use super::cut::cut;
+use super::{CarriedMap, CopyMap, DigestMap, FingerprintMap, ProbeMap, VerifyMap};
+use crate::documents::SplitPlan;
+use crate::work_items::WorkItem;
+
+/// A map of a run, with all that its parts need besides their items.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Map {
+    /// Documents to fingerprints.
+    Fingerprint(FingerprintMap),
+    /// Fingerprints to pairs.
+    Probe(ProbeMap),
+    /// Documents to digests of their texts.
+    Digest(DigestMap),
+    /// Pairs to those whose texts are similar.
+    Verify(VerifyMap),
+    /// Documents to the columns that go along to decisions.
+    Carried(CarriedMap),
+    /// Files to copies of their kept documents.
+    Copy(CopyMap),
+}
+
+/// A piece of a map's work.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Item {
+    /// A split of a file of documents.
+    Documents(SplitPlan),
+    /// Fingerprints.
+    Probe(WorkItem),
+    /// Pairs, by their rows in the map's file.
+    Pairs {
+        /// The first row.
+        first: u64,
+        /// One past the last.
+        end: u64,
+    },
+    /// A file of documents, by its number.
+    File(usize),
+}
+
+/// A map with its items and their costs in core seconds, before it is cut into parts.
+pub(crate) struct Planning {
+    pub(crate) map: Map,
+    pub(crate) items: Vec<(Item, f64)>,
+    /// Bytes that all parts read.
+    pub(crate) bytes: u64,
+}
+
+/// A map of a round.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct PlannedMap {
+    /// Names it among the maps of a run.
+    pub(super) name: String,
+    pub(super) map: Map,
+    /// The items of each part.
+    pub(super) parts: Vec<Vec<Item>>,
+    seconds: f64,
+    bytes: u64,
+    /// Digest of all that its answers depend on.
+    pub(super) digest: String,
+}
+
+/// A round: maps that do not need each other's answers. Without a map, it says that no round follows.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Round {
+    /// The id of the job.
+    pub(super) job: String,
+    pub(super) maps: Vec<PlannedMap>,
+}
+
+impl Map {
+    fn label(&self) -> &'static str {
+        match self {
+            Self::Fingerprint(_) => "fingerprint",
+            Self::Probe(_) => "probe",
+            Self::Digest(_) => "digest",
+            Self::Verify(_) => "verify",
+            Self::Carried(_) => "columns",
+            Self::Copy(_) => "copy",
+        }
+    }
+}
+
+impl Planning {
+    /// Cuts the map into parts.
+    pub(super) fn cut(self, name: &str, parts: Option<u64>) -> PlannedMap {
+        let Self { map, items, bytes } = self;
+        let seconds = items.iter().map(|(_, cost)| cost).sum();
+        let parts = cut(items, parts);
+        let all = serde_json::to_vec(&(name, &map, &parts)).unwrap_or_default();
+        PlannedMap {
+            name: name.to_owned(),
+            digest: storage::hex(&Sha256::digest(all)),
+            map,
+            parts,
+            seconds,
+            bytes,
+        }
+    }
+}
+
+impl Round {
+    /// Whether no round follows the one before.
+    pub(super) fn is_last(&self) -> bool {
+        self.maps.is_empty()
+    }
+
+    /// The number of its parts.
+    pub(super) fn parts(&self) -> u32 {
+        self.maps.iter().map(|map| map.parts.len() as u32).sum()
+    }
+
+    /// The map called `name`, with the number of its first part.
+    pub(super) fn map(&self, name: &str) -> Option<(u32, &PlannedMap)> {
+        self.numbered_maps().find(|(_, map)| map.name == name)
+    }
+
+    /// The map that has a part, and the part's number in the map.
+    pub(super) fn map_of_part(&self, part: u32) -> Option<(&PlannedMap, usize)> {
+        let mut maps = self.numbered_maps();
+        maps.find_map(|(first, map)| {
+            let number = part.checked_sub(first)? as usize;
+            (number < map.parts.len()).then_some((map, number))
+        })
+    }
+
+    /// Its maps, each with the number of its first part.
+    pub(super) fn numbered_maps(&self) -> impl Iterator<Item = (u32, &PlannedMap)> {
+        self.maps.iter().scan(0, |next, map| {
+            let first = *next;
+            *next += map.parts.len() as u32;
+            Some((first, map))
+        })
+    }
+}
+
+/// What a `split` planned.
+#[derive(Debug, Clone, Serialize)]
+pub struct Split {
+    /// The job.
+    pub job: String,
+    /// Number of the round, from 1 on.
+    pub round: u32,
+    /// Whether all rounds are answered.
+    pub ready: bool,
+    /// Parts of the round, which are numbered from 0 on.
+    pub parts: u32,
+    /// The maps of the round.
+    pub maps: Vec<PlannedMapSummary>,
+}
+
+/// A map of a round, in numbers.
+#[derive(Debug, Clone, Serialize)]
+pub struct PlannedMapSummary {
+    /// Its kind.
+    pub map: &'static str,
+    /// Number of its first part.
+    pub first_part: u32,
+    /// Its parts.
+    pub parts: u32,
+    /// Items of all parts.
+    pub items: usize,
+    /// Bytes that all parts read.
+    pub bytes: u64,
+    /// Predicted seconds of one core, for all parts.
+    pub core_seconds: f64,
+}
+
+impl Split {
+    pub(super) fn new(job: &str, number: u32, round: &Round) -> Self {
+        let maps = round.numbered_maps();
+        let maps = maps.map(|(first_part, map)| PlannedMapSummary {
+            map: map.map.label(),
+            first_part,
+            parts: map.parts.len() as u32,
+            items: map.parts.iter().map(Vec::len).sum(),
+            bytes: map.bytes,
+            core_seconds: map.seconds,
+        });
+        Self {
+            job: job.to_owned(),
+            round: number,
+            ready: round.is_last(),
+            parts: round.parts(),
+            maps: maps.collect(),
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! The settled batch: what the fingerprints of a job's parts became, so that each later command need not sort them again.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Job, SharedFile, read_json, to_json};
+use crate::batch::BatchRef;
+use crate::crawl_counts::CrawlRecordCounts;
+use crate::decide::Keys;
+use crate::error::Result;
+use crate::fingerprint::FingerprintedBatch;
+use crate::text_counts::TextCounts;
+
+const NAME: &str = "batch.json";
+
+/// A settled batch. Its files are in the job.
+#[derive(Debug, Serialize, Deserialize)]
+struct Settled {
+    /// The id of the job.
+    job: String,
+    file: SharedFile,
+    batch: BatchRef,
+    keys: Option<(SharedFile, u64)>,
+    texts: TextCounts,
+    crawl_records: Option<CrawlRecordCounts>,
+    duplicate_ids: u64,
+    /// Files that were cut where they must not be, and the offsets, in the order in which this was found.
+    wrong_cuts: Vec<(String, u64)>,
+}
+
+impl Job {
+    /// Keeps the batch that this `split` settled.
+    pub(crate) async fn settle(
+        &self,
+        batch: &FingerprintedBatch,
+        wrong_cuts: Vec<(String, u64)>,
+    ) -> Result<()> {
+        if !self.is_splitting() {
+            return Ok(());
+        }
+        let keys = match &batch.keys {
+            Some(keys) => Some((self.share(keys.path()).await?, keys.rows())),
+            None => None,
+        };
+        let settled = Settled {
+            job: self.record.id.clone(),
+            file: self.share(&batch.file.path).await?,
+            batch: BatchRef::new(&batch.file, String::new()),
+            keys,
+            texts: batch.texts,
+            crawl_records: batch.crawl_records.clone(),
+            duplicate_ids: batch.duplicate_ids,
+            wrong_cuts,
+        };
+        let object = self.location.child(NAME)?;
+        Ok(object.write(to_json(&settled)?).await?)
+    }
+
+    /// The batch that an earlier `split` settled, and the wrong cuts that it met; `None` if none did.
+    pub(crate) async fn settled(&self) -> Result<Option<(FingerprintedBatch, Vec<(String, u64)>)>> {
+        let object = self.location.child(NAME)?;
+        let Some(settled) = read_json::<Settled>(&object).await? else {
+            return Ok(None);
+        };
+        if settled.job != self.record.id {
+            return Ok(None);
+        }
+        let keys = match settled.keys {
+            Some((file, rows)) => Some(Keys::at(self.fetch(&file).await?, rows)),
+            None => None,
+        };
+        let batch = FingerprintedBatch {
+            file: settled.batch.file(self.fetch(&settled.file).await?),
+            texts: settled.texts,
+            crawl_records: settled.crawl_records,
+            duplicate_ids: settled.duplicate_ids,
+            keys,
+        };
+        Ok(Some((batch, settled.wrong_cuts)))
+    }
+}

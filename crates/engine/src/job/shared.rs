@@ -1,0 +1,148 @@
+//! Files that the parts of a job share, and lists of parts as people write them.
+
+use std::path::{Path, PathBuf};
+
+use archive::spec_files;
+use serde::{Deserialize, Serialize};
+use simhash::Spec;
+use storage::{Draft, Location, UnchangedFile};
+
+use super::Job;
+use super::map_documents::ModelPlan;
+use crate::error::{EngineError, Result};
+use crate::recipe::SpecOptions;
+
+/// A file in a job, named by its content.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(crate) struct SharedFile {
+    /// SHA-256 of its bytes.
+    sha256: String,
+    bytes: u64,
+}
+
+impl Job {
+    /// Puts a copy of the file at `path` into the job, unless it is there.
+    pub(crate) async fn share(&self, path: &Path) -> Result<SharedFile> {
+        let (bytes, sha256) = UnchangedFile::at(path)?.digest().await?;
+        let shared = SharedFile { sha256, bytes };
+        let target = self.shared_location(&shared)?;
+        if !target.exists().await? {
+            self.put(&target, path).await?;
+        }
+        Ok(shared)
+    }
+
+    /// As [`Self::share`], for bytes.
+    pub(crate) async fn share_bytes(&self, bytes: &[u8]) -> Result<SharedFile> {
+        let mut file =
+            tempfile::NamedTempFile::new_in(&self.scratch).map_err(|source| self.io(source))?;
+        std::io::Write::write_all(&mut file, bytes).map_err(|source| self.io(source))?;
+        self.share(file.path()).await
+    }
+
+    /// A copy of a shared file in the scratch directory, or the file itself if the job is on this machine.
+    pub(crate) async fn fetch(&self, shared: &SharedFile) -> Result<PathBuf> {
+        let source = self.shared_location(shared)?;
+        let path = match source.local() {
+            Some(local) => local.to_owned(),
+            None => {
+                let path = self.scratch.join(format!("shared-{}", shared.sha256));
+                if path.exists() {
+                    return Ok(path);
+                }
+                let draft = self.scratch.join(format!("shared-{}.tmp", shared.sha256));
+                let file = std::fs::File::create(&draft).map_err(|source| self.io(source))?;
+                source.copy_to(file).await?;
+                std::fs::rename(&draft, &path).map_err(|source| self.io(source))?;
+                path
+            }
+        };
+        let found = UnchangedFile::at(&path)?.digest().await?;
+        match found == (shared.bytes, shared.sha256.clone()) {
+            true => Ok(path),
+            false => Err(EngineError::BadData {
+                object: source.to_string(),
+                reason: "its bytes are not those that `split` wrote".into(),
+            }),
+        }
+    }
+
+    /// Where a shared file is.
+    pub(crate) fn shared_location(&self, shared: &SharedFile) -> Result<storage::Location> {
+        Ok(self.location.child(&format!("objects/{}", shared.sha256))?)
+    }
+
+    /// Puts a copy of the file at `path` to `target`, whole or not at all.
+    pub(super) async fn put(&self, target: &storage::Location, path: &Path) -> Result<()> {
+        if let Some(directory) = target.local().and_then(Path::parent) {
+            storage::create_dir_all_synced(directory).map_err(|source| self.io(source))?;
+        }
+        let draft = Draft::new(target, &self.scratch)?;
+        draft.fill_from(path)?;
+        Ok(draft.publish().await?)
+    }
+
+    /// The model of `spec`, for parts: its files are those of the archive, or those that the options name, which are put into the
+    /// job.
+    pub(crate) async fn model_plan(
+        &self,
+        spec: &Spec,
+        archive: Option<&Location>,
+        options: &SpecOptions,
+    ) -> Result<ModelPlan> {
+        let files = match archive {
+            Some(archive) => archive.absolute_name(),
+            None => {
+                if spec.idf.is_some() || spec.stop_words.is_some() {
+                    let files = options.files(spec)?;
+                    spec_files::write(&self.location, spec, &files).await?;
+                }
+                self.location.absolute_name()
+            }
+        };
+        Ok(ModelPlan {
+            spec: spec.clone(),
+            files,
+        })
+    }
+
+    pub(super) fn io(&self, source: std::io::Error) -> EngineError {
+        EngineError::Io {
+            path: self.name().to_owned(),
+            source,
+        }
+    }
+}
+
+/// Numbers of parts as `--part` takes them: `0..4,7`.
+#[must_use]
+pub fn part_list<'a>(parts: impl IntoIterator<Item = &'a u32>) -> String {
+    let mut parts: Vec<u32> = parts.into_iter().copied().collect();
+    parts.sort_unstable();
+    parts.dedup();
+    let mut runs: Vec<(u32, u32)> = Vec::new();
+    for part in parts {
+        match runs.last_mut() {
+            Some((_, last)) if *last + 1 == part => *last = part,
+            _ => runs.push((part, part)),
+        }
+    }
+    let text = |(first, last): (u32, u32)| match last - first {
+        0 => first.to_string(),
+        1 => format!("{first},{last}"),
+        _ => format!("{first}..{last}"),
+    };
+    let runs: Vec<String> = runs.into_iter().map(text).collect();
+    runs.join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_of_parts_are_short() {
+        assert_eq!(part_list(&[7, 3, 0, 1, 2, 9, 10]), "0..3,7,9,10");
+        assert_eq!(part_list(&[]), "");
+    }
+}

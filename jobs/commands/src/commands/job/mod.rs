@@ -1,0 +1,281 @@
+//! `dedup-job split`, `map` and `reduce`: a run in parts, which any machines do.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use engine::job::{self, Found, Job, PartDone, Record, Split, do_parts};
+use engine::{EngineError, RunSettings};
+use serde::Serialize;
+
+use super::run;
+use crate::args::{CommonArgs, MapArgs, ReduceArgs, RunArgs, SplitArgs};
+use crate::config;
+use crate::exit::Failure;
+use crate::printing::{count, print, print_json, size};
+use crate::process::{self, Process};
+
+/// Plans the next round of a job.
+pub fn split(common: &CommonArgs, args: &SplitArgs) -> Result<(), Failure> {
+    let split = process::run(common, async |process: &Process| {
+        let record = match prepare(process, args).await? {
+            Prepared::Open(record) => record,
+            Prepared::Done => return Ok(None),
+        };
+        let run = run_args(&record)?;
+        run.check().map_err(Failure::Usage)?;
+        let settings = run::settings::build(process, &run, &mut None).await?;
+        let scratch = process.scratch.path();
+        let job = Job::split(process.stores(), &args.job, record, scratch).await?;
+        if job.is_ready() {
+            return Ok(Some(job.finish_split().await?));
+        }
+        let settings = RunSettings {
+            job: Some(Arc::new(job)),
+            ..settings
+        };
+        let split = engine::run::split(&process.context, &process.resources, &settings);
+        Ok(Some(split.await?))
+    })?;
+    match split {
+        Some(split) => print_split(common, &split),
+        None if common.json => print_json(&Split {
+            job: args.job.clone(),
+            round: 0,
+            ready: true,
+            parts: 0,
+            maps: Vec::new(),
+        }),
+        None if common.quiet => Ok(()),
+        None => print(&format!(
+            "{}: the job is reduced already; `dedup-job reduce {}` writes its outputs again, `split --restart` begins anew\n",
+            args.job, args.job
+        )),
+    }
+}
+
+/// A job that a `split` goes on with.
+enum Prepared {
+    Open(Record),
+    /// It is reduced.
+    Done,
+}
+
+/// The record of the job: the one that is there, or a new one.
+async fn prepare(process: &Process, args: &SplitArgs) -> Result<Prepared, Failure> {
+    let refuse = |option: &str, reason: &str| Err(Failure::Usage(format!("{option}: {reason}")));
+    if args.run.metrics.is_some() {
+        return refuse(
+            "--metrics",
+            "give it to `reduce`, which ends the run; a job must hold no password",
+        );
+    }
+    if args.run.resume.is_some() {
+        return refuse(
+            "--resume",
+            "a job keeps what is done by itself: leave it out",
+        );
+    }
+    let stores = process.stores();
+    // Whatever version of the program made it, `--restart` removes it.
+    let found = match args.restart {
+        true => {
+            job::remove(stores, &args.job).await?;
+            Found::Nothing
+        }
+        false => job::find(stores, &args.job).await?,
+    };
+    let is_same = |record: &Record| {
+        (args.options.is_empty() || args.options == record.options)
+            && (args.parts.is_none() || args.parts == record.parts)
+    };
+    let other = |record: &Record| {
+        Failure::Usage(format!(
+            "{}: it is a job of other options ({}); leave the options out to go on with it, or begin anew with --restart",
+            args.job,
+            record.options.join(" ")
+        ))
+    };
+    match found {
+        Found::Job(record) if is_same(&record) => Ok(Prepared::Open(*record)),
+        Found::Done(record) if is_same(&record) => Ok(Prepared::Done),
+        Found::Job(record) | Found::Done(record) => Err(other(&record)),
+        Found::Nothing if args.options.is_empty() => Err(Failure::Usage(format!(
+            "{}: there is no job yet; begin with the options of the run: dedup-job split {} NEW… --base ARCHIVE …",
+            args.job, args.job
+        ))),
+        Found::Nothing => Ok(Prepared::Open(Record::new(
+            args.options.clone(),
+            args.parts,
+        ))),
+    }
+}
+
+/// The options of a job's run.
+fn run_args(record: &Record) -> Result<RunArgs, Failure> {
+    config::run_options(&record.options).map_err(Failure::Configuration)
+}
+
+fn print_split(common: &CommonArgs, split: &Split) -> Result<(), Failure> {
+    if common.json {
+        return print_json(split);
+    }
+    if common.quiet {
+        return Ok(());
+    }
+    let job = &split.job;
+    let mut text = String::new();
+    if split.ready {
+        let _ = writeln!(text, "{job}: ready; end the run: dedup-job reduce {job}");
+        return print(&text);
+    }
+    let maps = split.maps.iter().map(|map| {
+        format!(
+            "{} in {} parts, {} to read, {:.0} s of one core",
+            map.map,
+            count(u64::from(map.parts)),
+            size(map.bytes),
+            map.core_seconds.ceil()
+        )
+    });
+    let _ = writeln!(
+        text,
+        "round {} of {job}: {}",
+        split.round,
+        maps.collect::<Vec<_>>().join("; ")
+    );
+    if split.parts > 0 {
+        let last = split.parts - 1;
+        let list = if last == 0 {
+            "0".to_owned()
+        } else {
+            format!("0..{last}")
+        };
+        let _ = writeln!(
+            text,
+            "  do its parts, on any machines, in any order: dedup-job map {job} --part {list}"
+        );
+    }
+    let _ = writeln!(text, "  then plan the next round: dedup-job split {job}");
+    print(&text)
+}
+
+/// What `map --json` prints.
+#[derive(Serialize)]
+struct Mapped<'a> {
+    job: &'a str,
+    round: u32,
+    parts: Vec<PartDone>,
+}
+
+/// Does parts of a round.
+pub fn map(common: &CommonArgs, args: &MapArgs) -> Result<(), Failure> {
+    let mut parts = args.parts.concat();
+    parts.sort_unstable();
+    parts.dedup();
+    let (round, done) = process::run(common, async |process: &Process| {
+        let record = match job::find(process.stores(), &args.job).await? {
+            Found::Job(record) => *record,
+            // Nothing is left to do: a late attempt of a part ends well.
+            Found::Done(_) => return Ok((0, Vec::new())),
+            Found::Nothing => return Err(no_job(&args.job)),
+        };
+        let scratch = process.scratch.path();
+        process.resources.receive_batches(scratch.to_owned());
+        let job = Job::map(process.stores(), &args.job, record, scratch).await?;
+        let mut done = Vec::new();
+        let doing = do_parts(&process.context, &job, &parts, |part| {
+            tracing::info!(part = part.part, rows = part.rows, "a part is done");
+            done.push(part.clone());
+        });
+        doing.await?;
+        Ok((job.round(), done))
+    })?;
+    if common.json {
+        return print_json(&Mapped {
+            job: &args.job,
+            round,
+            parts: done,
+        });
+    }
+    if common.quiet {
+        return Ok(());
+    }
+    let mut text = String::new();
+    for part in &done {
+        let before = if part.was_done { ", done before" } else { "" };
+        let _ = writeln!(
+            text,
+            "part {} of round {round}: {} rows in {:.2} s{before}",
+            part.part,
+            count(part.rows),
+            part.seconds
+        );
+    }
+    if done.is_empty() {
+        let _ = writeln!(text, "{}: all rounds are done", args.job);
+    }
+    print(&text)
+}
+
+/// Ends a run whose parts are done.
+pub fn reduce(common: &CommonArgs, args: &ReduceArgs) -> Result<(), Failure> {
+    let found = process::run(common, async |process: &Process| {
+        Ok(job::find(process.stores(), &args.job).await?)
+    })?;
+    let (record, is_done) = match found {
+        Found::Job(record) => (*record, false),
+        Found::Done(record) => (*record, true),
+        Found::Nothing => return Err(no_job(&args.job)),
+    };
+    let run = RunArgs {
+        metrics: args.metrics.clone(),
+        ..run_args(&record)?
+    };
+    run::run_with(common, &run, async |process, settings| {
+        if is_done {
+            // What a `reduce` that was killed did not remove.
+            job::clean(process.stores(), &args.job).await?;
+            return run::find_pairs(process, settings).await;
+        }
+        let reduced = reduce_job(process, args, record, settings.clone()).await;
+        let Err(failure) = reduced else {
+            return reduced;
+        };
+        // Another `reduce` may have ended the job, and removed what this one needs.
+        match job::find(process.stores(), &args.job).await {
+            Ok(Found::Done(_)) => run::find_pairs(process, settings).await,
+            _ => Err(failure),
+        }
+    })
+}
+
+async fn reduce_job(
+    process: &Process,
+    args: &ReduceArgs,
+    record: Record,
+    settings: RunSettings,
+) -> Result<(RunSettings, engine::Summary), Failure> {
+    let scratch = process.scratch.path();
+    let job = Job::reduce(process.stores(), &args.job, record, scratch).await?;
+    if !job.is_ready() {
+        return Err(EngineError::TryAgain(format!(
+            "{}: not all rounds are planned; run: dedup-job split {}",
+            args.job, args.job
+        ))
+        .into());
+    }
+    let job = Arc::new(job);
+    let settings = RunSettings {
+        job: Some(Arc::clone(&job)),
+        ..settings
+    };
+    let done = run::find_pairs(process, settings).await?;
+    job.finish_reduce(args.keep_job).await?;
+    Ok(done)
+}
+
+fn no_job(job: &str) -> Failure {
+    Failure::Usage(format!(
+        "{job}: there is no job; begin one: dedup-job split {job} NEW… --base ARCHIVE …"
+    ))
+}

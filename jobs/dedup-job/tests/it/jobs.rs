@@ -1,0 +1,590 @@
+//! Tests of `split`, `map` and `reduce`: whatever happens to the parts, the outputs are those of `run`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use rand::seq::SliceRandom as _;
+use rand::{Rng as _, SeedableRng as _};
+use rand_chacha::ChaCha8Rng;
+use serde_json::Value;
+use testkit::proxy::{Fault, Request};
+
+use crate::helpers::crawl_files::write_crawl;
+use crate::helpers::servers::{Storage, seaweed};
+use crate::helpers::support::*;
+
+/// A way to run the program.
+type Program<'a> = &'a dyn Fn() -> Command;
+
+/// How the parts of a job are mistreated.
+#[derive(Clone, Copy)]
+struct Misfortunes {
+    /// Parts are killed at a random instant.
+    kills: bool,
+    /// Parts are done twice, some at the same time.
+    repeats: bool,
+}
+
+const NONE: Misfortunes = Misfortunes {
+    kills: false,
+    repeats: false,
+};
+const ALL: Misfortunes = Misfortunes {
+    kills: true,
+    repeats: true,
+};
+
+fn ran(program: Program<'_>, line: &str) -> Ran {
+    Ran::of(program().args(line.split_whitespace()).output().unwrap())
+}
+
+/// Starts a command, and kills it after a random time; it may have ended before.
+fn killed(program: Program<'_>, line: &str, random: &mut ChaCha8Rng) {
+    let mut child = program()
+        .args(line.split_whitespace())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(Duration::from_millis(random.random_range(0..60)));
+    let _ = child.kill();
+    child.wait().unwrap();
+}
+
+/// Does all rounds of a job until `split` says `ready`; returns the maps of each round.
+fn do_rounds(
+    program: Program<'_>,
+    job: &str,
+    options: &str,
+    misfortunes: Misfortunes,
+    random: &mut ChaCha8Rng,
+) -> Vec<Vec<String>> {
+    let mut rounds = Vec::new();
+    let mut line = format!("split {job} {options} --json");
+    loop {
+        if misfortunes.kills {
+            killed(program, &line, random);
+        }
+        let split = ran(program, &line).ok().json();
+        line = format!("split {job} --json");
+        if split["ready"] == true {
+            return rounds;
+        }
+        let maps = split["maps"].as_array().unwrap().iter();
+        rounds.push(
+            maps.map(|map| map["map"].as_str().unwrap().to_owned())
+                .collect(),
+        );
+        let mut parts: Vec<u64> = (0..split["parts"].as_u64().unwrap()).collect();
+        parts.shuffle(random);
+        // Without all parts, the round is not over.
+        if let Some(last) = parts.last() {
+            let named = format!("dedup-job map {job} --part");
+            ran(program, &line).fails(75, &[&named, &last.to_string()]);
+        }
+        for part in parts {
+            let threads = random.random_range(1..4);
+            let map = format!("map {job} --part {part} --threads {threads}");
+            if misfortunes.kills && random.random_bool(0.5) {
+                killed(program, &map, random);
+            }
+            if misfortunes.repeats && random.random_bool(0.3) {
+                let both: Vec<_> = (0..2)
+                    .map(|_| {
+                        let mut command = program();
+                        command.args(map.split_whitespace());
+                        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+                        command.spawn().unwrap()
+                    })
+                    .collect();
+                for child in both {
+                    Ran::of(child.wait_with_output().unwrap()).ok();
+                }
+            } else {
+                ran(program, &map).ok();
+            }
+        }
+    }
+}
+
+/// The numbers of a summary that do not depend on the machine or on names.
+fn numbers(summary: &Value) -> Value {
+    let mut summary = summary.clone();
+    for name in [
+        "seconds",
+        "network",
+        "peak_memory_bytes",
+        "output",
+        "design",
+        "passes",
+    ] {
+        summary.as_object_mut().unwrap().remove(name);
+    }
+    if let Some(decisions) = summary["decisions"].as_object_mut() {
+        decisions.remove("output");
+        decisions.remove("kept_output");
+    }
+    summary
+}
+
+/// A batch and an archive in a directory, twice: for `run` and for a job.
+struct Twins {
+    dir: Dir,
+}
+
+impl Twins {
+    /// Generates pages, and an archive of three days of them, made with these options.
+    fn new(seed: u64, create: &str) -> Self {
+        let dir = Dir::new();
+        let line = format!(
+            "generate pages --output {} --new 300 --base 900 --days 3 --day 2026-01-31 --seed {seed}",
+            dir.at("data")
+        );
+        dedup(&line).ok();
+        let twins = Self { dir };
+        for twin in ["run", "job"] {
+            fs::create_dir(twins.dir.join(twin)).unwrap();
+            let archive = twins.at(twin, "archive");
+            dedup(&format!("archive create {archive} {create}")).ok();
+            for (day, name) in ["2026-01-29", "2026-01-30"]
+                .into_iter()
+                .zip(["old-1", "old-2"])
+            {
+                let line = format!(
+                    "generate pages --output {}/{name} --new 200 --base 0 --days 1 --day {day} --seed {seed}",
+                    twins.at(twin, "")
+                );
+                dedup(&line).ok();
+                let new = twins.at(twin, &format!("{name}/day.parquet"));
+                let line = format!(
+                    "run {new} --base {archive} --append --day {day} --output {}",
+                    twins.at(twin, "old.parquet")
+                );
+                dedup(&line).ok();
+            }
+        }
+        twins
+    }
+
+    fn at(&self, twin: &str, name: &str) -> String {
+        self.dir.at(&format!("{twin}/{name}"))
+    }
+
+    /// The options of a twin: `{}` stands for its directory.
+    fn options(&self, twin: &str, options: &str) -> String {
+        options.replace("{}", self.at(twin, "").trim_end_matches('/'))
+    }
+
+    /// Compares a run with a job, and the outputs of both, byte for byte.
+    fn compare(
+        &self,
+        options: &str,
+        misfortunes: Misfortunes,
+        random: &mut ChaCha8Rng,
+    ) -> Vec<Vec<String>> {
+        let parts = random.random_range(1..6);
+        let run = dedup(&format!("run {} --json", self.options("run", options))).ok();
+        let job = self.dir.at("JOB");
+        let options = format!("{} --parts {parts}", self.options("job", options));
+        let rounds = do_rounds(&command, &job, &options, misfortunes, random);
+        let reduce = format!("reduce {job} --json");
+        if misfortunes.kills {
+            (0..3).for_each(|_| killed(&command, &reduce, random));
+        }
+        let reduced = dedup(&reduce).ok();
+        self.same_outputs();
+        // A `reduce` that was killed behind its commit finds the day committed.
+        if !misfortunes.kills {
+            assert_eq!(numbers(&run.json()), numbers(&reduced.json()));
+        }
+        // Nothing is left but the marker, and one more `reduce` is a rerun of the run.
+        let left = contents(&job);
+        let names: Vec<_> = left
+            .iter()
+            .map(|(path, _)| path.file_name().unwrap())
+            .collect();
+        assert_eq!(names, ["done.json"]);
+        let again = dedup(&format!("reduce {job} --overwrite --json"));
+        assert_eq!(again.code, 64, "{}", again.stderr);
+        dedup(&reduce);
+        self.same_outputs();
+        fs::remove_dir_all(&job).unwrap();
+        rounds
+    }
+
+    /// Asserts that both twins have the same outputs.
+    fn same_outputs(&self) {
+        let outputs = |twin: &str| -> Vec<(PathBuf, Vec<u8>)> {
+            let root = self.dir.join(twin).join("out");
+            let files = contents(&root).into_iter();
+            let files =
+                files.map(|(path, bytes)| (path.strip_prefix(&root).unwrap().to_owned(), bytes));
+            files.collect()
+        };
+        let (run, job) = (outputs("run"), outputs("job"));
+        let names = |files: &[(PathBuf, Vec<u8>)]| -> Vec<PathBuf> {
+            files.iter().map(|(path, _)| path.clone()).collect()
+        };
+        assert_eq!(names(&run), names(&job));
+        for ((path, run), (_, job)) in run.iter().zip(&job) {
+            assert!(run == job, "{} differs", path.display());
+        }
+    }
+
+    /// Empties the directories of outputs.
+    fn clear(&self) {
+        for twin in ["run", "job"] {
+            let out = self.dir.join(twin).join("out");
+            let _ = fs::remove_dir_all(&out);
+            fs::create_dir(&out).unwrap();
+        }
+    }
+}
+
+/// Random histories, cuts, orders, repetitions and kills of parts, with every kind of output and verification.
+#[test]
+fn a_job_is_a_run() {
+    let outputs = [
+        "--output {}/out/hits.parquet",
+        "--decisions {}/out/decisions.csv --kept {}/out/kept.parquet",
+        "--decisions {}/out/decisions.jsonl --columns id --output {}/out/hits.csv --fingerprints {}/out/fp.parquet",
+    ];
+    let verify = [
+        "",
+        "-k 8",
+        "-k 8 --verify sketch",
+        "-k 6 --verify jaccard --base-text {}/old-1/day.parquet {}/old-2/day.parquet",
+        "-k 5 --verify cosine",
+    ];
+    for (seed, create) in [
+        (1, "--sketch 128 --decisions"),
+        (2, "--sketch 256"),
+        (3, "--learn DATA --decisions"),
+    ] {
+        let mut random = ChaCha8Rng::seed_from_u64(seed);
+        let data = Dir::new();
+        let line = format!(
+            "generate pages --output {} --new 300 --base 0 --days 1 --day 2026-01-31 --seed 9",
+            data.at("learnt")
+        );
+        dedup(&line).ok();
+        let create = create.replace("DATA", &data.at("learnt/day.parquet"));
+        let twins = Twins::new(seed, &create);
+        let batch = twins.dir.at("data/day.parquet");
+        for (number, verify) in verify.into_iter().enumerate() {
+            let output = outputs[(number + seed as usize) % outputs.len()];
+            let misfortunes = if number % 2 == 0 { ALL } else { NONE };
+            twins.clear();
+            let options = format!("{batch} --base {{}}/archive {output} {verify}");
+            twins.compare(&options, misfortunes, &mut random);
+            // The day is committed by the last.
+            if number + 1 == 5 {
+                twins.clear();
+                let options = format!("{options} --append --day 2026-01-31");
+                twins.compare(&options, ALL, &mut random);
+            }
+        }
+    }
+}
+
+/// Each map is a round of parts, and maps that do not need each other are in one round.
+#[test]
+fn rounds_have_the_maps_of_a_run() {
+    let mut random = ChaCha8Rng::seed_from_u64(5);
+    let twins = Twins::new(5, "--sketch 128 --decisions");
+    let batch = twins.dir.at("data/day.parquet");
+    let mut rounds = |options: &str| {
+        twins.clear();
+        let options = format!("{batch} --base {{}}/archive {options}");
+        twins.compare(&options, NONE, &mut random)
+    };
+    assert_eq!(
+        rounds("--output {}/out/hits.parquet"),
+        [vec!["fingerprint"], vec!["probe"]]
+    );
+    assert_eq!(
+        rounds(
+            "-k 6 --verify jaccard --decisions {}/out/d.csv --columns id --kept {}/out/k.parquet --output {}/out/h.csv"
+        ),
+        [
+            vec!["fingerprint"],
+            vec!["probe", "probe"],
+            vec!["digest", "verify"],
+            vec!["verify"],
+            vec!["copy", "columns"]
+        ]
+    );
+}
+
+/// A batch without an archive, of crawl files, several of them cut or damaged; and of rows without ids.
+#[test]
+fn batches_of_every_kind_without_an_archive() {
+    let mut random = ChaCha8Rng::seed_from_u64(7);
+    let dir = Dir::new();
+    write_crawl(&dir.join("crawl"), 0..120);
+    let lines: Vec<String> = (0..200)
+        .map(|row| {
+            let words: Vec<String> = (0..40)
+                .map(|at| format!("w{}", (row % 60) * 40 + at))
+                .collect();
+            format!("{{\"text\":\"{}\",\"n\":{row}}}\n", words.join(" "))
+        })
+        .collect();
+    fs::create_dir(dir.join("rows")).unwrap();
+    for (name, lines) in ["a", "b", "c"].into_iter().zip(lines.chunks(80)) {
+        fs::write(dir.join(&format!("rows/{name}.jsonl")), lines.concat()).unwrap();
+    }
+    fs::write(dir.join("rows/empty.jsonl"), "").unwrap();
+    for (input, extra) in [("crawl", "--columns url,host"), ("rows", "--columns n")] {
+        for twin in ["run", "job"] {
+            fs::create_dir_all(dir.join(&format!("{twin}/out"))).unwrap();
+        }
+        let options = |twin: &str| {
+            let out = dir.at(&format!("{twin}/out"));
+            format!(
+                "{} --decisions {out}/d-{input}.csv --kept {out}/kept-{input}/ --output {out}/h-{input}.csv {extra} --verify jaccard -k 6",
+                dir.at(input)
+            )
+        };
+        let run = dedup(&format!("run {} --json", options("run"))).ok().json();
+        let job = dir.at(&format!("JOB-{input}"));
+        do_rounds(
+            &command,
+            &job,
+            &format!("{} --parts 3", options("job")),
+            ALL,
+            &mut random,
+        );
+        let reduced = dedup(&format!("reduce {job} --json")).ok().json();
+        assert_eq!(numbers(&run), numbers(&reduced));
+        assert!(reduced["decisions"]["kept"].as_u64().unwrap() > 0);
+    }
+    let twins = Twins { dir };
+    twins.same_outputs();
+}
+
+/// A part that is damaged, foreign or of another input is no answer.
+#[test]
+fn what_is_no_answer() {
+    let twins = Twins::new(11, "");
+    twins.clear();
+    let job = twins.dir.at("JOB");
+    let batch = twins.at("job", "batch.parquet");
+    fs::copy(twins.dir.join("data/day.parquet"), &batch).unwrap();
+    let options = twins.options(
+        "job",
+        &format!("{batch} --base {{}}/archive --output {{}}/out/hits.parquet --parts 3"),
+    );
+    dedup(&format!("map {job} --part 0")).fails(64, &["there is no job"]);
+    dedup(&format!("split {job}")).fails(64, &["there is no job yet", "NEW"]);
+    dedup(&format!("split {job} {options} --metrics m.prom")).fails(64, &["--metrics", "reduce"]);
+    dedup(&format!("split {job} {options}")).ok();
+    dedup(&format!("split {job} {options} -k 5")).fails(64, &["other options", "--restart"]);
+    dedup(&format!("map {job} --part 1..9")).fails(64, &["--part 3", "parts 0 to"]);
+    dedup(&format!("map {job} --part x")).fails(64, &["no list of parts"]);
+    dedup(&format!("reduce {job}")).fails(75, &["dedup-job map"]);
+    let parts = dedup(&format!("map {job} --part 0 --json")).ok().json();
+    assert_eq!(parts["parts"][0]["was_done"], false);
+    let parts = dedup(&format!("map {job} --part 0 --json")).ok().json();
+    assert_eq!(parts["parts"][0]["was_done"], true);
+    dedup(&format!("split {job}")).ok();
+
+    // A damaged answer is named, and made again.
+    let part = Path::new(&job).join("round-2/part-00001");
+    dedup(&format!("map {job} --part 0..2")).ok();
+    let sound = fs::read(&part).unwrap();
+    let mut damaged = sound.clone();
+    damaged[sound.len() / 2] ^= 1;
+    for bytes in [damaged, sound[..sound.len() - 1].to_vec(), Vec::new()] {
+        fs::write(&part, bytes).unwrap();
+        let line = format!("dedup-job map {job} --part 1");
+        dedup(&format!("split {job}")).fails(75, &["part 1 damaged", &line]);
+        dedup(&format!("reduce {job}")).fails(75, &["part 1 damaged", &line]);
+        dedup(&format!("map {job} --part 1")).ok();
+    }
+    // So is one of another part, or of another job.
+    fs::copy(Path::new(&job).join("round-2/part-00000"), &part).unwrap();
+    dedup(&format!("split {job}")).fails(78, &["part-00001", "another part"]);
+    let other = twins.dir.at("OTHER");
+    dedup(&format!("split {other} {options}")).ok();
+    dedup(&format!("map {other} --part 0")).ok();
+    fs::copy(
+        Path::new(&other).join("round-1/part-00000"),
+        Path::new(&job).join("round-2/part-00001"),
+    )
+    .unwrap();
+    dedup(&format!("split {job}")).fails(78, &["part-00001", "another job"]);
+    fs::remove_file(&part).unwrap();
+
+    // Another version of the program.
+    let record = Path::new(&job).join("job.json");
+    let json = fs::read_to_string(&record).unwrap();
+    let version = format!("\"version\":\"{}\"", env!("CARGO_PKG_VERSION"));
+    assert!(json.contains(&version));
+    fs::write(&record, json.replace(&version, "\"version\":\"0.0.9\"")).unwrap();
+    for line in [
+        format!("split {job}"),
+        format!("map {job} --part 1"),
+        format!("reduce {job}"),
+    ] {
+        dedup(&line).fails(78, &["0.0.9", env!("CARGO_PKG_VERSION")]);
+    }
+    fs::write(&record, json).unwrap();
+
+    // A changed input.
+    fs::copy(
+        twins.at("job", "old-1/day.parquet"),
+        twins.at("job", "other.parquet"),
+    )
+    .unwrap();
+    fs::rename(twins.at("job", "other.parquet"), &batch).unwrap();
+    dedup(&format!("split {other}")).fails(78, &["batch.parquet", "--restart"]);
+    dedup(&format!("map {job} --part 1")).ok();
+    dedup(&format!("split {job}")).fails(78, &["batch.parquet", "--restart"]);
+    // Anew, with another batch and other options.
+    dedup(&format!("split {job} {options} -k 4 --restart")).ok();
+    let mut random = ChaCha8Rng::seed_from_u64(1);
+    do_rounds(&command, &job, "", NONE, &mut random);
+    dedup(&format!("reduce {job} --keep-job")).ok();
+    assert!(Path::new(&job).join("round-1/plan.json").exists());
+}
+
+/// A day that is committed between `split` and `reduce`: the batch is compared with it, too, as a run would.
+#[test]
+fn another_day_is_committed_meanwhile() {
+    let mut random = ChaCha8Rng::seed_from_u64(13);
+    let twins = Twins::new(13, "--sketch 128 --decisions");
+    twins.clear();
+    let batch = twins.dir.at("data/day.parquet");
+    let other = "{}/old-1/day.parquet --base {}/archive --append --day 2026-02-02 --output {}/other.parquet --prefer id";
+    let options = format!(
+        "{batch} --base {{}}/archive --append --day 2026-01-31 --decisions {{}}/out/d.csv --kept {{}}/out/k.parquet -k 6 --verify sketch"
+    );
+    let job = twins.dir.at("JOB");
+    do_rounds(
+        &command,
+        &job,
+        &twins.options("job", &options),
+        NONE,
+        &mut random,
+    );
+    for twin in ["run", "job"] {
+        dedup(&format!("run {}", twins.options(twin, other))).ok();
+    }
+    dedup(&format!("run {}", twins.options("run", &options))).ok();
+    let reduced = dedup(&format!("reduce {job} --json")).ok().json();
+    assert_eq!(reduced["comparisons"], 2);
+    twins.same_outputs();
+}
+
+/// Two `reduce` at once: one day is committed, and both succeed.
+#[test]
+fn two_reduces_at_once() {
+    let mut random = ChaCha8Rng::seed_from_u64(17);
+    let twins = Twins::new(17, "");
+    twins.clear();
+    let batch = twins.dir.at("data/day.parquet");
+    let options = format!(
+        "{batch} --base {{}}/archive --append --day 2026-01-31 --output {{}}/out/h.parquet"
+    );
+    dedup(&format!("run {}", twins.options("run", &options))).ok();
+    let job = twins.dir.at("JOB");
+    do_rounds(
+        &command,
+        &job,
+        &twins.options("job", &options),
+        NONE,
+        &mut random,
+    );
+    let both: Vec<_> = (0..2)
+        .map(|_| {
+            let mut command = command();
+            command.args(["reduce", &job, "--json"]);
+            command.stdout(Stdio::piped()).stderr(Stdio::piped());
+            command.spawn().unwrap()
+        })
+        .collect();
+    for child in both {
+        Ran::of(child.wait_with_output().unwrap()).ok();
+    }
+    twins.same_outputs();
+    let info = dedup(&format!(
+        "archive info {} --json",
+        twins.at("job", "archive")
+    ))
+    .ok()
+    .json();
+    let run = dedup(&format!(
+        "archive info {} --json",
+        twins.at("run", "archive")
+    ))
+    .ok()
+    .json();
+    assert_eq!(info["rows"], run["rows"]);
+}
+
+/// A job, its batch and its archive in a bucket; the store answers 503 now and then, and loses answers.
+#[test]
+fn a_job_in_a_store() {
+    let Some(storage) = seaweed() else { return };
+    let mut random = ChaCha8Rng::seed_from_u64(19);
+    let twins = Twins::new(19, "--sketch 256 --decisions");
+    twins.clear();
+    let local = format!(
+        "{} --base {{}}/archive --decisions {{}}/out/d.csv --kept {{}}/out/k.parquet -k 8 --verify sketch",
+        twins.dir.at("data/day.parquet")
+    );
+    let run = dedup(&format!("run {} --json", twins.options("run", &local)))
+        .ok()
+        .json();
+    let root = storage.unique("job");
+    storage.upload(
+        twins.dir.join("data/day.parquet"),
+        &format!("{root}/day.parquet"),
+    );
+    for (path, bytes) in contents(twins.dir.join("job/archive")) {
+        let name = path
+            .strip_prefix(twins.dir.join("job"))
+            .unwrap()
+            .to_str()
+            .unwrap()
+            .to_owned();
+        storage.put(&format!("{root}/{name}"), bytes);
+    }
+    let options = format!(
+        "{root}/day.parquet --base {root}/archive --decisions {root}/d.csv --kept {root}/k.parquet -k 8 --verify sketch --parts 4"
+    );
+    let (faulty, _proxy) = storage.through(|request: &Request| match request.number % 11 {
+        3 => Fault::Status {
+            code: 503,
+            body: "<Error><Code>SlowDown</Code></Error>".into(),
+        },
+        7 if request.method == "PUT" => Fault::LoseResponse,
+        _ => Fault::Pass,
+    });
+    let program = |storage: &Storage| {
+        let storage = storage.clone();
+        move || storage.command()
+    };
+    let job = format!("{root}/JOB");
+    let faulty = program(&faulty);
+    do_rounds(&faulty, &job, &options, ALL, &mut random);
+    let reduced = ran(&faulty, &format!("reduce {job} --json")).ok().json();
+    let decisions = |summary: &Value| {
+        let mut decisions = numbers(summary)["decisions"].clone();
+        decisions.as_object_mut().unwrap().remove("kept_bytes");
+        decisions
+    };
+    assert_eq!(decisions(&run), decisions(&reduced));
+    for (name, object) in [("d.csv", "d.csv"), ("k.parquet", "k.parquet")] {
+        let expected = fs::read(twins.dir.join(&format!("run/out/{name}"))).unwrap();
+        assert!(
+            storage.get(&format!("{root}/{object}")).unwrap() == expected,
+            "{name}"
+        );
+    }
+    let left = storage.list(&job);
+    assert_eq!(left, [format!("{job}/done.json")]);
+}
