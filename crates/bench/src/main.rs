@@ -16,6 +16,7 @@ mod lookup;
 mod lookup_http;
 mod machine;
 mod map;
+mod parts;
 mod peers;
 mod program;
 mod quality;
@@ -64,6 +65,8 @@ enum Bench {
     LookupMih(lookup::mih::Args),
     /// Run `dedup-job fingerprint` on Parquet files, against its kernel alone
     Map(map::Args),
+    /// Run in parts (`split`, `map`, `reduce`), against `run`
+    Parts(parts::Args),
     /// Measure precision and recall of many specs and other programs on real documents
     Quality(quality::Args),
     /// Run `dedup-job run` on archives of growing size
@@ -88,6 +91,7 @@ fn main() {
         Bench::LookupHttp(args) => ("lookup-http", lookup_http::run(args)),
         Bench::LookupMih(args) => ("lookup-mih", lookup::mih::run(args)),
         Bench::Map(args) => ("map", map::run(args)),
+        Bench::Parts(args) => ("parts", parts::run(args)),
         Bench::Quality(args) => ("quality", quality::run(args)),
         Bench::Scale(args) => ("scale", scale::run(args)),
         Bench::Sharp(args) => ("sharp", sharp::run(args)),

@@ -82,8 +82,9 @@ pub enum EngineError {
     TryAgain(String),
     /// Parts of a job's round that have no whole answer.
     #[error(
-        "{job}: round {round} {}; do them again: dedup-job map {job} --part {}",
+        "{job}: round {round} {}; do them: dedup-job map {job}{} --part {}",
         missing_parts(missing, damaged),
+        if *is_current { String::new() } else { format!(" --round {round}") },
         part_list(missing.iter().chain(damaged))
     )]
     Unanswered {
@@ -91,6 +92,8 @@ pub enum EngineError {
         job: String,
         /// Number of the round, from 1 on.
         round: u32,
+        /// Whether it is the current round.
+        is_current: bool,
         /// Parts without an answer, ascending.
         missing: Vec<u32>,
         /// Parts whose answer is damaged, ascending.

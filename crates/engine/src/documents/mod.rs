@@ -331,6 +331,13 @@ impl Documents {
         self.files.iter().map(rows).sum()
     }
 
+    /// Estimated bytes of ids and content of all documents, before compression.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        let bytes = self.all_splits().into_iter().map(|split| split.bytes());
+        bytes.fold(0, u64::saturating_add)
+    }
+
     /// The splits of all files, in order.
     fn all_splits(&self) -> Vec<Split> {
         numbered_splits(&self.files)

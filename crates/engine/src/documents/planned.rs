@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use storage::Location;
 
 use super::carried::carried_columns_table;
+use super::file::RowRange;
 use super::partition_reader::Rows;
 use super::row_set::RowSet;
 use super::splits::Split;
@@ -48,6 +49,8 @@ pub struct SplitPlan {
     /// As [`Split::part_number`].
     part_number: usize,
     row_group: Option<usize>,
+    /// Rows of the row group; `None` for all.
+    cut: Option<Range<usize>>,
     bytes_of_part: Option<Range<u64>>,
     /// Its rows, if they are known.
     pub(crate) rows: Option<u64>,
@@ -91,19 +94,22 @@ impl Documents {
         })
     }
 
-    /// The splits of all files, each with about the bytes that its reader decodes.
-    pub(crate) fn split_plans(&self) -> Vec<(SplitPlan, u64)> {
+    /// The splits of all files, of about `most` bytes each where files can be cut, with the bytes that their readers decode.
+    pub(crate) fn split_plans(&self, most: u64) -> Vec<(SplitPlan, u64)> {
         let plan = |split: Split| {
             let plan = SplitPlan {
                 file: split.file_number,
                 part_number: split.part_number,
                 row_group: split.row_group(),
+                cut: split.rows.as_ref().and_then(|rows| rows.cut.clone()),
                 bytes_of_part: split.bytes_of_part.clone(),
                 rows: split.row_count(),
             };
             (plan, split.bytes())
         };
-        self.all_splits().into_iter().map(plan).collect()
+        let splits = self.all_splits().into_iter();
+        let splits = splits.flat_map(|split| split.cut_rows(most));
+        splits.map(plan).collect()
     }
 }
 
@@ -183,9 +189,8 @@ impl PlannedDocuments {
             let file = self.documents.files.get(number)?;
             Some(match plan.row_group {
                 Some(row_group) => {
-                    let mut splits = Split::all(number, plan.part_number, file);
-                    splits.retain(|split| split.row_group() == Some(row_group));
-                    splits.pop()?
+                    let cut = plan.cut.clone();
+                    Split::of_rows(number, plan.part_number, file, RowRange { row_group, cut })?
                 }
                 None => {
                     let part = plan.bytes_of_part.clone();

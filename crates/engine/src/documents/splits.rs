@@ -78,6 +78,27 @@ impl Split {
         groups.map(of_row_group).collect()
     }
 
+    /// The split of a row group, or of some of its rows.
+    pub(super) fn of_rows(
+        file_number: usize,
+        part_number: usize,
+        file: &Arc<InputFile>,
+        rows: RowRange,
+    ) -> Option<Self> {
+        let groups = Self::all(file_number, part_number, file);
+        let group = groups.into_iter().nth(rows.row_group)?;
+        let all = group.row_count().unwrap_or(0);
+        let bytes = match &rows.cut {
+            Some(cut) => share(group.bytes, cut.len() as u64, all),
+            None => group.bytes,
+        };
+        Some(Self {
+            rows: Some(rows),
+            bytes,
+            ..group
+        })
+    }
+
     /// The split of a part of a row file, or of the whole file.
     pub(super) fn of_part(
         file_number: usize,
@@ -129,7 +150,8 @@ impl Split {
     pub(super) fn row_count(&self) -> Option<u64> {
         let (range, footer) = self.rows.as_ref().zip(self.file.footer.as_ref())?;
         let rows = footer.metadata().row_group(range.row_group).num_rows();
-        Some(rows.max(0).cast_unsigned())
+        let all = || rows.max(0).cast_unsigned();
+        Some(range.cut.as_ref().map_or_else(all, |cut| cut.len() as u64))
     }
 
     /// Whether its file is in a store.
@@ -139,20 +161,31 @@ impl Split {
 
     /// Cuts it into ranges of its rows, of at most about `bytes` each.
     ///
-    /// A row group in a store is left whole, because a reader fetches all of it at once. So is one whose footer contradicts
-    /// itself about its rows.
+    /// A row group in a store is left whole, because a reader fetches all of it at once.
     fn cut(self, bytes: u64) -> Vec<Self> {
-        let footer = self.file.footer.as_ref().filter(|_| !self.is_remote());
+        match self.is_remote() {
+            true => vec![self],
+            false => self.cut_rows(bytes),
+        }
+    }
+
+    /// As [`Self::cut`], wherever the row group is: each range is for another machine. One whose footer contradicts itself about its
+    /// rows is left whole.
+    pub(super) fn cut_rows(self, bytes: u64) -> Vec<Self> {
+        let footer = self.file.footer.as_ref();
         let Some((row_group, footer)) = self.row_group().zip(footer) else {
             return vec![self];
         };
         match parquet::rows(&self.file, footer, row_group) {
             Some(rows @ 2..=MAX_ROWS) => {
-                let ranges = ranges(rows, self.bytes, bytes);
+                let own = self.rows.as_ref().and_then(|rows| rows.cut.clone());
+                let own = own.unwrap_or(0..rows);
+                let ranges = ranges(own.len(), self.bytes, bytes);
+                let ranges = ranges.map(|range| own.start + range.start..own.start + range.end);
                 let split = |cut: Range<usize>| Self {
                     file_number: self.file_number,
                     part_number: self.part_number,
-                    bytes: share(self.bytes, cut.len() as u64, rows as u64),
+                    bytes: share(self.bytes, cut.len() as u64, own.len() as u64),
                     bytes_of_part: None,
                     file: Arc::clone(&self.file),
                     rows: Some(RowRange {

@@ -141,41 +141,42 @@ impl Job {
                 answers,
                 job: self.name().to_owned(),
             }),
-            false => Err(EngineError::Unanswered {
-                job: self.name().to_owned(),
-                round,
-                missing,
-                damaged,
-            }),
+            false => Err(self.unanswered(round, missing, damaged)),
         }
     }
 
-    /// Checks that all parts of the last round are answered.
-    pub(super) async fn check_last_round(&self) -> Result<()> {
-        let Some((round, number)) = self.rounds.last().zip(Some(self.round())) else {
+    fn unanswered(&self, round: u32, missing: Vec<u32>, damaged: Vec<u32>) -> EngineError {
+        EngineError::Unanswered {
+            job: self.name().to_owned(),
+            round,
+            is_current: round == self.current_round(),
+            missing,
+            damaged,
+        }
+    }
+
+    /// Checks that all parts of the current round are answered.
+    pub(super) async fn check_current_round(&self) -> Result<()> {
+        let number = self.current_round();
+        let Some(round) = self.planned_round(number) else {
             return Ok(());
         };
-        let (mut missing_parts, mut damaged_parts) = (Vec::new(), Vec::new());
+        let (mut all_missing, mut all_damaged) = (Vec::new(), Vec::new());
         for (first, map) in round.numbered_maps() {
             match self.read_answers(number, first, map).await {
                 Ok(_) => {}
                 Err(EngineError::Unanswered {
                     missing, damaged, ..
                 }) => {
-                    missing_parts.extend(missing);
-                    damaged_parts.extend(damaged);
+                    all_missing.extend(missing);
+                    all_damaged.extend(damaged);
                 }
                 Err(error) => return Err(error),
             }
         }
-        match missing_parts.is_empty() && damaged_parts.is_empty() {
+        match all_missing.is_empty() && all_damaged.is_empty() {
             true => Ok(()),
-            false => Err(EngineError::Unanswered {
-                job: self.name().to_owned(),
-                round: number,
-                missing: missing_parts,
-                damaged: damaged_parts,
-            }),
+            false => Err(self.unanswered(number, all_missing, all_damaged)),
         }
     }
 

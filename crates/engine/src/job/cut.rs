@@ -1,7 +1,7 @@
 //! Cuts the items of a map into parts of about equal cost.
 
 /// Core seconds of a part: a minute of two cores.
-const PART_SECONDS: f64 = 120.0;
+pub(super) const PART_SECONDS: f64 = 120.0;
 /// The most parts of a map.
 const MAX_PARTS: usize = 10_000;
 
@@ -9,11 +9,7 @@ const MAX_PARTS: usize = 10_000;
 /// has consecutive items, at least one.
 pub(super) fn cut<T>(items: Vec<(T, f64)>, parts: Option<u64>) -> Vec<Vec<T>> {
     let total: f64 = items.iter().map(|(_, cost)| cost.max(0.0)).sum();
-    let parts = match parts {
-        Some(parts) => usize::try_from(parts).unwrap_or(usize::MAX),
-        None => (total / PART_SECONDS).ceil() as usize,
-    };
-    let parts = parts.clamp(1, MAX_PARTS).min(items.len().max(1));
+    let parts = parts_of(total, parts).min(items.len().max(1));
     let count = items.len();
     let mut cut: Vec<Vec<T>> = Vec::with_capacity(parts);
     let mut before = 0.0;
@@ -33,6 +29,15 @@ pub(super) fn cut<T>(items: Vec<(T, f64)>, parts: Option<u64>) -> Vec<Vec<T>> {
         before += cost.max(0.0);
     }
     cut
+}
+
+/// The number of parts of a map that takes this many core seconds; `asked` if that is not `None`.
+pub(super) fn parts_of(core_seconds: f64, asked: Option<u64>) -> usize {
+    let parts = match asked {
+        Some(parts) => usize::try_from(parts).unwrap_or(usize::MAX),
+        None => (core_seconds / PART_SECONDS).ceil() as usize,
+    };
+    parts.clamp(1, MAX_PARTS)
 }
 
 #[cfg(test)]

@@ -11,14 +11,17 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use simhash::{Measure, Model, Similarity, Spec};
 
+use super::cut::PART_SECONDS;
 use super::plan::{Item, Planning};
 use super::{Job, Map, SharedFile};
 use crate::documents::{Documents, DocumentsPlan, POSITION, RowSet, SplitPlan};
 use crate::error::{EngineError, Result};
 use crate::recipe::Recipe;
 
-/// Bytes of text that one core fingerprints in a second; with sketches, half of them.
-const TEXT_BYTES_PER_SECOND: f64 = 150e6;
+/// Bytes of text that one core fingerprints in a second.
+pub(super) const TEXT_BYTES_PER_SECOND: f64 = 150e6;
+/// The same with sketches.
+pub(super) const SKETCHED_BYTES_PER_SECOND: f64 = 90e6;
 /// Bytes of documents that one core reads in a second, and copies.
 const READ_BYTES_PER_SECOND: f64 = 300e6;
 
@@ -99,8 +102,12 @@ impl DocumentsMap {
 }
 
 /// The splits of `documents` as items, each with its cost at `bytes_per_second`.
-fn split_items(documents: &Documents, bytes_per_second: f64) -> (Vec<(Item, f64)>, u64) {
-    let splits = documents.split_plans();
+fn split_items(job: &Job, documents: &Documents, bytes_per_second: f64) -> (Vec<(Item, f64)>, u64) {
+    let most = match job.record.parts {
+        Some(parts) => documents.bytes().div_ceil(parts.max(1)),
+        None => (PART_SECONDS * bytes_per_second) as u64,
+    };
+    let splits = documents.split_plans(most);
     let bytes = splits.iter().map(|(_, bytes)| bytes).sum();
     let item = |(split, bytes)| {
         let cost = bytes as f64 / bytes_per_second;
@@ -120,6 +127,7 @@ pub(super) fn splits(items: &[Item]) -> Vec<SplitPlan> {
 
 impl FingerprintMap {
     pub(crate) async fn plan(
+        job: &Job,
         documents: &Documents,
         id_type: IdType,
         model: ModelPlan,
@@ -127,9 +135,9 @@ impl FingerprintMap {
     ) -> Result<Planning> {
         let rate = match model.spec.sketch.is_none() {
             true => TEXT_BYTES_PER_SECOND,
-            false => TEXT_BYTES_PER_SECOND / 2.0,
+            false => SKETCHED_BYTES_PER_SECOND,
         };
-        let (items, bytes) = split_items(documents, rate);
+        let (items, bytes) = split_items(job, documents, rate);
         let source = DocumentsMap::new(documents, id_type).await?;
         let map = Map::Fingerprint(Self {
             source,
@@ -149,7 +157,7 @@ impl DigestMap {
         measure: Measure,
         wanted: &RowSet,
     ) -> Result<Planning> {
-        let (items, bytes) = split_items(documents, READ_BYTES_PER_SECOND);
+        let (items, bytes) = split_items(job, documents, READ_BYTES_PER_SECOND);
         let map = Map::Digest(Self {
             source: DocumentsMap::new(documents, id_type).await?,
             model,
@@ -214,7 +222,7 @@ impl CarriedMap {
         documents: &Documents,
         schema: &SchemaRef,
     ) -> Result<Planning> {
-        let (items, bytes) = split_items(documents, READ_BYTES_PER_SECOND);
+        let (items, bytes) = split_items(job, documents, READ_BYTES_PER_SECOND);
         let bytes_of_schema = arrow::ipc::writer::StreamWriter::try_new(Vec::new(), schema)
             .and_then(|mut writer| {
                 writer.finish()?;
@@ -233,7 +241,7 @@ impl CopyMap {
     pub(crate) async fn plan(job: &Job, documents: &Documents, kept: &RowSet) -> Result<Planning> {
         let source = DocumentsMap::new(documents, IdType::String).await?;
         let mut bytes_of_file = vec![0_u64; source.documents.file_count()];
-        for (split, bytes) in documents.split_plans() {
+        for (split, bytes) in documents.split_plans(u64::MAX) {
             bytes_of_file[split.file] += bytes;
         }
         let items = bytes_of_file.iter().enumerate();

@@ -24,6 +24,8 @@
 mod answer;
 mod copies;
 mod cut;
+mod forecast;
+mod left;
 mod map_documents;
 mod map_probe;
 mod map_verify;
@@ -46,6 +48,8 @@ use storage::{Location, StorageError, Stores};
 use crate::error::{EngineError, Result};
 
 pub(crate) use answer::{Answers, Receipt};
+pub use forecast::{Forecast, ForecastRound, Sizes};
+pub use left::{LeftJob, left_behind};
 pub(crate) use map_documents::{CarriedMap, CopyMap, DigestMap, FingerprintMap};
 pub(crate) use map_documents::{ModelPlan, add_digests, digest_schema, text_digest};
 pub(crate) use map_probe::ProbeMap;
@@ -226,11 +230,9 @@ impl Job {
     /// The job of `record` at a place, for `split`.
     ///
     /// # Errors
-    /// When its plans cannot be read, and [`EngineError::Unanswered`] when parts of its last round have no whole answer.
+    /// When its plans cannot be read.
     pub async fn split(stores: &Stores, job: &str, record: Record, scratch: &Path) -> Result<Self> {
-        let job = Self::open(stores, job, record, scratch, Command::Split).await?;
-        job.check_last_round().await?;
-        Ok(job)
+        Self::open(stores, job, record, scratch, Command::Split).await
     }
 
     /// As [`Self::split`], for `map`.
@@ -251,9 +253,7 @@ impl Job {
         record: Record,
         scratch: &Path,
     ) -> Result<Self> {
-        let job = Self::open(stores, job, record, scratch, Command::Reduce).await?;
-        job.check_last_round().await?;
-        Ok(job)
+        Self::open(stores, job, record, scratch, Command::Reduce).await
     }
 
     async fn open(
@@ -306,10 +306,24 @@ impl Job {
         self.location.given()
     }
 
-    /// Number of the current round; 0 before the first.
+    /// Number of the current round, from 1 on: the last one that has maps; 0 before the first.
     #[must_use]
-    pub fn round(&self) -> u32 {
-        self.rounds.len() as u32
+    pub fn current_round(&self) -> u32 {
+        let rounds = self.rounds.iter();
+        rounds.filter(|round| !round.is_last()).count() as u32
+    }
+
+    /// The round with this number.
+    fn planned_round(&self, number: u32) -> Option<&Round> {
+        self.rounds.get(number.checked_sub(1)? as usize)
+    }
+
+    /// The current round, as `split` described it when it planned it.
+    #[must_use]
+    pub fn current_split(&self) -> Option<Split> {
+        let number = self.current_round();
+        let round = self.planned_round(number)?;
+        Some(Split::new(self.name(), number, round))
     }
 
     /// Whether `split` found all rounds answered and no further round.
@@ -421,6 +435,14 @@ impl Job {
         Ok(None)
     }
 
+    /// Checks that all parts of the current round have whole answers, so that `split` can go on.
+    ///
+    /// # Errors
+    /// [`EngineError::Unanswered`] naming those that have none.
+    pub async fn check(&self) -> Result<()> {
+        self.check_current_round().await
+    }
+
     /// Ends a `split`: writes the round that it planned, or that there is no further one.
     ///
     /// # Errors
@@ -441,7 +463,7 @@ impl Job {
             job: self.record.id.clone(),
             maps,
         };
-        let number = self.round() + 1;
+        let number = self.current_round() + 1;
         if !self.is_ready() {
             self.create_json(&format!("round-{number}/plan.json"), &round)
                 .await?;

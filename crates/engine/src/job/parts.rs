@@ -58,7 +58,7 @@ struct Found {
     verified: Option<Arc<crate::verify::Counts>>,
 }
 
-/// Does these parts of the current round, one after the other; those that are done already are left as they are.
+/// Does these parts of the round with this `number`, one after the other; those that are done already are left as they are.
 ///
 /// # Errors
 /// [`EngineError::Usage`] when the round has no such part; another one when a part cannot be done. Parts that were done before
@@ -66,19 +66,13 @@ struct Found {
 pub async fn do_parts(
     context: &SessionContext,
     job: &Job,
+    number: u32,
     parts: &[u32],
     mut each: impl FnMut(&PartDone),
 ) -> Result<()> {
-    let Some((round, number)) = job.rounds.last().zip(Some(job.round())) else {
-        return Err(EngineError::Usage(format!(
-            "{}: it has no round; begin by: dedup-job split {} --new …",
-            job.name(),
-            job.name()
-        )));
-    };
-    if round.is_last() {
-        return Ok(());
-    }
+    let round = job
+        .planned_round(number)
+        .ok_or_else(|| EngineError::Usage(format!("{}: it has no round {number}", job.name())))?;
     let mut chosen = Vec::new();
     for &part in parts {
         let map = round.map_of_part(part);

@@ -154,6 +154,9 @@ pub struct Split {
     pub parts: u32,
     /// The maps of the round.
     pub maps: Vec<PlannedMapSummary>,
+    /// Parts without a whole answer, if `split` cannot go on without them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<u32>,
 }
 
 /// A map of a round, in numbers.
@@ -190,6 +193,7 @@ impl Split {
             ready: round.is_last(),
             parts: round.parts(),
             maps: maps.collect(),
+            missing: Vec::new(),
         }
     }
 }

@@ -163,7 +163,14 @@ async fn in_parts(
         let model = job
             .model_plan(spec, archive, &run.settings.spec_options)
             .await?;
-        FingerprintMap::plan(&inputs.documents, inputs.id_type, model, decision_columns).await
+        FingerprintMap::plan(
+            job,
+            &inputs.documents,
+            inputs.id_type,
+            model,
+            decision_columns,
+        )
+        .await
     });
     let answers = answers.await?.ok_or(EngineError::Planned)?;
     let counters = MapCounters::default();

@@ -121,6 +121,7 @@ pub async fn run(
         kept_files,
     } = inputs;
     let day_decisions = day_decisions.as_ref();
+    let mut compared_files = None;
     let mut appender = Appender::new(opened.version());
     let (compared, outcome) = loop {
         run.enter(Stage::Open);
@@ -128,6 +129,19 @@ pub async fn run(
         if let Some(remaining) = &view.remaining {
             fingerprints.replace_with(&remaining.file.path)?;
         }
+        let files: Vec<String> = view
+            .snapshot
+            .files
+            .iter()
+            .map(|file| file.location.to_string())
+            .collect();
+        if let (Some(job), Some(compared)) = (run.job(), &compared_files)
+            && *compared != files
+        {
+            // The parts probed the archive as it was.
+            job.leave();
+        }
+        compared_files = Some(files);
         clock.end(Stage::Open);
         let comparison = Comparison {
             run,
@@ -151,10 +165,6 @@ pub async fn run(
         match attempt.await? {
             Attempt::Done(outcome) => break (compared, outcome),
             Attempt::Overtaken(newer) => opened = newer,
-        }
-        if let Some(job) = run.job() {
-            // Its maps were those of the archive as it was.
-            job.leave();
         }
         clock.end(Stage::Commit);
         resources.progress.reset_probe();

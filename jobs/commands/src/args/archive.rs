@@ -88,9 +88,12 @@ pub enum ArchiveCommand {
     /// Delete files that the archive no longer needs: those of failed runs, and those that were merged, replaced or removed
     Vacuum {
         /// Directory or URL of the archive
-        #[arg(value_hint = ValueHint::DirPath)]
-        dir: String,
-        /// Delete only files that the archive has not needed for this long
+        #[arg(value_hint = ValueHint::DirPath, required_unless_present = "jobs", conflicts_with = "jobs")]
+        dir: Option<String>,
+        /// Delete jobs of `split` below this directory or prefix that were not reduced, instead of files of an archive
+        #[arg(long, value_name = "PREFIX", value_hint = ValueHint::DirPath)]
+        jobs: Option<String>,
+        /// Delete only files that the archive has not needed for this long, and jobs of which nothing was written for this long
         #[arg(long, value_name = "TIME", default_value = "7d", value_parser = humantime::parse_duration)]
         older_than: Duration,
         /// List the files that would be deleted, and delete nothing

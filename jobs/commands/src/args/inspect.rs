@@ -23,6 +23,15 @@ pub struct PlanArgs {
     /// Show only this design
     #[arg(long, value_name = "NAME")]
     pub design: Option<String>,
+    /// Also show what `split` would do, and how long it takes on N machines with --threads cores each
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub machines: Option<u64>,
+    /// Plan for this number of documents, of 5 kB each, before there are any
+    #[arg(long, value_name = "N", conflicts_with_all = ["documents", "new", "base"], value_parser = clap::value_parser!(u64).range(1..))]
+    pub batch_rows: Option<u64>,
+    /// With --batch-rows: the fingerprints of the archive [default: 0]
+    #[arg(long, value_name = "N", requires = "batch_rows")]
+    pub archive_rows: Option<u64>,
     #[command(flatten)]
     pub columns: ColumnArgs,
 }

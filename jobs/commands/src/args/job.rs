@@ -30,7 +30,10 @@ pub struct MapArgs {
     /// Where the job is kept
     #[arg(value_name = "JOB", value_hint = ValueHint::DirPath)]
     pub job: String,
-    /// Parts of the current round to do, one after the other: 3, or 4..9 (9 included), or 3,7
+    /// Number of the round, from 1 on [default: the current one]
+    #[arg(long, value_name = "N")]
+    pub round: Option<u32>,
+    /// Parts of the round to do, one after the other: 3, or 4..9 (9 included), or 3,7
     #[arg(long = "part", value_name = "LIST", value_parser = parts, required = true)]
     pub parts: Vec<Parts>,
 }

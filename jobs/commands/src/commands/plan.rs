@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use ::archive::{Scope, Snapshot, SnapshotFile};
 use engine::documents::Columns;
+use engine::job::{Forecast, Sizes};
 use engine::run::{OpenedArchive, open_batch};
 use engine::{EngineError, SpecOptions};
 use hamming::{Design, Limits, Plan};
@@ -27,18 +28,23 @@ const MANY_UNRELATED: f64 = 10.0;
 struct Inputs {
     documents: u64,
     files: usize,
-    /// Whether the documents are texts, which a run must fingerprint.
-    texts: bool,
+    /// Bytes of the texts that a run must fingerprint; `None` for ready fingerprints.
+    text_bytes: Option<u64>,
     spec: Spec,
     base: Snapshot,
+    /// Fingerprints of the archive.
+    archive: u64,
 }
+
+/// Bytes of a text where there are no documents yet: about those of a page's visible text.
+const TEXT_BYTES: u64 = 5_000;
 
 pub fn run(common: &CommonArgs, args: &PlanArgs) -> Result<(), Failure> {
     let new = match args.documents.is_empty() {
         true => &args.new,
         false => &args.documents,
     };
-    if new.is_empty() {
+    if new.is_empty() && args.batch_rows.is_none() {
         return Err(Failure::Usage(
             "the documents of the batch are missing: name them after `plan`, or by --new; see --help".into(),
         ));
@@ -50,15 +56,66 @@ pub fn run(common: &CommonArgs, args: &PlanArgs) -> Result<(), Failure> {
         .map(|name| Design::named(name, k))
         .transpose();
     let only = only.map_err(|error| Failure::Usage(error.to_string()))?;
-    let inputs = process::run(common, async |process: &Process| {
-        open(process, args, new).await
-    })?;
-    let queries = inputs.base.rows() + inputs.documents;
+    let inputs = match args.batch_rows {
+        Some(documents) => Inputs {
+            documents,
+            files: 0,
+            text_bytes: Some(documents * TEXT_BYTES),
+            spec: Spec::default(),
+            base: Snapshot::none(),
+            archive: args.archive_rows.unwrap_or(0),
+        },
+        None => process::run(common, async |process: &Process| {
+            open(process, args, new).await
+        })?,
+    };
+    let queries = inputs.archive + inputs.documents;
     let plans = plans(&inputs, k, only, process::memory_limit(common), queries)?;
+    let forecast = match (args.machines, plans.first()) {
+        (Some(machines), Some(plan)) => {
+            let sizes = Sizes {
+                documents: inputs.documents,
+                text_bytes: inputs.text_bytes,
+                sketches: !inputs.spec.sketch.is_none(),
+                archive: inputs.archive,
+            };
+            let cores = process::threads(common) as u64;
+            Some(Forecast::new(sizes, plan, machines, cores))
+        }
+        _ => None,
+    };
     if common.json {
-        print_json(&as_json(&inputs, k, queries, &plans))
+        let mut report = as_json(&inputs, k, queries, &plans);
+        if let Some(forecast) = &forecast {
+            report["machines"] = json!(forecast);
+        }
+        print_json(&report)
     } else {
-        print(&as_text(&inputs, k, queries, &plans))
+        let mut text = as_text(&inputs, k, queries, &plans);
+        if let Some(forecast) = &forecast {
+            write_forecast(&mut text, forecast);
+        }
+        print(&text)
+    }
+}
+
+fn write_forecast(text: &mut String, forecast: &Forecast) {
+    let _ = writeln!(
+        text,
+        "in parts on {} machines of {} cores, by split, map and reduce: {:.1} s",
+        count(forecast.machines),
+        count(forecast.cores),
+        forecast.seconds
+    );
+    for round in &forecast.rounds {
+        let _ = writeln!(
+            text,
+            "  {:<12} {} parts, {:.1} s of one core, {:.1} s with all machines",
+            round.map,
+            count(round.parts as u64),
+            round.core_seconds,
+            round.seconds
+        );
     }
 }
 
@@ -96,8 +153,9 @@ async fn open(process: &Process, args: &PlanArgs, new: &[String]) -> Result<Inpu
     Ok(Inputs {
         documents: rows,
         files: documents.file_count(),
-        texts: !documents.has_fingerprints(),
+        text_bytes: (!documents.has_fingerprints()).then(|| documents.bytes()),
         spec: recipe.spec().clone(),
+        archive: base.rows(),
         base,
     })
 }
@@ -155,7 +213,7 @@ fn as_json(inputs: &Inputs, k: u32, queries: u64, plans: &[Plan]) -> serde_json:
             })
         })
         .collect();
-    let content = if inputs.texts {
+    let content = if inputs.text_bytes.is_some() {
         "texts"
     } else {
         "fingerprints"
@@ -168,12 +226,12 @@ fn as_json(inputs: &Inputs, k: u32, queries: u64, plans: &[Plan]) -> serde_json:
             "version": base.version,
             "files": base.files.len(),
             "row_groups": base.files.iter().map(|file| file.reader.row_groups().len()).sum::<usize>(),
-            "fingerprints": base.rows(),
+            "fingerprints": inputs.archive,
             "days": base.days().len(),
             "fingerprint_bytes": fingerprint_bytes(base),
         },
         "spec": inputs.spec,
-        "unrelated_per_document": unrelated_documents(&inputs.spec, k, base.rows()),
+        "unrelated_per_document": unrelated_documents(&inputs.spec, k, inputs.archive),
         "designs": designs,
     })
 }
@@ -181,7 +239,7 @@ fn as_json(inputs: &Inputs, k: u32, queries: u64, plans: &[Plan]) -> serde_json:
 fn as_text(inputs: &Inputs, k: u32, queries: u64, plans: &[Plan]) -> String {
     let mut text = String::new();
     let base = &inputs.base;
-    let content = if inputs.texts {
+    let content = if inputs.text_bytes.is_some() {
         "documents, to be fingerprinted"
     } else {
         "ready fingerprints"
@@ -197,7 +255,7 @@ fn as_text(inputs: &Inputs, k: u32, queries: u64, plans: &[Plan]) -> String {
         let _ = writeln!(
             text,
             "archive: {} fingerprints of {} days in {} files of {}; {} to read",
-            count(base.rows()),
+            count(inputs.archive),
             base.days().len(),
             count(base.files.len() as u64),
             base.name,
@@ -236,7 +294,7 @@ fn as_text(inputs: &Inputs, k: u32, queries: u64, plans: &[Plan]) -> String {
             cheapest.layout()
         );
     }
-    if let Some(met) = unrelated_documents(&inputs.spec, k, base.rows())
+    if let Some(met) = unrelated_documents(&inputs.spec, k, inputs.archive)
         && met >= MANY_UNRELATED
     {
         let _ = writeln!(

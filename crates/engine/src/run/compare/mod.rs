@@ -175,7 +175,9 @@ impl Comparison<'_> {
         let within = if settings.within { distinct } else { 0 };
         job.answers(name, async || {
             let items = work_items::of_run(&self.view.snapshot, within, job.readers());
-            let seconds = |fingerprints| plan.map_or(0.0, |plan| plan.seconds(fingerprints));
+            let seconds = |fingerprints| {
+                plan.map_or(0.0, |plan| plan.seconds(fingerprints) - plan.build_seconds)
+            };
             ProbeMap::plan(job, probe, settings.design.clone(), items, seconds).await
         })
         .await
@@ -246,7 +248,11 @@ impl Comparison<'_> {
         let queries = self.view.snapshot.rows() + if settings.within { file.rows } else { 0 };
         let design = settings.design.as_deref();
         let k = settings.max_distance;
-        let free = free_bytes(&pool).saturating_sub(self.decision_bytes());
+        let free = match self.run.job() {
+            // Each part plans the tables for its own memory.
+            Some(_) => usize::MAX,
+            None => free_bytes(&pool).saturating_sub(self.decision_bytes()),
+        };
         let plan = batch.plan(k, design, queries, free)?;
         let probe = self.probe_request(reference, &plan);
         if self.run.job().is_none() {

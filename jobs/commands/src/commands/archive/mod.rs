@@ -44,6 +44,7 @@ pub fn run(common: &CommonArgs, command: ArchiveCommand) -> Result<(), Failure> 
         ArchiveCommand::Remove { dir, day, ids } => remove::run(common, &dir, day, ids.as_deref()),
         ArchiveCommand::Vacuum {
             dir,
+            jobs,
             older_than,
             dry_run,
             nothing_runs,
@@ -53,7 +54,10 @@ pub fn run(common: &CommonArgs, command: ArchiveCommand) -> Result<(), Failure> 
                 dry_run,
                 nothing_runs,
             };
-            vacuum::run(common, &dir, vacuum)
+            match jobs {
+                Some(prefix) => vacuum::jobs(common, &prefix, vacuum),
+                None => vacuum::run(common, &dir.unwrap_or_default(), vacuum),
+            }
         }
     }
 }

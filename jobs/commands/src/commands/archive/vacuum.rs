@@ -1,13 +1,60 @@
 //! `dedup-job archive vacuum`.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use ::archive::{Archive, Vacuum};
+use engine::job::{left_behind, remove};
 
 use crate::args::CommonArgs;
 use crate::exit::Failure;
-use crate::printing::{count, print, print_json};
+use crate::printing::{count, print, print_json, size};
 use crate::process::{self, Process};
+
+/// Deletes jobs that were left behind.
+pub(super) fn jobs(common: &CommonArgs, prefix: &str, vacuum: Vacuum) -> Result<(), Failure> {
+    let left = process::run(common, async |process: &Process| {
+        let stores = process.stores();
+        let left = left_behind(stores, prefix, vacuum.older_than).await?;
+        if !vacuum.dry_run {
+            for job in &left {
+                remove(stores, &job.job).await?;
+            }
+        }
+        Ok(left)
+    })?;
+    if common.json {
+        return print_json(&serde_json::json!({
+            "prefix": prefix,
+            "dry_run": vacuum.dry_run,
+            "older_than_seconds": vacuum.older_than.as_secs(),
+            "jobs": left,
+        }));
+    }
+    if common.quiet {
+        return Ok(());
+    }
+    let mut text = format!(
+        "{prefix}: {} jobs {}\n",
+        count(left.len() as u64),
+        match vacuum.dry_run {
+            true => "would be deleted",
+            false => "deleted",
+        }
+    );
+    for job in &left {
+        let idle = Duration::from_secs(job.idle_seconds);
+        let _ = writeln!(
+            text,
+            "  {}: {} in {} objects, nothing written for {}",
+            job.job,
+            size(job.bytes),
+            count(job.objects),
+            humantime::format_duration(idle)
+        );
+    }
+    print(&text)
+}
 
 pub(super) fn run(common: &CommonArgs, dir: &str, vacuum: Vacuum) -> Result<(), Failure> {
     let vacuumed = process::run(common, async |process: &Process| {

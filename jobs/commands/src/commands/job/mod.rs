@@ -24,10 +24,26 @@ pub fn split(common: &CommonArgs, args: &SplitArgs) -> Result<(), Failure> {
         let run = run_args(&record)?;
         run.check().map_err(Failure::Usage)?;
         let settings = run::settings::build(process, &run, &mut None).await?;
+        check_place(process, &args.job, &run)?;
         let scratch = process.scratch.path();
         let job = Job::split(process.stores(), &args.job, record, scratch).await?;
         if job.is_ready() {
             return Ok(Some(job.finish_split().await?));
+        }
+        if let Err(error) = job.check().await {
+            if let (
+                true,
+                EngineError::Unanswered {
+                    missing, damaged, ..
+                },
+            ) = (common.json, &error)
+            {
+                // What a driver needs to go on, if it lost the answer of the `split` that planned the round.
+                let missing = missing.iter().chain(damaged).copied().collect();
+                let split = job.current_split().map(|split| Split { missing, ..split });
+                print_json(&split)?;
+            }
+            return Err(error.into());
         }
         let settings = RunSettings {
             job: Some(Arc::new(job)),
@@ -44,6 +60,7 @@ pub fn split(common: &CommonArgs, args: &SplitArgs) -> Result<(), Failure> {
             ready: true,
             parts: 0,
             maps: Vec::new(),
+            missing: Vec::new(),
         }),
         None if common.quiet => Ok(()),
         None => print(&format!(
@@ -108,6 +125,22 @@ async fn prepare(process: &Process, args: &SplitArgs) -> Result<Prepared, Failur
             args.parts,
         ))),
     }
+}
+
+/// Refuses a job inside its archive, or at one of its documents.
+fn check_place(process: &Process, job: &str, run: &RunArgs) -> Result<(), Failure> {
+    let job = process.locate(job)?;
+    for path in run.base.iter().chain(run.batch()) {
+        let Ok(input) = process.locate(path) else {
+            continue;
+        };
+        if job.is_within(&input) {
+            return Err(Failure::Usage(format!(
+                "{job}: a job needs a place of its own, and this is inside {path}"
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// The options of a job's run.
@@ -183,12 +216,13 @@ pub fn map(common: &CommonArgs, args: &MapArgs) -> Result<(), Failure> {
         process.resources.receive_batches(scratch.to_owned());
         let job = Job::map(process.stores(), &args.job, record, scratch).await?;
         let mut done = Vec::new();
-        let doing = do_parts(&process.context, &job, &parts, |part| {
+        let round = args.round.unwrap_or(job.current_round());
+        let doing = do_parts(&process.context, &job, round, &parts, |part| {
             tracing::info!(part = part.part, rows = part.rows, "a part is done");
             done.push(part.clone());
         });
         doing.await?;
-        Ok((job.round(), done))
+        Ok((round, done))
     })?;
     if common.json {
         return print_json(&Mapped {
@@ -258,6 +292,7 @@ async fn reduce_job(
     let scratch = process.scratch.path();
     let job = Job::reduce(process.stores(), &args.job, record, scratch).await?;
     if !job.is_ready() {
+        job.check().await?;
         return Err(EngineError::TryAgain(format!(
             "{}: not all rounds are planned; run: dedup-job split {}",
             args.job, args.job
