@@ -176,6 +176,7 @@ async fn run_once(args: &Args, source: &Source) -> Summary {
         spec_options: SpecOptions::default(),
         resume: None,
         scratch: scratch.path().to_owned(),
+        job: None,
     };
     let summary = engine::run(&context, &resources, &settings)
         .await

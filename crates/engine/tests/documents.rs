@@ -11,7 +11,7 @@ use arrow::datatypes::Int64Type;
 use datafusion::prelude::SessionContext;
 use engine::EngineError;
 use engine::crawl_counts::CrawlCounters;
-use engine::documents::{Columns, DocumentId, Documents, Extent};
+use engine::documents::{Columns, DocumentId, Documents};
 use engine::resources::Resources;
 use engine::session::{Limits, session};
 use futures::TryStreamExt as _;
@@ -591,36 +591,13 @@ async fn large_crawls_are_cut_into_parts() {
             let mut documents = opened.unwrap();
             assert!(documents.can_be_cut(), "{given}");
             documents.cut(&context, PARTITIONS).await.unwrap();
-            let splits = documents.splits();
-            assert_eq!(splits.len() > 1, is_cut, "{given}");
             let mut partitions = crawl_ids(&context, &documents).await;
-            assert_eq!(partitions.len(), splits.len().min(PARTITIONS), "{given}");
+            assert_eq!(partitions.len() > 1, is_cut, "{given}");
             assert!(partitions.iter().all(|ids| !ids.is_empty()), "{given}");
             partitions.iter_mut().for_each(|ids| ids.sort_unstable());
             let mut all = partitions.concat();
             all.sort_unstable();
             assert!(all == expected, "{given}: {}", all.len());
-            if !is_cut {
-                assert_eq!(splits[0].extent, Extent::Whole);
-                continue;
-            }
-            // The parts touch. Read one by one, they have all documents and all counts.
-            let crawl = Arc::new(CrawlCounters::default());
-            let (mut end, mut rows) = (0, 0);
-            for (number, split) in splits.iter().enumerate() {
-                let Extent::Bytes(part) = &split.extent else {
-                    panic!("{split:?}");
-                };
-                assert_eq!((split.part_number, part.start), (number, end));
-                end = part.end;
-                let (id_type, extent) = (IdType::String, &split.extent);
-                let table = documents.extent_table(&context, id_type, extent, None, &crawl);
-                rows += table.unwrap().count().await.unwrap();
-            }
-            assert_eq!((end, rows), (size, PAGES));
-            let counts = crawl.counts().unwrap();
-            assert_eq!(counts.documents, PAGES as u64);
-            assert_eq!(counts.skipped["request"], PAGES as u64);
         }
     }
 }

@@ -6,9 +6,9 @@ use archive::{ColumnNames, IdType, TailFacts};
 use datafusion::physical_plan::displayable;
 use engine::batch::BatchRef;
 use engine::pairs::Similarities;
-use engine::probe::{Probe, ProbeNode};
+use engine::probe::Probe;
 use engine::resources::Resources;
-use engine::work_items::{self, WorkItem};
+use engine::work_items::WorkItem;
 use engine::{Limits, reduce, session};
 use simhash::Spec;
 
@@ -40,6 +40,7 @@ fn row_group(number: u32) -> WorkItem {
         file: "a.parquet".into(),
         size: 1,
         row_group: number,
+        rows: 1,
         day: None,
         part: 0,
         bytes: 0,
@@ -48,7 +49,7 @@ fn row_group(number: u32) -> WorkItem {
 }
 
 #[tokio::test]
-async fn work_items_are_probed_where_they_were_dealt_and_reduced_by_stock_operators() {
+async fn work_items_are_probed_in_partitions_and_reduced_by_stock_operators() {
     let spill = tempfile::tempdir().unwrap();
     let limits = Limits {
         threads: 2,
@@ -57,9 +58,7 @@ async fn work_items_are_probed_where_they_were_dealt_and_reduced_by_stock_operat
     };
     let context = session::session(&limits, Arc::new(Resources::default())).unwrap();
     let items: Vec<WorkItem> = (0..5).map(row_group).collect();
-    let table = work_items::table(items, 2).unwrap();
-    let items = context.read_table(Arc::new(table)).unwrap();
-    let pairs = ProbeNode::over(items, probe()).unwrap();
+    let pairs = probe().table(&context, items).unwrap();
     let plan = reduce::reduce(pairs).unwrap();
     insta::assert_snapshot!("logical", plan.logical_plan().display_indent());
     let plan = plan.create_physical_plan().await.unwrap();

@@ -11,7 +11,9 @@ use rand_chacha::ChaCha8Rng;
 use serde_json::Value;
 use testkit::proxy::{Fault, Request};
 
-use crate::helpers::crawl_files::write_crawl;
+use crate::helpers::crawl_files::{
+    write_crawl, write_crawl_with_skipped_frames, write_large_crawl,
+};
 use crate::helpers::servers::{Storage, seaweed};
 use crate::helpers::support::*;
 
@@ -368,6 +370,34 @@ fn batches_of_every_kind_without_an_archive() {
     }
     let twins = Twins { dir };
     twins.same_outputs();
+}
+
+/// Large crawls are cut for parts. One is cut where it must not be, which a part finds: it is planned again as a whole.
+#[test]
+fn large_crawls_are_cut_for_parts() {
+    let dir = Dir::new();
+    let mut random = ChaCha8Rng::seed_from_u64(23);
+    fs::create_dir(dir.join("in")).unwrap();
+    write_crawl_with_skipped_frames(&dir.join("in/a.warc.zst"), true);
+    write_large_crawl(&dir.join("in/b.warc.gz"));
+    for twin in ["run", "job"] {
+        fs::create_dir_all(dir.join(&format!("{twin}/out"))).unwrap();
+    }
+    let options = |twin: &str| {
+        let out = dir.at(&format!("{twin}/out"));
+        format!(
+            "{}/ --decisions {out}/d.csv --kept {out}/kept/ --output {out}/h.csv --columns url -k 6",
+            dir.at("in")
+        )
+    };
+    let run = dedup(&format!("run {} --json", options("run"))).ok().json();
+    let job = dir.at("JOB");
+    let options = format!("{} --parts 4", options("job"));
+    let rounds = do_rounds(&command, &job, &options, NONE, &mut random);
+    assert_eq!(rounds[..2], [["fingerprint"], ["fingerprint"]]);
+    let reduced = dedup(&format!("reduce {job} --json")).ok().json();
+    assert_eq!(numbers(&run), numbers(&reduced));
+    Twins { dir }.same_outputs();
 }
 
 /// A part that is damaged, foreign or of another input is no answer.
