@@ -127,7 +127,7 @@ def test_tables_go_through_the_directory_beside_the_job(tmp_path, documents, exp
             # The batch is gone.
             assert os.listdir(f"{job}-data") == ["decisions.parquet"]
     shown = [str(progress) for progress in seen]
-    assert "parts of round 1: 0 of 2 (0 %)" in shown and "parts of round 1: 2 of 2 (100 %)" in shown
+    assert "parts of round 2: 0 of 2 (0 %)" in shown and "parts of round 2: 2 of 2 (100 %)" in shown
     job = dedup_job.split(documents, BASE, job=tmp_path / "kept", day="2026-01-31", output=True)
     [batch] = os.listdir(tmp_path / "kept-data")
     assert re.fullmatch(r"batch-[0-9a-f]{16}\.parquet", batch)

@@ -251,7 +251,7 @@ def argument_name(option: str) -> str | None:
 #: Keyword arguments that are not in `RunOptions`.
 _OTHER_NAMES = frozenset(
     {"archive_size", "base", "day_size", "decisions", "documents", "id_type", "ids", "keep_job", "learn", "new", "older_than"}
-    | {"output", "parts", "restart", "sample", "top"}
+    | {"output", "parts", "restart", "round", "sample", "top"}
 )
 
 

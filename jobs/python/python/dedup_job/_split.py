@@ -102,7 +102,8 @@ class Job:
             Options of the process, such as `threads`, `memory_limit` and `scratch`; by default those given to `split`.
         """
         numbers = str(part) if isinstance(part, (int, str)) else ",".join(map(str, part))
-        return Summary(call_json(["map", *self._arguments(options), f"--part={numbers}", "--", self.path], False))
+        arguments = [*self._arguments({**options, **self._round_option()}), f"--part={numbers}"]
+        return Summary(call_json(["map", *arguments, "--", self.path], False))
 
     def split(self, *, progress: ProgressOption = None, **options: Unpack[CommonOptions]) -> Job:
         """Settle the current round, and plan the next one; or find that the job is ready. Returns this job.
@@ -180,9 +181,13 @@ class Job:
         try:
             tell(0)
             if total:
-                engine.do_parts(self.path, self.parts, options, tell)
+                engine.do_parts(self.path, self.parts, {**options, **self._round_option()}, tell)
         finally:
             close()
+
+    def _round_option(self) -> dict[str, int]:
+        """What keeps a task that an engine begins late from doing a part of another round."""
+        return {"round": self.round} if self.round else {}
 
     def _arguments(self, options: Any) -> list[str]:
         return to_arguments({**self._options, **options})

@@ -17,7 +17,7 @@ _LOOK = 0.2
 
 
 def do_part(job: str, part: int, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Do one part of a job's current round, in this process' place: what a worker runs.
+    """Do one part of a round of a job: what a worker runs.
 
     Parameters
     ----------
@@ -26,7 +26,8 @@ def do_part(job: str, part: int, options: Mapping[str, Any]) -> dict[str, Any]:
     part
         Number of the part.
     options
-        Options of the process, such as `threads`: see `CommonOptions`.
+        Options of the process, such as `threads`: see `CommonOptions`. `round` is the number of the round, by default the
+        current one.
 
     Returns
     -------
