@@ -70,8 +70,8 @@ def documented():
 
 
 def permanent():
-    """The codes for which the DAG does not try again; the others must have the same."""
-    tree = ast.parse(text("deploy/airflow/dedup_job_dag.py"))
+    """The codes for which the DAGs do not try again; the others must have the same."""
+    tree = ast.parse(text("deploy/airflow/dedup_job_operator.py"))
     [value] = [node.value for node in tree.body if isinstance(node, ast.Assign) and node.targets[0].id == "PERMANENT"]
     return set(ast.literal_eval(value))
 
