@@ -1,6 +1,6 @@
-"""Tests of the DAG in a real Airflow with a database of its own, and a stand-in for the program.
+"""Tests of the DAGs in a real Airflow with a database of its own, and a stand-in for the program.
 
-`.ci/deploy` runs them. With DEDUP_JOB_TEST_PROGRAM the last one runs the real program on the repository's test data.
+`.ci/deploy` runs them. With DEDUP_JOB_TEST_PROGRAM the last ones run the real program on the repository's test data.
 """
 
 import json
@@ -33,7 +33,8 @@ os.environ.update(
 )
 os.environ.pop("DEDUP_JOB_PROGRAM", None)
 (HOME / "dags").mkdir()
-shutil.copy(HERE / "dedup_job_dag.py", HOME / "dags")
+for source in HERE.glob("dedup_job_*.py"):
+    shutil.copy(source, HOME / "dags")
 sys.path.insert(0, str(HOME / "dags"))
 
 # Takes its orders from the environment, and writes down what it was called with.
@@ -56,6 +57,8 @@ STAND_IN = """\
         codes.write_text(" ".join(rest))
     if int(code) == 0:
         print(os.environ.get("STAND_IN_OUTPUT", '{"hits": 3, "new": {"documents": 1234, "digest": "ab"}, "passes": 1}'))
+    elif (here / "message").exists():
+        print("dedup-job:", (here / "message").read_text(), file=sys.stderr)
     else:
         print("dedup-job: it went wrong \\udcff".encode("utf-8", "surrogateescape").decode("latin-1"), file=sys.stderr)
     if int(code) < 0:
@@ -110,7 +113,9 @@ def test_the_dag_is_what_the_scheduler_sees(module):
 
     bag = DagBag(HOME / "dags")
     assert bag.import_errors == {}
-    assert list(bag.dags) == ["dedup_job"]
+    assert sorted(bag.dags) == ["dedup_job", "dedup_job_parts"]
+    parts = DagSerialization.deserialize_dag(DagSerialization.serialize_dag(bag.dags["dedup_job_parts"]))
+    assert (len(parts.task_ids), parts.get_task("parts_1").retries, parts.catchup) == (17, 6, True)
     dag = DagSerialization.deserialize_dag(DagSerialization.serialize_dag(bag.dags["dedup_job"]))
     assert dag.max_active_runs == 1
     task = dag.get_task("run")
@@ -195,6 +200,53 @@ def test_a_run_without_a_summary_fails(execute, stand_in, monkeypatch, output):
     monkeypatch.setenv("STAND_IN_OUTPUT", output)
     with pytest.raises(AirflowFailException, match="summary"):
         execute()
+
+
+@pytest.fixture
+def split(stand_in, monkeypatch):
+    """Runs `split` of the DAG of parts, as Airflow would; `prints` is what the program prints."""
+    import dedup_job_parts_dag
+
+    def split(prints="", before=None, tasks=1000):
+        monkeypatch.setenv("STAND_IN_OUTPUT", prints)
+        monkeypatch.setattr(dedup_job_parts_dag, "TASKS", tasks)
+        operator = dedup_job_parts_dag.dag.get_task("split_1")
+        monkeypatch.setattr(operator, "before", before)
+        context = {"params": {"day": "2026-11-20"}}
+        return type(operator).execute.__wrapped__(operator, context)
+
+    return split
+
+
+def test_split_gives_each_task_its_parts(split, stand_in):
+    state = '{"job": "j", "round": 2, "ready": false, "parts": 7, "maps": []}'
+    assert split(state, tasks=3) == [{"round": 2, "parts": parts} for parts in ("0..2", "3..5", "6..6")]
+    assert [work["parts"] for work in split(state)] == [f"{part}..{part}" for part in range(7)]
+    job = "/var/lib/dedup-job/jobs/2026-11-20"
+    assert calls(stand_in)[0] == ["split", job, "--config=/etc/a config.toml", "--day=2026-11-20", "--json"]
+    assert split('{"job": "j", "round": 3, "ready": true, "parts": 0, "maps": []}') == []
+    before = len(calls(stand_in))
+    # Behind the last round, the program need not be asked again.
+    assert split(state, before=[]) == [] and len(calls(stand_in)) == before
+
+
+def test_split_gives_what_an_earlier_run_left(split, stand_in):
+    (stand_in / "codes").write_text("75")
+    (stand_in / "message").write_text(
+        "j: round 2 is incomplete: parts 1,4 not answered yet; do them: dedup-job map j --part 1,4"
+    )
+    assert split() == [{"round": 2, "parts": "1,4"}]
+
+
+def test_split_fails_as_run_does(split, stand_in):
+    from airflow.sdk.exceptions import AirflowException, AirflowFailException
+
+    (stand_in / "codes").write_text("64")
+    with pytest.raises(AirflowFailException, match="exit code 64"):
+        split()
+    (stand_in / "codes").write_text("75")
+    with pytest.raises(AirflowException, match="exit code 75"):
+        split()
 
 
 def until(true, seconds=20):
@@ -291,8 +343,13 @@ def test_waits_between_tries_grow(module, stand_in):
         assert timedelta(minutes=least) <= wait <= timedelta(minutes=min(2 * least, 60))
 
 
-@pytest.mark.skipif("DEDUP_JOB_TEST_PROGRAM" not in os.environ, reason="DEDUP_JOB_TEST_PROGRAM is not set")
-def test_the_real_program(module, monkeypatch, tmp_path):
+with_program = pytest.mark.skipif(
+    "DEDUP_JOB_TEST_PROGRAM" not in os.environ, reason="DEDUP_JOB_TEST_PROGRAM is not set"
+)
+
+
+def settings(tmp_path):
+    """A settings file, for an archive of its own."""
     shutil.copytree(ROOT / "testdata" / "archive", tmp_path / "archive")
     config = tmp_path / "job.toml"
     config.write_text(
@@ -305,6 +362,12 @@ def test_the_real_program(module, monkeypatch, tmp_path):
             append = true
         """)
     )
+    return config
+
+
+@with_program
+def test_the_real_program(module, monkeypatch, tmp_path):
+    config = settings(tmp_path)
     operator = module.dag.get_task("run")
     monkeypatch.setattr(operator, "program", os.environ["DEDUP_JOB_TEST_PROGRAM"])
     monkeypatch.setattr(operator, "config", str(config))
@@ -319,3 +382,23 @@ def test_the_real_program(module, monkeypatch, tmp_path):
     config.write_text(config.read_text().replace(f"{ROOT}/testdata/day.parquet", f"{tmp_path}/other.parquet"))
     run = module.dag.test(run_conf={"day": "2026-01-31"})
     assert task_of(run).state == "failed"
+
+
+@with_program
+def test_the_real_program_by_many_tasks(module, monkeypatch, tmp_path):
+    import dedup_job_parts_dag
+
+    config = settings(tmp_path)
+    monkeypatch.setattr(dedup_job_parts_dag, "JOBS", f"{tmp_path}/jobs/")
+    for task in dedup_job_parts_dag.dag.tasks:
+        if task.is_mapped:
+            monkeypatch.setitem(task.partial_kwargs, "program", os.environ["DEDUP_JOB_TEST_PROGRAM"])
+            monkeypatch.setitem(task.partial_kwargs, "config", str(config))
+        else:
+            monkeypatch.setattr(task, "program", os.environ["DEDUP_JOB_TEST_PROGRAM"])
+            monkeypatch.setattr(task, "config", str(config))
+    run = dedup_job_parts_dag.dag.test(run_conf={"day": "2026-01-31"})
+    assert run.state == "success"
+    states = {task.task_id: task.state for task in run.get_task_instances()}
+    assert (states["parts_1"], states["parts_8"], states["reduce"]) == ("success", "skipped", "success")
+    assert (tmp_path / "hits.parquet").read_bytes() == (ROOT / "testdata" / "expected.parquet").read_bytes()

@@ -1,6 +1,7 @@
 """What a schema cannot say about the files in deploy/: that they agree with the program and with each other, and that
-the pods have no rights that they do not need. Run by .ci/deploy, which says in MANIFESTS, LOOKUP_MANIFESTS and
-ALL_MANIFESTS what kustomize built: of the base, with lookups, and with lookups, TLS and a token.
+the pods have no rights that they do not need. Run by .ci/deploy, which says in MANIFESTS, LOOKUP_MANIFESTS,
+PARTS_MANIFESTS and ALL_MANIFESTS what kustomize built: of the base, with lookups, with many pods, and with lookups,
+TLS, a token and many pods.
 """
 
 import ast
@@ -28,11 +29,11 @@ def found(pattern, text):
     return groups
 
 
-MANIFESTS, LOOKUP, ALL = (
+MANIFESTS, LOOKUP, PARTS, ALL = (
     list(yaml.safe_load_all(Path(os.environ[name]).read_text()))
-    for name in ("MANIFESTS", "LOOKUP_MANIFESTS", "ALL_MANIFESTS")
+    for name in ("MANIFESTS", "LOOKUP_MANIFESTS", "PARTS_MANIFESTS", "ALL_MANIFESTS")
 )
-NIGHT, INDEX, SERVE = "dedup-job", "dedup-job-index", "dedup-job-serve"
+NIGHT, INDEX, SERVE, PART = "dedup-job", "dedup-job-index", "dedup-job-serve", "dedup-job-part"
 # The secrets that a volume may have.
 KEYS = {"dedup-job-serve-tls", "dedup-job-serve-token"}
 
@@ -69,8 +70,8 @@ def documented():
 
 
 def permanent():
-    """The codes for which the DAG does not try again; the others must have the same."""
-    tree = ast.parse(text("deploy/airflow/dedup_job_dag.py"))
+    """The codes for which the DAGs do not try again; the others must have the same."""
+    tree = ast.parse(text("deploy/airflow/dedup_job_operator.py"))
     [value] = [node.value for node in tree.body if isinstance(node, ast.Assign) and node.targets[0].id == "PERMANENT"]
     return set(ast.literal_eval(value))
 
@@ -93,6 +94,11 @@ def test_systemd_does_not_try_these_again(unit):
     assert {int(code) for code in codes.split()} == permanent()
 
 
+def retries(job):
+    """How often a pod of a job is started again; of an Indexed Job, each of them."""
+    return job["backoffLimitPerIndex"] if job.get("completionMode") == "Indexed" else job["backoffLimit"]
+
+
 def wrong_policy(job):
     """What is wrong in a job's podFailurePolicy."""
     rules = job["podFailurePolicy"]["rules"]
@@ -112,15 +118,15 @@ def wrong_policy(job):
         rule["operator"] != "In" or rule.get("containerName", next(iter(names))) not in names for rule in codes.values()
     ):
         yield "a rule names no container of the pod"
-    if job["template"]["spec"]["restartPolicy"] != "Never" or job["backoffLimit"] < 1:
+    if job["template"]["spec"]["restartPolicy"] != "Never" or retries(job) < 1:
         yield "the API wants restartPolicy Never, and retries need a limit above 0"
 
 
 # Rights: Kubernetes' standard for restricted pods, and more.
 
 
-def too_much(pod):
-    """Which rights a pod has that it should not have."""
+def too_much(pod, controls=False):
+    """Which rights a pod has that it should not have; one that controls others has a token."""
     whole = pod.get("securityContext", {})
     if not whole.get("runAsNonRoot") or whole.get("runAsUser") != 65532 or whole.get("runAsGroup") != 65532:
         yield "the pod does not run as 65532"
@@ -128,7 +134,7 @@ def too_much(pod):
         yield "the pod has no seccomp profile"
     if pod.get("hostNetwork") or pod.get("hostPID") or pod.get("hostIPC"):
         yield "the pod is in a namespace of the host"
-    if pod.get("automountServiceAccountToken") is not False:
+    if pod.get("automountServiceAccountToken") is not controls:
         yield "the pod is given a token of the cluster"
     for volume in pod["volumes"]:
         is_key = volume.get("secret", {}).get("secretName") in KEYS
@@ -255,11 +261,51 @@ def connections(manifests):
 def wrong_connections(manifests):
     """What the policies let through beside names and TLS and what lookups need, and what they do not."""
     expected = {(name, STRANGER, port) for name in templates(manifests) for port in (53, 443)}
+    if PART in templates(manifests):
+        # Kubernetes itself.
+        expected.add((NIGHT, STRANGER, 6443))
     if SERVE in templates(manifests):
         expected.add((STRANGER, SERVE, port_of(manifests, SERVE)))
     for one, other, port in set(connections(manifests)) ^ expected:
         what = "does not get" if (one, other, port) in expected else "gets"
         yield f"{one or 'a stranger'} {what} to {other or 'a stranger'} at {port}"
+
+
+# Many pods: the controller and the pattern of the Jobs that it makes.
+
+
+def wrong_parts(manifests):
+    pattern, controller = jobs(manifests)[PART], container_of(manifests, NIGHT)
+    if pattern.get("suspend") is not True:
+        yield "the clock starts a Job without a round"
+    if pattern["jobTemplate"]["spec"].get("completionMode") != "Indexed":
+        yield "the pods of a round have no numbers"
+    part = container_of(manifests, PART)
+    if option(part, "part") != "$(JOB_COMPLETION_INDEX)" or option(part, "round") != "$(ROUND)":
+        yield "a pod does another part than that of its number"
+    maps = [one["data"] for one in named(manifests, "ConfigMap").values()]
+    [script] = (data["controller.sh"] for data in maps if "controller.sh" in data)
+    set_there = re.findall(r"containers/0/env/(\d)/value", script)
+    if [part["env"][int(at)]["name"] for at in set_there] != ["JOB", "ROUND"]:
+        yield "the controller sets other variables"
+    for path in (controller["command"][1], *re.findall(r"=(/etc/\S+)", script)):
+        mounts = [one["mountPath"] for one in controller["volumeMounts"]]
+        if not any(path.startswith(f"{mount}/") for mount in mounts):
+            yield f"the controller does not find {path}"
+    if not any("JOBS" in data for data in maps):
+        yield "there is no place for jobs"
+    [role] = named(manifests, "Role").values()
+    allowed = {resource: sorted(rule["verbs"]) for rule in role["rules"] for resource in rule["resources"]}
+    if allowed != {"cronjobs": ["get"], "jobs": ["create", "delete", "get", "list", "watch"]}:
+        yield "the controller may do more than it does, or less"
+    [binding] = named(manifests, "RoleBinding").values()
+    [subject] = binding["subjects"]
+    account = templates(manifests)[NIGHT]["spec"]["serviceAccountName"]
+    if (subject["name"], binding["roleRef"]["name"]) != (account, role["metadata"]["name"]):
+        yield "somebody else has the rights of the controller"
+    called = set(re.findall(r"kubectl (\w+)", script))
+    if called != {"create", "delete", "get", "patch"}:
+        yield "the controller calls something else"
 
 
 # Lookups: from the archive to the index, and from the index to who asks.
@@ -368,18 +414,21 @@ def test_the_namespaces_that_may_ask_are_those_of_the_readme():
 
 def wrong(manifests):
     """Everything that is wrong."""
-    assert len(jobs(manifests)) == (3 if SERVE in templates(manifests) else 2)
+    assert len(jobs(manifests)) == 2 + (SERVE in templates(manifests)) + (PART in templates(manifests))
     yield from loose_ends(manifests)
     yield from wrong_connections(manifests)
     for name, job in jobs(manifests).items():
         yield from (f"{name}: {what}" for what in wrong_policy(job["jobTemplate"]["spec"]))
     for name, template in templates(manifests).items():
-        yield from (f"{name}: {what}" for what in too_much(template["spec"]))
+        controls = name == NIGHT and PART in templates(manifests)
+        yield from (f"{name}: {what}" for what in too_much(template["spec"], controls))
+    if PART in templates(manifests):
+        yield from wrong_parts(manifests)
     if SERVE in templates(manifests):
         yield from wrong_lookups(manifests)
 
 
-@pytest.mark.parametrize("manifests", [MANIFESTS, LOOKUP, ALL], ids=["alone", "lookup", "all"])
+@pytest.mark.parametrize("manifests", [MANIFESTS, LOOKUP, PARTS, ALL], ids=["alone", "lookup", "parts", "all"])
 def test_nothing_is_wrong_in_the_manifests(manifests):
     assert list(wrong(manifests)) == []
 
@@ -522,6 +571,45 @@ LOOKUP_FAULTS = {
 def test_a_fault_in_lookups_is_found(message):
     manifests = copy.deepcopy(ALL)
     LOOKUP_FAULTS[message](manifests)
+    assert [what for what in wrong(manifests) if message in what] != []
+
+
+def binding(manifests):
+    return named(manifests, "RoleBinding")["dedup-job-controller"]
+
+
+def role_rule(manifests, at):
+    return named(manifests, "Role")["dedup-job-controller"]["rules"][at]
+
+
+PARTS_FAULTS = {
+    "the clock starts": lambda m: jobs(m)[PART].pop("suspend"),
+    "have no numbers": lambda m: jobs(m)[PART]["jobTemplate"]["spec"].update(
+        completionMode="NonIndexed", backoffLimit=6
+    ),
+    "another part than that": lambda m: given(m, PART, "part", "0"),
+    "another part": lambda m: given(m, PART, "round", None),
+    "sets other variables": lambda m: container_of(m, PART)["env"].reverse(),
+    "does not find": lambda m: container_of(m, NIGHT)["volumeMounts"].pop(),
+    "no place for jobs": lambda m: environment(m).pop("JOBS"),
+    "may do more": lambda m: role_rule(m, 1)["verbs"].append("update"),
+    "or less": lambda m: role_rule(m, 1)["verbs"].pop(),
+    "somebody else": lambda m: binding(m)["subjects"][0].update(name="default"),
+    "dedup-job-part: the pod is given a token": lambda m: templates(m)[PART]["spec"].pop(
+        "automountServiceAccountToken"
+    ),
+    "dedup-job does not get to a stranger at 6443": lambda m: labels(m, NIGHT).pop("app.kubernetes.io/component"),
+    "dedup-job-part gets to a stranger at 6443": lambda m: labels(m, PART).update(
+        {"app.kubernetes.io/component": "controller"}
+    ),
+    "retries need a limit": lambda m: jobs(m)[PART]["jobTemplate"]["spec"].update(backoffLimitPerIndex=0),
+}
+
+
+@pytest.mark.parametrize("message", PARTS_FAULTS)
+def test_a_fault_in_the_parts_is_found(message):
+    manifests = copy.deepcopy(PARTS)
+    PARTS_FAULTS[message](manifests)
     assert [what for what in wrong(manifests) if message in what] != []
 
 

@@ -1,5 +1,6 @@
 """The program, called as the manifests and the units call it, on local files. Run by .ci/deploy, which says in
-DEDUP_JOB_TEST_PROGRAM which program, and in MANIFESTS, LOOKUP_MANIFESTS and ALL_MANIFESTS what kustomize built.
+DEDUP_JOB_TEST_PROGRAM which program, and in MANIFESTS, LOOKUP_MANIFESTS, PARTS_MANIFESTS and ALL_MANIFESTS
+what kustomize built.
 """
 
 import contextlib
@@ -127,6 +128,116 @@ def test_upkeep_in_kubernetes(place):
     for step in steps:
         summary(kubernetes.run(step))
     assert summary(kubernetes.run(night))["commit"] == "already_there"
+
+
+# What kubectl does for the controller, without Kubernetes: the pods of a Job are processes, one after the other. PODS
+# has the arguments of a part, and JOB_STATES a directory with what became of each Job.
+KUBECTL = """\
+#!/usr/bin/env python3
+import json, os, pathlib, re, subprocess, sys
+states = pathlib.Path(os.environ["JOB_STATES"])
+verb, *arguments = sys.argv[1:]
+if verb == "get":
+    state = states / arguments[1]
+    if not state.exists():
+        sys.exit(f"there is no job {arguments[1]}")
+    condition, message = state.read_text().split(" ", 1)
+    if arguments[2:]:
+        print(condition if "status==" in arguments[3] else message)
+elif verb == "delete":
+    (states / arguments[1]).unlink()
+elif verb == "create" and arguments[0] == "job":
+    assert arguments[2] == "--from=cronjob/dedup-job-part", arguments
+    print(json.dumps({"name": arguments[1]}))
+elif verb == "patch":
+    made = json.load(sys.stdin)
+    paths = {one["path"]: one["value"] for one in json.loads(arguments[arguments.index("--patch") + 1])}
+    env = "/spec/template/spec/containers/0/env"
+    values = {name: paths[f"{env}/{at}/value"] for at, name in enumerate(["JOB", "ROUND"])}
+    print(json.dumps(made | {"completions": paths["/spec/completions"], "env": values}))
+else:
+    made = json.load(sys.stdin)
+    result = "Complete "
+    for index in range(made["completions"]):
+        environment = made["env"] | {"JOB_COMPLETION_INDEX": str(index)}
+        pod = json.loads(os.environ["PODS"])
+        line = [re.sub(r"\\$\\((\\w+)\\)", lambda name: environment[name[1]], one) for one in pod]
+        code = subprocess.call([os.environ["PROGRAM"], *line])
+        if code:
+            result = f"Failed Container dedup-job failed with exit code {code} matching FailJob rule at index 0"
+    (states / made["name"]).write_text(result)
+"""
+
+
+def many_pods(place):
+    """A function that runs the controller, and the place of the states of its Jobs."""
+    kubernetes = Kubernetes(place, "PARTS_MANIFESTS")
+    [controller], [part] = kubernetes.containers("dedup-job"), kubernetes.containers("dedup-job-part")
+    programs, states, scratch = place / "bin", place / "states", place / "scratch"
+    programs.mkdir()
+    states.mkdir()
+    (programs / "kubectl").write_text(KUBECTL)
+    (programs / "kubectl").chmod(0o755)
+    (programs / "dedup-job").symlink_to(PROGRAM)
+    [script] = (one["data"]["controller.sh"] for one in kubernetes.manifests if "controller.sh" in one.get("data", {}))
+    (place / "controller.sh").write_text(kubernetes.move(script))
+    pods = [kubernetes.move(argument) for argument in part["args"]]
+    environment = {
+        "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
+        "JOBS": kubernetes.move(kubernetes.environment["JOBS"]),
+        "SCRATCH": str(scratch),
+        "LOOK": "0.1",
+        "JOB_STATES": str(states),
+        "PODS": json.dumps(pods),
+        "PROGRAM": PROGRAM,
+    }
+
+    def run():
+        command = ["bash", str(place / "controller.sh"), *kubernetes.arguments(controller)]
+        return subprocess.run(command, capture_output=True, text=True, env=os.environ | environment)
+
+    return run, states
+
+
+def test_the_night_by_many_pods(place):
+    run, states = many_pods(place)
+    done = run()
+    assert done.returncode == 0, done.stderr
+    found = summary(done)
+    assert (found["new"]["documents"], found["hits"]) == (400, 113)
+    assert len(list(states.iterdir())) >= 2
+    [hits] = (place / "hits").iterdir()
+    before = hits.read_bytes()
+    again = run()
+    assert again.returncode == 0 and hits.read_bytes() == before, again.stderr
+    assert list((place / "scratch").iterdir()) == []
+
+
+def test_a_controller_takes_up_the_round_of_another(place):
+    run, states = many_pods(place)
+    program = place / "bin" / "dedup-job"
+    program.unlink()
+    # The first `split` ends well; then the pod is gone.
+    program.write_text(f'#!/bin/sh\n"{PROGRAM}" "$@" && rm "$0" && exit 137\n')
+    program.chmod(0o755)
+    assert run().returncode == 137 and list(states.iterdir()) == []
+    program.symlink_to(PROGRAM)
+    done = run()
+    assert done.returncode == 0, done.stderr
+    assert summary(done)["hits"] == 113
+
+
+def test_a_round_that_fails_ends_the_night_with_its_code(place):
+    run, states = many_pods(place)
+    program = place / "bin" / "dedup-job"
+    program.unlink()
+    # Between `split` and the first part, the batch changes.
+    change = f"for day in {place}/pages/*; do cp {ROOT}/testdata/expected.parquet $day/day.parquet; done"
+    program.write_text(f'#!/bin/sh\n"{PROGRAM}" "$@" && {change}\n')
+    program.chmod(0o755)
+    done = run()
+    assert done.returncode in (65, 78), done.stderr
+    assert "failed with exit code" in done.stderr and list(states.iterdir()) == []
 
 
 def test_what_is_wrong_in_the_settings_is_78(place):

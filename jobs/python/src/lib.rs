@@ -18,6 +18,7 @@ mod lock;
 mod model;
 mod needed;
 mod numbers;
+mod objects;
 mod pairs;
 mod parquet_files;
 mod program;
@@ -43,6 +44,8 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(fingerprints::fingerprint, module)?)?;
     module.add_function(wrap_pyfunction!(fingerprints::sketch, module)?)?;
     module.add_function(wrap_pyfunction!(numbers::fingerprint_array, module)?)?;
+    module.add_function(wrap_pyfunction!(objects::put_file, module)?)?;
+    module.add_function(wrap_pyfunction!(objects::remove_all, module)?)?;
     module.add_function(wrap_pyfunction!(pairs::pairs_between, module)?)?;
     module.add_function(wrap_pyfunction!(pairs::pairs_within, module)?)?;
     module.add_function(wrap_pyfunction!(parquet_files::read_parquet, module)?)?;

@@ -15,7 +15,9 @@ Functions that run the program `dedup-job` in a process of its own; what is in m
 
 - `decide`: which documents of a batch to keep
 - `pairs`, with a table, a path, or the path of an archive
-- `run`: the nightly job, with all options of the command (`help(dedup_job.RunOptions)`)
+- `run`: the nightly job, with all options of the command (`help(dedup_job.RunOptions)`), also on Spark, Ray, Dask and other
+  engines (`help(dedup_job.executors)`)
+- `split`, `Job`: the same run in parts, which any machine does
 - `Archive`: create, append, remove, read
 - `explain`, `tune`, `idf`, `build_index`
 
@@ -28,6 +30,7 @@ for each exit code of the program; log lines go to the logger "dedup_job".
 
 from __future__ import annotations
 
+from . import executors
 from ._archive import Archive, ArchiveRows
 from ._errors import (
     ConfigurationError,
@@ -54,6 +57,7 @@ from ._options import SpecOptions as SpecOptions
 from ._options import StorageOptions as StorageOptions
 from ._progress import Progress
 from ._spec import Spec
+from ._split import Job, split
 from ._summary import Summary
 from ._table import Column, Table
 from ._tuned import Tuned
@@ -69,6 +73,7 @@ __all__ = [
     "FileError",
     "Index",
     "InternalError",
+    "Job",
     "PermissionDeniedError",
     "Progress",
     "Spec",
@@ -83,6 +88,7 @@ __all__ = [
     "build_index",
     "decide",
     "distance",
+    "executors",
     "explain",
     "fingerprint",
     "fingerprint_arrow",
@@ -91,6 +97,7 @@ __all__ = [
     "run",
     "similarity",
     "sketch",
+    "split",
     "tune",
 ]
 

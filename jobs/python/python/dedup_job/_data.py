@@ -206,6 +206,11 @@ def write_batch(
     return path
 
 
+def run_reads(options: Mapping[str, Any]) -> Reads:
+    """What a run reads of the batch: texts are compared by every measure but that of sketches."""
+    return "either" if options.get("verify") in (None, "sketch") else "both"
+
+
 def _warn_of_both(columns: Sequence[str], options: Mapping[str, Any]) -> None:
     """Log a warning if a table has fingerprints and texts, and no option says which to use."""
     if options.get("text_column") is not None or options.get("fingerprint_column") is not None:

@@ -6,20 +6,24 @@ from __future__ import annotations
 class DedupJobError(Exception):
     """The base of all errors of dedup-job.
 
-    `message` is what the program prints, and `exit_code` its exit code. An argument of a wrong type, such as a number for a
-    text, raises Python's TypeError instead.
+    `message` is what the program prints, and `exit_code` its exit code. `parts` has the numbers of a job's parts if the error
+    is about them: of the one that failed, or of those that have no whole answer. An argument of a wrong type, such as a number
+    for a text, raises Python's TypeError instead.
     """
 
     exit_code: int = 70
+    parts: tuple[int, ...] = ()
 
-    def __init__(self, message: str, exit_code: int | None = None) -> None:
+    def __init__(self, message: str, exit_code: int | None = None, parts: tuple[int, ...] = ()) -> None:
         super().__init__(message)
         self.message = message
         if exit_code is not None:
             self.exit_code = exit_code
+        if parts:
+            self.parts = parts
 
-    def __reduce__(self) -> tuple[type[DedupJobError], tuple[str, int]]:
-        return type(self), (self.message, self.exit_code)
+    def __reduce__(self) -> tuple[type[DedupJobError], tuple[str, int, tuple[int, ...]]]:
+        return type(self), (self.message, self.exit_code, self.parts)
 
 
 class UsageError(DedupJobError, ValueError):
@@ -91,10 +95,7 @@ _BY_CODE: dict[int, type[DedupJobError]] = {
 }
 
 
-def error_for(exit_code: int, message: str) -> DedupJobError:
+def error_for(exit_code: int, message: str, parts: tuple[int, ...] = ()) -> DedupJobError:
     """The exception for an exit code of the program."""
-    if exit_code in _BY_CODE:
-        return _BY_CODE[exit_code](message)
-    if exit_code > 128:
-        return StoppedError(message, exit_code)
-    return InternalError(message, exit_code)
+    kind: type[DedupJobError] = StoppedError if exit_code > 128 else InternalError
+    return _BY_CODE.get(exit_code, kind)(message, exit_code, parts)

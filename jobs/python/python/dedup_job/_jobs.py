@@ -17,6 +17,7 @@ from ._data import (
     fingerprint_array,
     is_path,
     open_data,
+    run_reads,
     scratch_directory,
     write_batch,
 )
@@ -36,9 +37,11 @@ from ._options import (
 from ._process import call_json
 from ._progress import ProgressOption, native_progress
 from ._spec import to_spec
+from ._split import split_for
 from ._summary import Summary
 from ._table import Table, table_of
 from ._tuned import Tuned
+from .executors import Executor, engine_for
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -77,8 +80,13 @@ class TuneOptions(_SpecJobOptions, total=False):
 def run(
     new: Union[Path, Iterable[Path], Arrow],
     base: Path | None = None,
-    output: Path | None = None,
+    output: Union[Path, bool, None] = None,
     *,
+    job: Path | None = None,
+    executor: Executor | None = None,
+    parts: int | None = None,
+    part_options: CommonOptions | None = None,
+    restart: bool = False,
     progress: ProgressOption = None,
     **options: Unpack[RunOptions],
 ) -> Summary:
@@ -99,6 +107,19 @@ def run(
     output
         File for the pairs: .parquet, .csv or .jsonl. The default is hits.parquet in the current directory; with `decisions` or
         `kept`, no file.
+    executor
+        Let the workers of an engine share the work: see `dedup_job.executors`. The answer is the same.
+    job
+        With an executor: directory, or prefix in an object store, by which this process and the workers exchange what they
+        need. It is of this run alone. A run that was interrupted goes on if it is called again with the same arguments; see
+        also `Job.open` and `Job.run`.
+    parts
+        With an executor: see `split`.
+    part_options
+        With an executor: options of the workers' processes, such as `threads` and `memory_limit`; by default those of this
+        call. The default limits are of a whole machine, so give them if a machine does several parts at the same time.
+    restart
+        With an executor: see `split`.
     progress
         A function that is called with a `Progress` several times a second; or True, to show a line on standard error; or
         False, to show nothing. By default, a line is shown in notebooks only.
@@ -120,8 +141,17 @@ def run(
     --------
     >>> dedup_job.run("day.parquet", base="archive", append=True, day="2026-01-31", k=6).hits
     """
+    if job is not None or executor is not None:
+        if job is None or executor is None:
+            raise UsageError("an executor needs a job, and a job an executor; or use split")
+        engine, given = engine_for(executor), dict(options)
+        metrics: Any = given.pop("metrics", None)
+        begun = split_for(engine, new, base, output, job, parts, restart, progress, given)
+        return begun.run(engine, part_options=part_options, metrics=metrics, progress=progress)
+    if parts is not None or part_options is not None or restart:
+        raise UsageError("parts, part_options and restart need an executor")
     with scratch_directory(options.get("scratch")) as directory:
-        paths = _file_paths(new, directory, options, _run_reads(options), row_ids=not options.get("append"))
+        paths = _file_paths(new, directory, options, run_reads(options), row_ids=not options.get("append"))
         return _run(paths, base, {"output": output, **options}, progress)
 
 
@@ -369,12 +399,9 @@ def _on_documents(command: str, documents: Any, options: Any, progress: Progress
         return call_json([command, *to_arguments(options), "--", *paths], progress)
 
 
-def _run_reads(options: Any) -> Reads:
-    """What a run reads of the batch: texts are compared by every measure but that of sketches."""
-    return "either" if options.get("verify") in (None, "sketch") else "both"
-
-
 def _run(new: list[str], base: Path | None, options: dict[str, Any], progress: ProgressOption) -> Summary:
+    if any(options.get(name) is True for name in ("output", "decisions", "kept")):
+        raise UsageError("an output is True for jobs only: name a file")
     if base is not None and not isinstance(base, (str, os.PathLike)):
         raise UsageError("the archive is a path; to compare two tables, call pairs(table, other)")
     if options.get("output") == "-" or options.get("decisions") == "-":
@@ -398,7 +425,7 @@ def _write_base(
     kind, data = open_data(base)
     if kind == "fingerprints":
         return write_batch(data, directory, "base", options=options), None
-    reads = _run_reads(options)
+    reads = run_reads(options)
     documents = write_batch(data, directory, "base", options=options, reads=reads)
     fingerprints = os.path.join(directory, "base-fingerprints.parquet")
     given = {name: value for name, value in options.items() if name in _FINGERPRINT_NAMES}
@@ -420,7 +447,7 @@ def _run_to_table(
         if not is_path(batch):
             append = options.get("append")
             batch = written = write_batch(
-                batch, directory, options=options, reads=_run_reads(options), row_ids=not append
+                batch, directory, options=options, reads=run_reads(options), row_ids=not append
             )
         summary = _run(paths_to_list(batch), archive, {**options, option: rows}, progress)
         if option == "decisions":

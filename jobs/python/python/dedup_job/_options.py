@@ -171,7 +171,7 @@ class DecideOptions(CompareOptions, total=False):
     """Options of `decide` and `run`.
 
     kept
-        File or directory for the kept documents, in the format of the batch.
+        File or directory for the kept documents, in the format of the batch. With a job, True is a place beside it.
     prefer
         Of near-duplicates, keep the one with the smallest value in this column: "COLUMN"; or the largest: "COLUMN:desc". The
         default is the longest text.
@@ -197,7 +197,7 @@ class DecideOptions(CompareOptions, total=False):
         environment, which other users cannot read, and is not in the list of processes.
     """
 
-    kept: Path
+    kept: Union[Path, Literal[True]]
     prefer: str
     columns: Union[str, Sequence[str]]
     overwrite: bool
@@ -218,12 +218,13 @@ class RunOptions(DecideOptions, total=False):
     verify
         Compare the two documents of each pair, and drop pairs below min_similarity: "jaccard", "cosine", "edit", "sketch".
     decisions
-        File with one row per document: whether it is kept, and if not, which document it duplicates.
+        File with one row per document: whether it is kept, and if not, which document it duplicates. With a job, True is a
+        file beside it.
     """
 
     k: int
     verify: str
-    decisions: Path
+    decisions: Union[Path, Literal[True]]
 
 
 def _list_inherited(options: Any, *bases: Any) -> None:
@@ -249,8 +250,8 @@ def argument_name(option: str) -> str | None:
 
 #: Keyword arguments that are not in `RunOptions`.
 _OTHER_NAMES = frozenset(
-    {"archive_size", "base", "day_size", "decisions", "documents", "id_type", "ids", "learn", "new", "older_than"}
-    | {"output", "sample", "top"}
+    {"archive_size", "base", "day_size", "decisions", "documents", "id_type", "ids", "keep_job", "learn", "new", "older_than"}
+    | {"output", "parts", "restart", "round", "sample", "top"}
 )
 
 
