@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::job::part_list;
+use crate::part_list::part_list;
 use archive::ArchiveError;
 use arrow::error::ArrowError;
 use datafusion::error::DataFusionError;

@@ -24,6 +24,7 @@ pub mod map_counters;
 mod memory;
 pub mod output;
 pub mod pairs;
+mod part_list;
 pub mod probe;
 pub mod progress;
 pub mod recipe;
@@ -41,6 +42,7 @@ pub mod verify;
 pub mod work_items;
 
 pub use error::{EngineError, Result};
+pub use part_list::part_list;
 pub use recipe::{Recipe, SpecOptions};
 pub use run::{RunSettings, Summary, run};
 pub use session::Limits;

@@ -10,7 +10,6 @@ use arrow::array::{ArrayRef, AsArray as _, Int64Array, RecordBatch, StringArray}
 use arrow::datatypes::Int64Type;
 use datafusion::prelude::SessionContext;
 use engine::EngineError;
-use engine::crawl_counts::CrawlCounters;
 use engine::documents::{Columns, DocumentId, Documents};
 use engine::resources::Resources;
 use engine::session::{Limits, session};
@@ -580,7 +579,6 @@ async fn large_crawls_are_cut_into_parts() {
     ] {
         let path = directory.path().join(name);
         std::fs::write(&path, &bytes).unwrap();
-        let size = bytes.len() as u64;
         put(&store, name, bytes).await;
         for (given, is_cut) in [
             (path.to_str().unwrap().to_owned(), is_cut_here),

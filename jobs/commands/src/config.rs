@@ -13,6 +13,7 @@ use engine::run::DaySource;
 use toml::{Table, Value};
 
 use crate::args::{Cli, RunArgs};
+use crate::commands::run::settings::DEFAULT_OUTPUT;
 use crate::exit::Failure;
 
 /// Why the arguments were not parsed.
@@ -71,6 +72,12 @@ fn read(matches: &ArgMatches) -> Result<Cli, clap::Error> {
         (&mut cli.command, matches.subcommand())
     {
         args.options = kept_options(own, args.run.day.as_ref());
+        // `reduce` may run in another directory.
+        let names_output = args.run.output.is_some() || args.run.writes_decisions();
+        if !args.options.is_empty() && !names_output {
+            args.options
+                .push(format!("--output={}", absolute(DEFAULT_OUTPUT)));
+        }
     }
     Ok(cli)
 }
@@ -108,16 +115,21 @@ fn kept_options(matches: &ArgMatches, day: Option<&DaySource>) -> Vec<String> {
         for value in matches.get_raw(id).into_iter().flatten() {
             let value = value.to_string_lossy();
             let value = match is_path && value != "-" && !value.contains("://") {
-                true => std::path::absolute(value.as_ref()).map_or_else(
-                    |_| value.to_string(),
-                    |path| path.to_string_lossy().into_owned(),
-                ),
+                true => absolute(&value),
                 false => value.to_string(),
             };
             options.push(format!("--{name}={value}"));
         }
     }
     options
+}
+
+fn absolute(path: &str) -> String {
+    let absolute = std::path::absolute(path).ok();
+    absolute.map_or_else(
+        || path.to_owned(),
+        |path| path.to_string_lossy().into_owned(),
+    )
 }
 
 /// The arguments of a run that [`parse`] kept for a job.
@@ -187,7 +199,11 @@ fn file_arguments(table: &Table, matches: &ArgMatches) -> Result<Vec<String>, St
                         other => other,
                     };
                     let is_given = |name: &str| is_given(own, &argument_id(name));
-                    let is_own = key == command || (command == "split" && key == "run");
+                    // A job has no metrics, and is resumed by itself.
+                    let is_of_split = command == "split"
+                        && key == "run"
+                        && !matches!(option.as_str(), "metrics" | "resume");
+                    let is_own = key == command || is_of_split;
                     if is_own && !is_given(option) && !is_given(stands_for) {
                         push_option(&mut arguments, option, value)?;
                     }

@@ -277,7 +277,7 @@ mod tests {
         assert_eq!(parts(&documents), [3, 1, 3]);
         // The parts behind it have other numbers, also when the files are opened again.
         let again = documents.reopen(&context, &Columns::default()).await;
-        let splits = again.unwrap().splits();
+        let splits = again.unwrap().all_splits();
         assert_eq!(splits.last().unwrap().part_number, 6);
         // A file that is whole has no wrong cut.
         let error = documents.uncut(wrong(1)).unwrap_err().to_string();

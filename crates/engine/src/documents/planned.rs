@@ -72,6 +72,27 @@ impl Documents {
         files.chain(self.empty.iter().map(|(location, _)| location))
     }
 
+    /// Where the files are cut, by their paths, and the limits of records of WARC files.
+    pub(crate) fn cuts(&self) -> (BTreeMap<String, Vec<u64>>, Option<(usize, u32)>) {
+        let cut = self.files.iter().filter(|file| !file.cuts().is_empty());
+        let cuts = cut.map(|file| (file.location.absolute_name(), file.cuts().to_vec()));
+        (cuts.collect(), self.columns.crawl.limits)
+    }
+
+    /// Cuts the files as [`Self::cuts`] said in another process.
+    pub(crate) fn cut_as_before(
+        &mut self,
+        cuts: &BTreeMap<String, Vec<u64>>,
+        limits: Option<(usize, u32)>,
+    ) {
+        self.columns.crawl.limits = limits;
+        for file in &mut self.files {
+            if let Some(places) = cuts.get(&file.location.absolute_name()) {
+                Arc::make_mut(file).cut_at(places.clone());
+            }
+        }
+    }
+
     /// These documents, for other processes.
     ///
     /// # Errors

@@ -64,18 +64,29 @@ impl Split {
             return parts.map(of_part).collect();
         };
         let groups = 0..footer.metadata().num_row_groups();
-        let of_row_group = |row_group| {
-            let cut = None;
-            Self {
-                file: Arc::clone(file),
-                file_number,
-                part_number,
-                rows: Some(RowRange { row_group, cut }),
-                bytes_of_part: None,
-                bytes: parquet::bytes(file, footer, row_group),
-            }
-        };
-        groups.map(of_row_group).collect()
+        let of_row_group =
+            |row_group| Self::of_row_group(file_number, part_number, file, row_group);
+        groups.filter_map(of_row_group).collect()
+    }
+
+    fn of_row_group(
+        file_number: usize,
+        part_number: usize,
+        file: &Arc<InputFile>,
+        row_group: usize,
+    ) -> Option<Self> {
+        let footer = file.footer.as_ref()?;
+        (row_group < footer.metadata().num_row_groups()).then(|| Self {
+            file: Arc::clone(file),
+            file_number,
+            part_number,
+            rows: Some(RowRange {
+                row_group,
+                cut: None,
+            }),
+            bytes_of_part: None,
+            bytes: parquet::bytes(file, footer, row_group),
+        })
     }
 
     /// The split of a row group, or of some of its rows.
@@ -85,8 +96,7 @@ impl Split {
         file: &Arc<InputFile>,
         rows: RowRange,
     ) -> Option<Self> {
-        let groups = Self::all(file_number, part_number, file);
-        let group = groups.into_iter().nth(rows.row_group)?;
+        let group = Self::of_row_group(file_number, part_number, file, rows.row_group)?;
         let all = group.row_count().unwrap_or(0);
         let bytes = match &rows.cut {
             Some(cut) => share(group.bytes, cut.len() as u64, all),

@@ -12,6 +12,7 @@ use std::io::{BufReader, BufWriter, Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
@@ -26,7 +27,6 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use storage::{Location, StorageError};
 
-use super::copies::Copied;
 use super::plan::PlannedMap;
 use super::{AT_ONCE, Job};
 use crate::crawl_counts::CrawlRecordCounts;
@@ -72,6 +72,23 @@ pub(crate) struct Receipt {
     pub(crate) wrong_cut: Option<(String, u64)>,
     /// Copies of kept documents.
     pub(super) copies: Vec<Copied>,
+}
+
+/// What a part made of a file.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Copied {
+    /// Number of the file.
+    pub(super) file: usize,
+    /// Its copy in the job; `None` if the file is one document that is not kept.
+    pub(super) copy: Option<Copy>,
+}
+
+/// A copy in the job.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Copy {
+    pub(super) object: String,
+    pub(super) bytes: u64,
+    pub(super) sha256: String,
 }
 
 /// The answers of a map, all whole, in files of this machine.
@@ -372,6 +389,14 @@ fn io(path: &Path) -> impl Fn(std::io::Error) -> EngineError {
 }
 
 impl Answers {
+    /// The answers of a map without parts.
+    pub(super) fn none(job: &str) -> Self {
+        Self {
+            answers: Vec::new(),
+            job: job.to_owned(),
+        }
+    }
+
     /// The receipts, in the order of the parts.
     pub(crate) fn receipts(&self) -> impl Iterator<Item = &Receipt> {
         self.answers.iter().map(|answer| &answer.receipt)
@@ -380,10 +405,9 @@ impl Answers {
     /// The rows of all parts, dealt to the partitions of the session.
     pub(crate) fn table(&self, context: &SessionContext, schema: &SchemaRef) -> Result<DataFrame> {
         let partitions = context.state().config().target_partitions().max(1);
-        let mut dealt: Vec<Vec<(PathBuf, u64)>> = vec![Vec::new(); partitions];
+        let mut dealt: Vec<Vec<Rows>> = vec![Vec::new(); partitions];
         for (number, answer) in self.answers.iter().enumerate() {
-            let file = (answer.path.clone(), answer.receipt.bytes);
-            dealt[number % partitions].push(file);
+            dealt[number % partitions].push(answer.rows());
         }
         let streams = dealt.into_iter().map(|files| rows(files, schema));
         let table = stream::table(context, Arc::clone(schema), streams.collect());
@@ -392,30 +416,61 @@ impl Answers {
 
     /// The rows of all parts, in their order.
     pub(crate) fn rows(&self, schema: &SchemaRef) -> SendableRecordBatchStream {
-        let files = self.answers.iter();
-        let files = files.map(|answer| (answer.path.clone(), answer.receipt.bytes));
-        rows(files.collect(), schema)
+        rows(self.answers.iter().map(Answer::rows).collect(), schema)
+    }
+}
+
+/// Where the rows of an answer are.
+#[derive(Debug, Clone)]
+struct Rows {
+    path: PathBuf,
+    bytes: u64,
+    rows: u64,
+}
+
+impl Answer {
+    fn rows(&self) -> Rows {
+        Rows {
+            path: self.path.clone(),
+            bytes: self.receipt.bytes,
+            rows: self.receipt.rows,
+        }
     }
 }
 
 /// The rows of the answers in `files`, one after the other.
-fn rows(files: Vec<(PathBuf, u64)>, schema: &SchemaRef) -> SendableRecordBatchStream {
+fn rows(files: Vec<Rows>, schema: &SchemaRef) -> SendableRecordBatchStream {
     let expected = Arc::clone(schema);
     let batches = futures::stream::iter(files)
-        .map(move |(path, bytes)| {
+        .map(move |answer| {
+            let Rows { path, bytes, rows } = answer;
             let file = File::open(&path).map_err(io(&path))?;
             let file = BufReader::with_capacity(1 << 20, file.take(bytes));
             let arrow = |error| EngineError::arrow(&path, error);
             let reader = StreamReader::try_new(file, None).map_err(arrow)?;
             let schema = Arc::clone(&expected);
+            let found = Arc::new(AtomicU64::new(0));
+            let counted = Arc::clone(&found);
+            let object = path.display().to_string();
             let batches = reader.map(move |batch| {
-                batch
-                    .and_then(|batch| {
-                        RecordBatch::try_new(Arc::clone(&schema), batch.columns().to_vec())
-                    })
-                    .map_err(|error| EngineError::arrow(&path, error))
+                let batch = batch.and_then(|batch| {
+                    RecordBatch::try_new(Arc::clone(&schema), batch.columns().to_vec())
+                });
+                let batch = batch.map_err(|error| EngineError::arrow(&path, error))?;
+                counted.fetch_add(batch.num_rows() as u64, Ordering::Relaxed);
+                Ok(batch)
             });
-            Ok::<_, EngineError>(futures::stream::iter(batches))
+            // Another attempt may have put its answer in the place of the one that was checked.
+            let end = futures::stream::once(async move {
+                match found.load(Ordering::Relaxed) == rows {
+                    true => None,
+                    false => Some(Err(EngineError::TryAgain(format!(
+                        "{object}: it was replaced while it was read; run the same command again"
+                    )))),
+                }
+            });
+            let end = end.filter_map(std::future::ready);
+            Ok::<_, EngineError>(futures::stream::iter(batches).chain(end))
         })
         .try_flatten()
         .map_err(Into::into);

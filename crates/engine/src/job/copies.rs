@@ -3,31 +3,13 @@
 use std::sync::Arc;
 
 use datafusion::prelude::SessionContext;
-use serde::{Deserialize, Serialize};
 use storage::{Location, UnchangedFile};
 
-use super::answer::Answers;
+use super::answer::{Answers, Copied, Copy};
 use super::map_documents::CopyMap;
 use super::{Item, Job};
 use crate::documents::{MadeCopy, RowSet};
 use crate::error::{EngineError, Result};
-
-/// What a part made of a file.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Copied {
-    /// Number of the file.
-    file: usize,
-    /// Its copy in the job; `None` if the file is one document that is not kept.
-    copy: Option<Copy>,
-}
-
-/// A copy in the job.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-struct Copy {
-    object: String,
-    bytes: u64,
-    sha256: String,
-}
 
 impl CopyMap {
     /// Copies the files of a part.

@@ -1,13 +1,13 @@
 //! Jobs that were left behind: begun, and never reduced.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, SystemTime};
 
 use futures::TryStreamExt as _;
 use serde::Serialize;
 use storage::Stores;
 
-use super::{RECORD, Record, read_json};
+use super::{DONE, RECORD, Record, read_json};
 use crate::error::Result;
 
 /// A job that was left behind.
@@ -45,21 +45,33 @@ pub async fn left_behind(
         Some(parts.join("/"))
     };
     let mut jobs: BTreeMap<String, LeftJob> = BTreeMap::new();
-    for meta in &listed {
-        let Some(directory) = below(&meta.location)
-            .and_then(|path| Some(path.strip_suffix(RECORD)?.trim_end_matches('/').to_owned()))
-        else {
+    let directory_of = |path: &str, name: &str| -> Option<String> {
+        let directory = path.strip_suffix(name)?;
+        (directory.is_empty() || directory.ends_with('/'))
+            .then(|| directory.trim_end_matches('/').to_owned())
+    };
+    let paths: Vec<(String, &object_store::ObjectMeta)> = listed
+        .iter()
+        .filter_map(|meta| Some((below(&meta.location)?, meta)))
+        .collect();
+    let done: BTreeSet<String> = paths
+        .iter()
+        .filter_map(|(path, _)| directory_of(path, DONE))
+        .collect();
+    for (path, _) in &paths {
+        let Some(directory) = directory_of(path, RECORD) else {
             continue;
         };
         let job = match directory.as_str() {
             "" => root.clone(),
             directory => root.child(directory)?,
         };
-        // Other programs have files of this name.
-        if matches!(read_json::<Record>(&job.child(RECORD)?).await, Ok(Some(_))) {
-            let job = job.given().to_owned();
+        // Other programs have files of this name; and a job that was reduced may have been kept on purpose.
+        if !done.contains(&directory)
+            && matches!(read_json::<Record>(&job.child(RECORD)?).await, Ok(Some(_)))
+        {
             let found = LeftJob {
-                job,
+                job: job.given().to_owned(),
                 objects: 0,
                 bytes: 0,
                 idle_seconds: u64::MAX,
@@ -68,18 +80,21 @@ pub async fn left_behind(
         }
     }
     let now = SystemTime::now();
-    for meta in &listed {
-        let Some(path) = below(&meta.location) else {
-            continue;
-        };
-        let owner = jobs.iter_mut().find(|(directory, _)| {
-            directory.is_empty() || path.starts_with(&format!("{directory}/"))
-        });
-        if let Some((_, job)) = owner {
-            let idle = now.duration_since(meta.last_modified.into());
-            job.objects += 1;
-            job.bytes += meta.size;
-            job.idle_seconds = job.idle_seconds.min(idle.unwrap_or_default().as_secs());
+    for (path, meta) in &paths {
+        // The nearest directory above that is a job owns the object.
+        let mut directory = path.as_str();
+        while let Some((above, _)) = directory
+            .rsplit_once('/')
+            .or((!directory.is_empty()).then_some(("", "")))
+        {
+            directory = above;
+            if let Some(job) = jobs.get_mut(directory) {
+                let idle = now.duration_since(meta.last_modified.into());
+                job.objects += 1;
+                job.bytes += meta.size;
+                job.idle_seconds = job.idle_seconds.min(idle.unwrap_or_default().as_secs());
+                break;
+            }
         }
     }
     let is_old = |job: &LeftJob| job.idle_seconds >= older_than.as_secs();

@@ -8,11 +8,12 @@
 //! map, they take the answers of its parts from the job. If the map has no parts yet, `split` plans them as the next round, and
 //! ends. So there is one order of work, that of the run, and a job only remembers what its maps answered.
 //!
-//! A job is a directory, or a prefix in a store. Nothing else connects the machines. Its objects:
+//! A job is a directory, or a prefix in a store. Nothing else connects the machines. Its objects, all but the first and the last
+//! below `work-ID/`, where nobody else writes:
 //!
 //! | object | content |
 //! |---|---|
-//! | `job.json` | version of the program, options of the run, and what the first `split` saw: archive version, versions of the inputs |
+//! | `job.json` | version of the program, options of the run, and what the first `split` saw: archive version, spec, inputs |
 //! | `round-R/plan.json` | the maps of a round, and the items of each part ([`plan`]) |
 //! | `round-R/part-NNNNN` | the answer of a part, with its receipt ([`answer`]) |
 //! | `objects/SHA256` | files that parts read: the batch, sets of rows, pairs to verify |
@@ -34,7 +35,7 @@ mod plan;
 mod settled;
 mod shared;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -58,7 +59,6 @@ pub use parts::{PartDone, do_parts};
 pub(crate) use plan::{Item, Map, Planning};
 pub use plan::{PlannedMapSummary, Split};
 pub(crate) use shared::SharedFile;
-pub use shared::part_list;
 
 use plan::{PlannedMap, Round};
 
@@ -88,13 +88,19 @@ pub struct Record {
 
 /// What the first `split` saw, and all commands of the job must see.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct Pins {
+pub(crate) struct Pins {
     /// Version of the archive; `None` for plain files.
-    archive_version: Option<u64>,
+    pub(crate) archive_version: Option<u64>,
     /// The day of the batch.
-    day: Option<NaiveDate>,
+    pub(crate) day: Option<NaiveDate>,
+    /// Digest of the spec of the fingerprints.
+    pub(crate) spec: String,
     /// The batch's files, then those of `--base`, if it is plain files.
-    inputs: Vec<FileVersion>,
+    pub(crate) inputs: Vec<FileVersion>,
+    /// Where files of the batch are cut, by their paths.
+    pub(crate) cuts: BTreeMap<String, Vec<u64>>,
+    /// The limits of records of WARC files: see [`CrawlRecords::limits`](crate::documents::CrawlRecords::limits).
+    pub(crate) limits: Option<(usize, u32)>,
 }
 
 /// A file, as it was.
@@ -106,25 +112,21 @@ pub(crate) struct FileVersion {
     pub(crate) version: String,
 }
 
-/// Whose turn it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Command {
-    Split,
-    Map,
-    Reduce,
-}
-
 /// A job, as one command sees it.
 #[derive(Debug)]
 pub struct Job {
+    /// Where it is.
+    root: Location,
+    /// Where all is but its record.
     location: Location,
     stores: Stores,
     scratch: PathBuf,
     record: Record,
-    /// Whether `job.json` is not written yet.
-    is_new: bool,
+    /// Shared files that this process has checked.
+    checked: Mutex<HashSet<SharedFile>>,
     rounds: Vec<Round>,
-    command: Command,
+    /// Whether this is a `split`.
+    splits: bool,
     state: Mutex<State>,
     /// Set when another day was committed meanwhile: the run then compares again, in this process.
     alone: AtomicBool,
@@ -155,6 +157,11 @@ pub enum Found {
 /// [`EngineError::Configuration`] when another version of the program made it; another one when it cannot be read.
 pub async fn find(stores: &Stores, job: &str) -> Result<Found> {
     let location = stores.locate(job)?;
+    if location.local().is_some_and(Path::is_file) {
+        return Err(EngineError::Usage(format!(
+            "{job} is a file: the first name is the place of the job, a directory or a prefix"
+        )));
+    }
     if let Some(record) = read_json::<Record>(&location.child(DONE)?).await? {
         check_version(&location, &record)?;
         return Ok(Found::Done(Box::new(record)));
@@ -168,48 +175,40 @@ pub async fn find(stores: &Stores, job: &str) -> Result<Found> {
     }
 }
 
-/// Removes the job at a place, whatever is left of it.
+/// The part of a record that all versions have.
+#[derive(Deserialize)]
+struct Named {
+    id: String,
+}
+
+/// Removes the job at a place, whatever version of the program made it. Nothing else is touched.
 ///
 /// # Errors
 /// When something cannot be removed.
 pub async fn remove(stores: &Stores, job: &str) -> Result<()> {
-    let location = stores.locate(job)?;
+    let root = stores.locate(job)?;
     // The record last: without it, nothing names the rest.
-    for name in [
-        "round-",
-        "objects",
-        "copies",
-        "_dedup-job",
-        "batch.json",
-        DONE,
-        RECORD,
-    ] {
-        remove_below(&location, name).await?;
-    }
-    Ok(())
-}
-
-/// Removes the objects of a job whose names begin with `name`.
-async fn remove_below(location: &Location, name: &str) -> Result<()> {
-    let names: Vec<String> = match name {
-        "round-" => (1..)
-            .map(|round| format!("round-{round}"))
-            .take(MAX_ROUNDS)
-            .collect(),
-        name => vec![name.to_owned()],
-    };
-    for name in names {
-        let child = location.child(&name)?;
-        match name.ends_with(".json") {
-            true => child.remove().await?,
-            false => child.remove_all().await?,
+    for name in [DONE, RECORD] {
+        let record = root.child(name)?;
+        if let Some(Named { id }) = read_json(&record).await? {
+            work(&root, &id)?.remove_all().await?;
+            record.remove().await?;
         }
     }
     Ok(())
 }
 
-/// More rounds than any run has.
-const MAX_ROUNDS: usize = 24;
+/// Where a job has all but its record.
+fn work(root: &Location, id: &str) -> Result<Location> {
+    let is_own = !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    if !is_own {
+        return Err(EngineError::BadData {
+            object: root.to_string(),
+            reason: format!("{id:?} is no id of a job"),
+        });
+    }
+    Ok(root.child(&format!("work-{id}"))?)
+}
 
 impl Record {
     /// The record of a new job of a run with these `options`.
@@ -227,64 +226,35 @@ impl Record {
 }
 
 impl Job {
-    /// The job of `record` at a place, for `split`.
+    /// The job of `record` at a place. If it `splits`, a map without answers is planned; otherwise that is an error.
     ///
     /// # Errors
     /// When its plans cannot be read.
-    pub async fn split(stores: &Stores, job: &str, record: Record, scratch: &Path) -> Result<Self> {
-        Self::open(stores, job, record, scratch, Command::Split).await
-    }
-
-    /// As [`Self::split`], for `map`.
-    ///
-    /// # Errors
-    /// When its plans cannot be read.
-    pub async fn map(stores: &Stores, job: &str, record: Record, scratch: &Path) -> Result<Self> {
-        Self::open(stores, job, record, scratch, Command::Map).await
-    }
-
-    /// As [`Self::split`], for `reduce`.
-    ///
-    /// # Errors
-    /// As [`Self::split`].
-    pub async fn reduce(
+    pub async fn open(
         stores: &Stores,
         job: &str,
         record: Record,
         scratch: &Path,
+        splits: bool,
     ) -> Result<Self> {
-        Self::open(stores, job, record, scratch, Command::Reduce).await
-    }
-
-    async fn open(
-        stores: &Stores,
-        job: &str,
-        record: Record,
-        scratch: &Path,
-        command: Command,
-    ) -> Result<Self> {
-        let location = stores.locate(job)?;
-        if let Some(local) = location.local() {
+        let root = stores.locate(job)?;
+        let location = work(&root, &record.id)?;
+        if let Some(local) = location.local().filter(|_| splits) {
             storage::create_dir_all_synced(local).map_err(|source| EngineError::Io {
                 path: local.display().to_string(),
                 source,
             })?;
         }
-        let is_new = record.pins.is_none();
         let mut rounds = Vec::new();
-        while !is_new {
+        loop {
             let path = location.child(&format!("round-{}/plan.json", rounds.len() + 1))?;
             match read_json::<Round>(&path).await? {
-                Some(round) if round.job == record.id => rounds.push(round),
-                Some(_) => {
-                    return Err(EngineError::Configuration(format!(
-                        "{path}: it is of another job; begin anew by `dedup-job split {job} --restart` with the options of the run"
-                    )));
-                }
+                Some(round) => rounds.push(round),
                 None => break,
             }
         }
         Ok(Self {
+            root,
             location,
             stores: stores.clone(),
             scratch: scratch.to_owned(),
@@ -293,9 +263,9 @@ impl Job {
                 ..State::default()
             }),
             record,
-            is_new,
+            checked: Mutex::default(),
             rounds,
-            command,
+            splits,
             alone: AtomicBool::new(false),
         })
     }
@@ -303,7 +273,7 @@ impl Job {
     /// Its name in messages.
     #[must_use]
     pub fn name(&self) -> &str {
-        self.location.given()
+        self.root.given()
     }
 
     /// Number of the current round, from 1 on: the last one that has maps; 0 before the first.
@@ -334,7 +304,7 @@ impl Job {
 
     /// Whether this command plans rounds, and does nothing behind the last map.
     pub(crate) fn is_splitting(&self) -> bool {
-        self.command == Command::Split
+        self.splits
     }
 
     /// Lets the rest of the run do its maps itself: another day was committed meanwhile.
@@ -367,27 +337,33 @@ impl Job {
         self.state().pins.as_ref().and_then(|pins| pins.day)
     }
 
-    /// Notes what the first `split` sees; refuses other inputs than those.
+    /// Cuts and limits of the batch's files, as the first `split` found them.
+    pub(crate) fn cuts(&self) -> Option<(BTreeMap<String, Vec<u64>>, Option<(usize, u32)>)> {
+        let state = self.state();
+        let pins = state.pins.as_ref();
+        pins.map(|pins| (pins.cuts.clone(), pins.limits))
+    }
+
+    /// Notes what the first `split` sees, and creates the record; refuses another spec and other inputs afterwards.
     ///
     /// # Errors
-    /// [`EngineError::Configuration`] naming the file that changed.
-    pub(crate) fn pin(
-        &self,
-        archive_version: Option<u64>,
-        day: Option<NaiveDate>,
-        inputs: Vec<FileVersion>,
-    ) -> Result<()> {
-        let mut state = self.state();
-        let Some(pins) = &state.pins else {
-            state.pins = Some(Pins {
-                archive_version,
-                day,
-                inputs,
-            });
-            return Ok(());
+    /// [`EngineError::Configuration`] naming what changed.
+    pub(crate) async fn pin(&self, pins: Pins) -> Result<()> {
+        let before = self.state().pins.clone();
+        let Some(before) = before else {
+            self.state().pins = Some(pins.clone());
+            let record = Record {
+                pins: Some(pins),
+                ..self.record.clone()
+            };
+            return create_json(&self.root.child(RECORD)?, &record).await;
         };
-        let before: BTreeMap<&str, &str> = versions(&pins.inputs);
-        let now = versions(&inputs);
+        if before.spec != pins.spec {
+            return Err(
+                self.changed("the specification of fingerprints (the files of its options)")
+            );
+        }
+        let (before, now) = (versions(&before.inputs), versions(&pins.inputs));
         let changed = now
             .iter()
             .find(|(path, version)| before.get(*path) != Some(version))
@@ -402,12 +378,12 @@ impl Job {
     /// The error for an input that changed since the first `split`.
     fn changed(&self, path: &str) -> EngineError {
         EngineError::Configuration(format!(
-            "{path} changed since {} was split: begin anew by `dedup-job split --restart` with the options of the run",
+            "{path} changed since the job was split, or is another file here: begin anew by `dedup-job split {} --restart`",
             self.name()
         ))
     }
 
-    /// The answers of the map called `name`; `None` if this `split` plans it, by `plan`.
+    /// The answers of the map called `name`; `None` if this `split` plans it, by `plan`. A map without work has no parts.
     ///
     /// # Errors
     /// [`EngineError::Unanswered`], or an error of `plan`.
@@ -421,6 +397,13 @@ impl Job {
                 return self.read_answers(number, first, map).await.map(Some);
             }
         }
+        if self.state().planned.iter().any(|map| map.name == name) {
+            return Ok(None);
+        }
+        let planned = plan().await?.cut(name, self.record.parts)?;
+        if planned.parts.is_empty() {
+            return Ok(Some(Answers::none(self.name())));
+        }
         if !self.is_splitting() {
             return Err(EngineError::TryAgain(format!(
                 "{}: not all rounds are planned; run: dedup-job split {}",
@@ -428,10 +411,7 @@ impl Job {
                 self.name()
             )));
         }
-        if self.state().planned.iter().all(|map| map.name != name) {
-            let planned = plan().await?.cut(name, self.record.parts);
-            self.state().planned.push(planned);
-        }
+        self.state().planned.push(planned);
         Ok(None)
     }
 
@@ -448,25 +428,12 @@ impl Job {
     /// # Errors
     /// When the job cannot be written, or another `split` wrote something else meanwhile.
     pub async fn finish_split(&self) -> Result<Split> {
-        let (pins, maps) = {
-            let mut state = self.state();
-            (state.pins.clone(), std::mem::take(&mut state.planned))
-        };
-        if self.is_new {
-            let record = Record {
-                pins,
-                ..self.record.clone()
-            };
-            self.create_json(RECORD, &record).await?;
-        }
-        let round = Round {
-            job: self.record.id.clone(),
-            maps,
-        };
+        let maps = std::mem::take(&mut self.state().planned);
+        let round = Round { maps };
         let number = self.current_round() + 1;
         if !self.is_ready() {
-            self.create_json(&format!("round-{number}/plan.json"), &round)
-                .await?;
+            let plan = self.location.child(&format!("round-{number}/plan.json"))?;
+            create_json(&plan, &round).await?;
         }
         Ok(Split::new(self.name(), number, &round))
     }
@@ -476,38 +443,13 @@ impl Job {
     /// # Errors
     /// When something cannot be written or removed.
     pub async fn finish_reduce(&self, keep: bool) -> Result<()> {
-        let done = self.location.child(DONE)?;
+        let done = self.root.child(DONE)?;
         done.write(to_json(&self.record)?).await?;
-        match keep {
-            true => Ok(()),
-            false => self.remove_parts().await,
-        }
-    }
-
-    async fn remove_parts(&self) -> Result<()> {
-        for number in 1..=self.rounds.len() {
-            let round = self.location.child(&format!("round-{number}"))?;
-            round.remove_all().await?;
-        }
-        for name in ["objects", "copies", "_dedup-job", "batch.json", RECORD] {
-            remove_below(&self.location, name).await?;
+        if !keep {
+            self.location.remove_all().await?;
+            self.root.child(RECORD)?.remove().await?;
         }
         Ok(())
-    }
-
-    /// Creates an object; one with the same bytes may be there.
-    async fn create_json(&self, name: &str, value: &impl Serialize) -> Result<()> {
-        let object = self.location.child(name)?;
-        let bytes = to_json(value)?;
-        if object.create(bytes.clone()).await? {
-            return Ok(());
-        }
-        match object.read().await? == bytes {
-            true => Ok(()),
-            false => Err(EngineError::TryAgain(format!(
-                "{object}: another `split` wrote it meanwhile; run the same command again"
-            ))),
-        }
     }
 
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
@@ -520,21 +462,24 @@ impl Job {
 /// # Errors
 /// When something cannot be removed.
 pub async fn clean(stores: &Stores, job: &str) -> Result<()> {
-    let location = stores.locate(job)?;
-    if !location.child(RECORD)?.exists().await? {
-        return Ok(());
-    }
-    for name in [
-        "round-",
-        "objects",
-        "copies",
-        "_dedup-job",
-        "batch.json",
-        RECORD,
-    ] {
-        remove_below(&location, name).await?;
+    let root = stores.locate(job)?;
+    let record = root.child(RECORD)?;
+    if let Some(Named { id }) = read_json(&record).await? {
+        work(&root, &id)?.remove_all().await?;
+        record.remove().await?;
     }
     Ok(())
+}
+
+/// Creates an object; one with the same bytes may be there.
+async fn create_json(object: &Location, value: &impl Serialize) -> Result<()> {
+    let bytes = to_json(value)?;
+    if object.create(bytes.clone()).await? || object.read().await? == bytes {
+        return Ok(());
+    }
+    Err(EngineError::TryAgain(format!(
+        "{object}: another `split` wrote it meanwhile; run the same command again"
+    )))
 }
 
 fn versions(files: &[FileVersion]) -> BTreeMap<&str, &str> {
@@ -566,7 +511,7 @@ fn check_version(location: &Location, record: &Record) -> Result<()> {
         return Ok(());
     }
     Err(EngineError::Configuration(format!(
-        "{location}: version {} of dedup-job made this job (format {}), and this is version {own} (format {FORMAT}): use one version for all of a job",
+        "{location}: version {} of dedup-job made this job (format {}), and this is version {own} (format {FORMAT}): use one version for all of a job, or begin anew by `dedup-job split {location} --restart`",
         record.version, record.format
     )))
 }

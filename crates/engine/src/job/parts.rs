@@ -21,7 +21,7 @@ use crate::error::{EngineError, Result};
 use crate::fingerprint::rows_schema;
 use crate::map_counters::MapCounters;
 use crate::probe::Probe;
-use crate::progress::Stage;
+use crate::progress::{Progress, Stage};
 use crate::resources::Resources;
 use crate::work_items::WorkItem;
 
@@ -55,6 +55,8 @@ struct Found {
     counters: MapCounters,
     /// Rows that there must be.
     expected: Option<u64>,
+    /// Work items that must be answered.
+    items: usize,
     verified: Option<Arc<crate::verify::Counts>>,
 }
 
@@ -166,7 +168,7 @@ async fn answer(
     }
     let found = find(context, job, map, items, all, prepared).await;
     let written = match found {
-        Ok(found) => write(found, path, job).await,
+        Ok(found) => write(found, path, job, progress).await,
         Err(error) => Err(error),
     };
     let (writer, found) = match written {
@@ -197,6 +199,7 @@ async fn write(
     mut found: Found,
     path: &std::path::Path,
     job: &Job,
+    progress: &Progress,
 ) -> Result<(AnswerWriter, Found)> {
     let mut writer = AnswerWriter::create(path, &found.schema)?;
     let mut rows = 0;
@@ -204,6 +207,13 @@ async fn write(
         let batch = batch.map_err(EngineError::query(job.name()))?;
         rows += batch.num_rows() as u64;
         writer.write(&batch)?;
+    }
+    let answered = progress.take_answered().len();
+    if answered != found.items {
+        return Err(EngineError::Internal(format!(
+            "{answered} of {} work items were answered",
+            found.items
+        )));
     }
     match found.expected {
         Some(expected) if expected != rows => Err(EngineError::TryAgain(format!(
@@ -229,6 +239,8 @@ async fn find(
     let splits = map_documents::splits(items);
     let mut expected = None;
     let mut verified = None;
+    let mut answered = 0;
+    progress.take_answered();
     let (schema, rows) = match &map.map {
         Map::Fingerprint(fingerprint) => {
             progress.enter(Stage::Fingerprint);
@@ -272,7 +284,7 @@ async fn find(
                     prepared.probe.insert(request).clone()
                 }
             };
-            progress.take_answered();
+            answered = items.len() * request.parts.max(1) as usize;
             (
                 request.schema(),
                 map_probe::pairs(&request, context, &items)?
@@ -343,6 +355,7 @@ async fn find(
         schema,
         counters,
         expected,
+        items: answered,
         verified,
     })
 }

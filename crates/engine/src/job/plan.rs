@@ -6,6 +6,7 @@ use sha2::{Digest as _, Sha256};
 use super::cut::cut;
 use super::{CarriedMap, CopyMap, DigestMap, FingerprintMap, ProbeMap, VerifyMap};
 use crate::documents::SplitPlan;
+use crate::error::Result;
 use crate::work_items::WorkItem;
 
 /// A map of a run, with all that its parts need besides their items.
@@ -70,8 +71,6 @@ pub(super) struct PlannedMap {
 /// A round: maps that do not need each other's answers. Without a map, it says that no round follows.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Round {
-    /// The id of the job.
-    pub(super) job: String,
     pub(super) maps: Vec<PlannedMap>,
 }
 
@@ -90,19 +89,19 @@ impl Map {
 
 impl Planning {
     /// Cuts the map into parts.
-    pub(super) fn cut(self, name: &str, parts: Option<u64>) -> PlannedMap {
+    pub(super) fn cut(self, name: &str, parts: Option<u64>) -> Result<PlannedMap> {
         let Self { map, items, bytes } = self;
         let seconds = items.iter().map(|(_, cost)| cost).sum();
         let parts = cut(items, parts);
-        let all = serde_json::to_vec(&(name, &map, &parts)).unwrap_or_default();
-        PlannedMap {
+        let all = super::to_json(&(name, &map, &parts))?;
+        Ok(PlannedMap {
             name: name.to_owned(),
             digest: storage::hex(&Sha256::digest(all)),
             map,
             parts,
             seconds,
             bytes,
-        }
+        })
     }
 }
 

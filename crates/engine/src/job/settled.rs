@@ -15,8 +15,6 @@ const NAME: &str = "batch.json";
 /// A settled batch. Its files are in the job.
 #[derive(Debug, Serialize, Deserialize)]
 struct Settled {
-    /// The id of the job.
-    job: String,
     file: SharedFile,
     batch: BatchRef,
     keys: Option<(SharedFile, u64)>,
@@ -42,7 +40,6 @@ impl Job {
             None => None,
         };
         let settled = Settled {
-            job: self.record.id.clone(),
             file: self.share(&batch.file.path).await?,
             batch: BatchRef::new(&batch.file, String::new()),
             keys,
@@ -61,9 +58,6 @@ impl Job {
         let Some(settled) = read_json::<Settled>(&object).await? else {
             return Ok(None);
         };
-        if settled.job != self.record.id {
-            return Ok(None);
-        }
         let keys = match settled.keys {
             Some((file, rows)) => Some(Keys::at(self.fetch(&file).await?, rows)),
             None => None,

@@ -1,6 +1,7 @@
-//! Files that the parts of a job share, and lists of parts as people write them.
+//! Files that the parts of a job share.
 
 use std::path::{Path, PathBuf};
+use std::sync::PoisonError;
 
 use archive::spec_files;
 use serde::{Deserialize, Serialize};
@@ -57,9 +58,20 @@ impl Job {
                 path
             }
         };
+        let is_checked = |job: &Self| {
+            let checked = job.checked.lock().unwrap_or_else(PoisonError::into_inner);
+            checked.contains(shared)
+        };
+        if is_checked(self) {
+            return Ok(path);
+        }
         let found = UnchangedFile::at(&path)?.digest().await?;
         match found == (shared.bytes, shared.sha256.clone()) {
-            true => Ok(path),
+            true => {
+                let mut checked = self.checked.lock().unwrap_or_else(PoisonError::into_inner);
+                checked.insert(shared.clone());
+                Ok(path)
+            }
             false => Err(EngineError::BadData {
                 object: source.to_string(),
                 reason: "its bytes are not those that `split` wrote".into(),
@@ -111,38 +123,5 @@ impl Job {
             path: self.name().to_owned(),
             source,
         }
-    }
-}
-
-/// Numbers of parts as `--part` takes them: `0..4,7`.
-#[must_use]
-pub fn part_list<'a>(parts: impl IntoIterator<Item = &'a u32>) -> String {
-    let mut parts: Vec<u32> = parts.into_iter().copied().collect();
-    parts.sort_unstable();
-    parts.dedup();
-    let mut runs: Vec<(u32, u32)> = Vec::new();
-    for part in parts {
-        match runs.last_mut() {
-            Some((_, last)) if *last + 1 == part => *last = part,
-            _ => runs.push((part, part)),
-        }
-    }
-    let text = |(first, last): (u32, u32)| match last - first {
-        0 => first.to_string(),
-        1 => format!("{first},{last}"),
-        _ => format!("{first}..{last}"),
-    };
-    let runs: Vec<String> = runs.into_iter().map(text).collect();
-    runs.join(",")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lists_of_parts_are_short() {
-        assert_eq!(part_list(&[7, 3, 0, 1, 2, 9, 10]), "0..3,7,9,10");
-        assert_eq!(part_list(&[]), "");
     }
 }

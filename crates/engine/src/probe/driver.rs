@@ -1,6 +1,6 @@
 //! The driver of one partition: takes items from the queue, fetches them ahead, and hands them to the pipeline.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
 use arrow::array::RecordBatch;
@@ -12,13 +12,21 @@ use super::emit::Emitter;
 use super::fetch::{FetchQueue, Fetched};
 use super::pipeline::Pipeline;
 use super::request::Probe;
-use super::table::{Queue, take};
 use crate::memory::limit_bytes;
 use crate::resources::Resources;
 use crate::stream::join;
+use crate::work_items::Numbered;
 
 /// The fetches of all partitions: each returns the number of an item, and the item with its bytes.
 pub(super) type Fetches = FetchQueue<(u32, Fetched)>;
+
+/// Work items that all partitions take from, so that all are busy to the end.
+pub(super) type Queue = Arc<Mutex<std::vec::IntoIter<Numbered>>>;
+
+/// Takes the next work item.
+fn take(queue: &Queue) -> Option<Numbered> {
+    queue.lock().unwrap_or_else(PoisonError::into_inner).next()
+}
 
 /// What one partition needs to answer its items.
 pub(super) struct Driver {

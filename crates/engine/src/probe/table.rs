@@ -4,7 +4,7 @@
 //! join for each block, it would materialise every candidate.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use arrow::datatypes::SchemaRef;
 use datafusion::catalog::streaming::StreamingTable;
@@ -15,21 +15,13 @@ use datafusion::physical_plan::stream::RecordBatchReceiverStreamBuilder;
 use datafusion::physical_plan::streaming::PartitionStream;
 use datafusion::prelude::SessionContext;
 
-use super::driver::{Driver, Fetches};
+use super::driver::{Driver, Fetches, Queue};
 use super::request::Probe;
 use crate::resources::Resources;
 use crate::work_items::{Numbered, WorkItem};
 
 /// The most record batches of a partition that wait for their reader.
 const OUTPUT_BATCHES: usize = 2;
-
-/// Work items that all partitions take from, so that all are busy to the end.
-pub(super) type Queue = Arc<Mutex<std::vec::IntoIter<Numbered>>>;
-
-/// Takes the next work item.
-pub(super) fn take(queue: &Queue) -> Option<Numbered> {
-    queue.lock().unwrap_or_else(PoisonError::into_inner).next()
-}
 
 impl Probe {
     /// The table of the pairs of `items`, with a partition for each thread. It can be read once.

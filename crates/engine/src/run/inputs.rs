@@ -10,7 +10,7 @@ use super::{Appended, Run, RunSettings};
 use crate::decide::Decide;
 use crate::documents::{Columns, Documents, KeptFiles, Prefer};
 use crate::error::{EngineError, Result};
-use crate::job::{Job, file_versions};
+use crate::job::{Job, Pins, file_versions};
 use crate::progress::Stage;
 use crate::recipe::{Recipe, SpecOptions};
 use crate::verify::Verifier;
@@ -265,11 +265,14 @@ impl<'a> Inputs<'a> {
         let new = &settings.new;
         let (mut documents, recipe, id_type) =
             open_batch(context, new, columns, Some(&opened), &settings.spec_options).await?;
-        let readers = match run.job() {
-            Some(job) => job.readers(),
-            None => context.state().config().target_partitions(),
-        };
-        documents.cut(context, readers).await?;
+        match run.job().map(|job| (job.cuts(), job.readers())) {
+            Some((Some((cuts, limits)), _)) => documents.cut_as_before(&cuts, limits),
+            Some((None, readers)) => documents.cut(context, readers).await?,
+            None => {
+                let readers = context.state().config().target_partitions();
+                documents.cut(context, readers).await?;
+            }
+        }
         let day = match (run.job().and_then(Job::day), settings.day) {
             (Some(day), _) => Some(day),
             (None, Some(day)) => Some(day.resolve(context, &mut documents).await?),
@@ -277,8 +280,16 @@ impl<'a> Inputs<'a> {
         };
         if let Some(job) = run.job() {
             let base = opened.plain_files();
-            let inputs = file_versions(documents.locations().chain(base)).await?;
-            job.pin(opened.version(), day, inputs)?;
+            let (cuts, limits) = documents.cuts();
+            let pins = Pins {
+                archive_version: opened.version(),
+                day,
+                spec: recipe.spec().digest(),
+                inputs: file_versions(documents.locations().chain(base)).await?,
+                cuts,
+                limits,
+            };
+            job.pin(pins).await?;
         }
         let kept = decide.as_ref().and_then(|decide| decide.kept.as_ref());
         let kept_files = match kept {

@@ -121,7 +121,7 @@ pub async fn run(
         kept_files,
     } = inputs;
     let day_decisions = day_decisions.as_ref();
-    let mut compared_files = None;
+    let mut compared_inputs = None;
     let mut appender = Appender::new(opened.version());
     let (compared, outcome) = loop {
         run.enter(Stage::Open);
@@ -129,19 +129,18 @@ pub async fn run(
         if let Some(remaining) = &view.remaining {
             fingerprints.replace_with(&remaining.file.path)?;
         }
-        let files: Vec<String> = view
-            .snapshot
-            .files
-            .iter()
-            .map(|file| file.location.to_string())
-            .collect();
-        if let (Some(job), Some(compared)) = (run.job(), &compared_files)
-            && *compared != files
+        let remaining = view.remaining.as_ref();
+        let digest = &remaining.unwrap_or(&fingerprints.batch).file.digest;
+        let files = view.snapshot.files.iter();
+        let files: Vec<String> = files.map(|file| file.location.to_string()).collect();
+        let inputs = (digest.clone(), files);
+        if let (Some(job), Some(before)) = (run.job(), &compared_inputs)
+            && *before != inputs
         {
-            // The parts probed the archive as it was.
+            // The parts probed the archive as it was, by the batch as it was.
             job.leave();
         }
-        compared_files = Some(files);
+        compared_inputs = Some(inputs);
         clock.end(Stage::Open);
         let comparison = Comparison {
             run,

@@ -347,19 +347,21 @@ fn within<E>(
     range: Range<u64>,
 ) -> impl Iterator<Item = Result<RecordBatch, E>> {
     let mut first = 0;
-    batches.filter_map(move |batch| {
+    let selected = batches.map_while(move |batch| {
         let batch = match batch {
             Ok(batch) => batch,
-            Err(error) => return Some(Err(error)),
+            Err(error) => return Some(Some(Err(error))),
         };
         let rows = first..first + batch.num_rows() as u64;
         first = rows.end;
         let (start, end) = (rows.start.max(range.start), rows.end.min(range.end));
-        (start < end).then(|| {
+        let slice = (start < end).then(|| {
             let offset = (start - rows.start) as usize;
             Ok(batch.slice(offset, (end - start) as usize))
-        })
-    })
+        });
+        (rows.start < range.end).then_some(slice)
+    });
+    selected.flatten()
 }
 
 /// Reads the pairs in the file at `path`.

@@ -12,6 +12,9 @@ use crate::error::{Result, StorageError};
 use crate::error_kind::ErrorKind;
 use crate::unchanged_file::UnchangedFile;
 
+/// Objects that are removed at the same time.
+const REMOVED_AT_ONCE: usize = 32;
+
 impl Location {
     /// Size of the file in bytes, as a listing or [`Self::with_table_facts`] gave it, or else from
     /// a request to its store.
@@ -134,16 +137,17 @@ impl Location {
                 _ => Ok(()),
             };
         }
-        let mut listed = self.store.list(Some(&self.path));
-        while let Some(object) = listed
-            .try_next()
-            .await
-            .map_err(|error| self.store_error(error))?
-        {
-            let removed = self.store.delete(&object.location).await;
-            removed.map_err(|error| self.store_error(error))?;
-        }
-        Ok(())
+        let listed = self.store.list(Some(&self.path));
+        let removed = listed.map_ok(|object| async move {
+            match self.store.delete(&object.location).await {
+                // Somebody else removes it, too.
+                Err(object_store::Error::NotFound { .. }) => Ok(()),
+                removed => removed,
+            }
+        });
+        let removed = removed.try_buffer_unordered(REMOVED_AT_ONCE);
+        let removed = removed.try_collect::<()>().await;
+        removed.map_err(|error| self.store_error(error))
     }
 
     /// Whether there is a file or object at the path.

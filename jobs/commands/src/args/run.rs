@@ -124,7 +124,7 @@ impl RunArgs {
     /// Checks that the options go together; the error names those that do not.
     pub fn check(&self) -> Result<(), String> {
         if self.batch().is_empty() {
-            return Err("the documents of the batch are missing: name them after `run`, or by --new; see --help".into());
+            return Err("the documents of the batch are missing: name them, or give them by --new; see --help".into());
         }
         if self.base.is_none() {
             let needing = [

@@ -256,7 +256,7 @@ fn a_job_is_a_run() {
     let outputs = [
         "--output {}/out/hits.parquet",
         "--decisions {}/out/decisions.csv --kept {}/out/kept.parquet",
-        "--decisions {}/out/decisions.jsonl --columns id --output {}/out/hits.csv --fingerprints {}/out/fp.parquet",
+        "--decisions {}/out/decisions.jsonl --columns text --output {}/out/hits.csv --fingerprints {}/out/fp.parquet",
     ];
     let verify = [
         "",
@@ -313,7 +313,7 @@ fn rounds_have_the_maps_of_a_run() {
     );
     assert_eq!(
         rounds(
-            "-k 6 --verify jaccard --decisions {}/out/d.csv --columns id --kept {}/out/k.parquet --output {}/out/h.csv"
+            "-k 6 --verify jaccard --decisions {}/out/d.csv --columns text --kept {}/out/k.parquet --output {}/out/h.csv"
         ),
         [
             vec!["fingerprint"],
@@ -400,6 +400,21 @@ fn large_crawls_are_cut_for_parts() {
     Twins { dir }.same_outputs();
 }
 
+/// Where a job has all but its record.
+fn work(job: &str) -> PathBuf {
+    let entries = fs::read_dir(job)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let is_work = |path: &PathBuf| {
+        path.file_name()
+            .unwrap()
+            .to_str()
+            .unwrap()
+            .starts_with("work-")
+    };
+    entries.into_iter().find(is_work).unwrap()
+}
+
 /// A part that is damaged, foreign or of another input is no answer.
 #[test]
 fn what_is_no_answer() {
@@ -424,10 +439,11 @@ fn what_is_no_answer() {
     assert_eq!(parts["parts"][0]["was_done"], false);
     let parts = dedup(&format!("map {job} --part 0 --json")).ok().json();
     assert_eq!(parts["parts"][0]["was_done"], true);
+    dedup(&format!("map {job} --part 1,2")).ok();
     dedup(&format!("split {job}")).ok();
 
     // A damaged answer is named, and made again.
-    let part = Path::new(&job).join("round-2/part-00001");
+    let part = work(&job).join("round-2/part-00001");
     dedup(&format!("map {job} --part 0..2")).ok();
     let sound = fs::read(&part).unwrap();
     let mut damaged = sound.clone();
@@ -440,16 +456,12 @@ fn what_is_no_answer() {
         dedup(&format!("map {job} --part 1")).ok();
     }
     // So is one of another part, or of another job.
-    fs::copy(Path::new(&job).join("round-2/part-00000"), &part).unwrap();
+    fs::copy(work(&job).join("round-2/part-00000"), &part).unwrap();
     dedup(&format!("split {job}")).fails(78, &["part-00001", "another part"]);
     let other = twins.dir.at("OTHER");
     dedup(&format!("split {other} {options}")).ok();
-    dedup(&format!("map {other} --part 0")).ok();
-    fs::copy(
-        Path::new(&other).join("round-1/part-00000"),
-        Path::new(&job).join("round-2/part-00001"),
-    )
-    .unwrap();
+    dedup(&format!("map {other} --part 0..2")).ok();
+    fs::copy(work(&other).join("round-1/part-00000"), &part).unwrap();
     dedup(&format!("split {job}")).fails(78, &["part-00001", "another job"]);
     fs::remove_file(&part).unwrap();
 
@@ -483,7 +495,7 @@ fn what_is_no_answer() {
     let mut random = ChaCha8Rng::seed_from_u64(1);
     do_rounds(&command, &job, "", NONE, &mut random);
     dedup(&format!("reduce {job} --keep-job")).ok();
-    assert!(Path::new(&job).join("round-1/plan.json").exists());
+    assert!(work(&job).join("round-1/plan.json").exists());
 }
 
 /// A day that is committed between `split` and `reduce`: the batch is compared with it, too, as a run would.
@@ -566,6 +578,86 @@ fn jobs_that_were_left_behind() {
         .collect();
     assert_eq!(left, [dir.join("jobs/job.json")]);
     dedup("archive vacuum").fails(64, &["<DIR>"]);
+}
+
+/// Documents that were removed after a `reduce` that was killed behind its commit: the rest is what a rerun of `run` gives.
+#[test]
+fn documents_are_removed_before_a_reduce_is_repeated() {
+    let mut random = ChaCha8Rng::seed_from_u64(29);
+    let twins = Twins::new(29, "--sketch 128");
+    twins.clear();
+    let batch = twins.dir.at("data/day.parquet");
+    let options = format!(
+        "{batch} --base {{}}/archive --append --day 2026-01-31 --decisions {{}}/out/d.csv -k 6"
+    );
+    let job = twins.dir.at("JOB");
+    do_rounds(
+        &command,
+        &job,
+        &twins.options("job", &options),
+        NONE,
+        &mut random,
+    );
+    // The commit of another process stands for that of the `reduce`.
+    for twin in ["run", "job"] {
+        dedup(&format!("run {}", twins.options(twin, &options))).ok();
+        fs::remove_file(twins.at(twin, "out/d.csv")).unwrap();
+        let ids = twins.at(twin, "ids.txt");
+        fs::write(&ids, "new/0000000001\nnew/0000000002\n").unwrap();
+        dedup(&format!(
+            "archive remove {} --ids {ids}",
+            twins.at(twin, "archive")
+        ))
+        .ok();
+    }
+    dedup(&format!(
+        "run {} --overwrite",
+        twins.options("run", &options)
+    ))
+    .ok();
+    dedup(&format!("reduce {job}")).ok();
+    twins.same_outputs();
+}
+
+/// A job touches nothing but what is its own, and begins anew only if the new run can begin.
+#[test]
+fn what_is_beside_a_job_stays() {
+    let dir = Dir::new();
+    for name in ["p/objects", "p/copies", "p/round-1"] {
+        fs::create_dir_all(dir.join(name)).unwrap();
+        fs::write(dir.join(name).join("mine"), "mine").unwrap();
+    }
+    let documents = [
+        ("a", "one two three four five"),
+        ("b", "one two three four five"),
+    ];
+    write_documents(dir.join("p/copies/a.parquet"), &documents);
+    let (job, mut random) = (dir.at("p"), ChaCha8Rng::seed_from_u64(1));
+    let options = format!(
+        "{} --output {}",
+        dir.at("p/copies/a.parquet"),
+        dir.at("h.csv")
+    );
+    do_rounds(&command, &job, &options, NONE, &mut random);
+    dedup(&format!("split {job} {options} --restart --append")).fails(64, &["--append needs"]);
+    dedup(&format!("reduce {job}")).ok();
+    for name in [
+        "p/objects/mine",
+        "p/copies/mine",
+        "p/round-1/mine",
+        "p/copies/a.parquet",
+        "h.csv",
+    ] {
+        assert!(dir.join(name).exists(), "{name}");
+    }
+    // The options of the job are enough to begin anew.
+    dedup(&format!("split {job} --restart")).ok();
+    dedup(&format!("split {}/p/copies/a.parquet --base x", dir.at("")))
+        .fails(64, &["is a file", "the place of the job"]);
+    let archive = dir.at("archive");
+    dedup(&format!("archive create {archive}")).ok();
+    let options = format!("{} --base {archive}", dir.at("p/copies/a.parquet"));
+    dedup(&format!("split {archive}/job {options}")).fails(64, &["a place of its own"]);
 }
 
 /// Two `reduce` at once: one day is committed, and both succeed.

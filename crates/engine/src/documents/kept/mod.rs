@@ -231,11 +231,18 @@ impl Documents {
             copies.bytes += made.bytes;
             let is_in_store = target.local().is_none() && target.root() == made.location.root();
             if is_in_store {
+                // A store has no part of an object; and to read it all would take as long as to copy it.
+                if made.location.current_size().await? != made.bytes {
+                    return Err(made.damaged());
+                }
                 copies.copies.push((made.location, target.clone()));
                 continue;
             }
             let mut draft = new_draft(target, scratch)?;
             made.location.copy_to(draft.open()?).await?;
+            if draft.digest().await? != same() {
+                return Err(made.damaged());
+            }
             draft.send().await?;
             copies.drafts.push(draft);
         }
@@ -300,6 +307,15 @@ pub(crate) struct MadeCopy {
     pub(crate) location: Location,
     pub(crate) bytes: u64,
     pub(crate) sha256: String,
+}
+
+impl MadeCopy {
+    fn damaged(&self) -> EngineError {
+        EngineError::BadData {
+            object: self.location.to_string(),
+            reason: "this copy is not the one that a part made: remove the part's answer, and do the part again".into(),
+        }
+    }
 }
 
 /// Objects that a store copies at the same time.

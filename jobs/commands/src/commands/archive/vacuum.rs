@@ -11,8 +11,16 @@ use crate::exit::Failure;
 use crate::printing::{count, print, print_json, size};
 use crate::process::{self, Process};
 
+/// Younger jobs may run.
+const MIN_AGE: Duration = Duration::from_secs(24 * 3600);
+
 /// Deletes jobs that were left behind.
 pub(super) fn jobs(common: &CommonArgs, prefix: &str, vacuum: Vacuum) -> Result<(), Failure> {
+    if vacuum.older_than < MIN_AGE && !vacuum.nothing_runs && !vacuum.dry_run {
+        return Err(Failure::Usage(
+            "--older-than of less than 24h could delete jobs that run: add --nothing-runs if none does".into(),
+        ));
+    }
     let left = process::run(common, async |process: &Process| {
         let stores = process.stores();
         let left = left_behind(stores, prefix, vacuum.older_than).await?;

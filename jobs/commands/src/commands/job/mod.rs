@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use engine::documents::Replace;
 use engine::job::{self, Found, Job, PartDone, Record, Split, do_parts};
 use engine::{EngineError, RunSettings};
 use serde::Serialize;
@@ -16,6 +17,14 @@ use crate::process::{self, Process};
 
 /// Plans the next round of a job.
 pub fn split(common: &CommonArgs, args: &SplitArgs) -> Result<(), Failure> {
+    let place = args
+        .run
+        .with_day("JOB", &args.job)
+        .map_err(Failure::Usage)?;
+    let args = &SplitArgs {
+        job: place,
+        ..args.clone()
+    };
     let split = process::run(common, async |process: &Process| {
         let record = match prepare(process, args).await? {
             Prepared::Open(record) => record,
@@ -23,10 +32,13 @@ pub fn split(common: &CommonArgs, args: &SplitArgs) -> Result<(), Failure> {
         };
         let run = run_args(&record)?;
         run.check().map_err(Failure::Usage)?;
-        let settings = run::settings::build(process, &run, &mut None).await?;
         check_place(process, &args.job, &run)?;
+        let settings = run::settings::build(process, &run, &mut None).await?;
+        if args.restart {
+            job::remove(process.stores(), &args.job).await?;
+        }
         let scratch = process.scratch.path();
-        let job = Job::split(process.stores(), &args.job, record, scratch).await?;
+        let job = Job::open(process.stores(), &args.job, record, scratch, true).await?;
         if job.is_ready() {
             return Ok(Some(job.finish_split().await?));
         }
@@ -92,14 +104,10 @@ async fn prepare(process: &Process, args: &SplitArgs) -> Result<Prepared, Failur
             "a job keeps what is done by itself: leave it out",
         );
     }
-    let stores = process.stores();
-    // Whatever version of the program made it, `--restart` removes it.
-    let found = match args.restart {
-        true => {
-            job::remove(stores, &args.job).await?;
-            Found::Nothing
-        }
-        false => job::find(stores, &args.job).await?,
+    let found = match job::find(process.stores(), &args.job).await {
+        // Whatever version of the program made it, it is removed.
+        Err(_) if args.restart && !args.options.is_empty() => Found::Nothing,
+        found => found?,
     };
     let is_same = |record: &Record| {
         (args.options.is_empty() || args.options == record.options)
@@ -113,6 +121,16 @@ async fn prepare(process: &Process, args: &SplitArgs) -> Result<Prepared, Failur
         ))
     };
     match found {
+        Found::Job(record) | Found::Done(record) if args.restart => {
+            let given = !args.options.is_empty();
+            let options = if given {
+                &args.options
+            } else {
+                &record.options
+            };
+            let parts = args.parts.or(record.parts.filter(|_| !given));
+            Ok(Prepared::Open(Record::new(options.clone(), parts)))
+        }
         Found::Job(record) if is_same(&record) => Ok(Prepared::Open(*record)),
         Found::Done(record) if is_same(&record) => Ok(Prepared::Done),
         Found::Job(record) | Found::Done(record) => Err(other(&record)),
@@ -130,11 +148,12 @@ async fn prepare(process: &Process, args: &SplitArgs) -> Result<Prepared, Failur
 /// Refuses a job inside its archive, or at one of its documents.
 fn check_place(process: &Process, job: &str, run: &RunArgs) -> Result<(), Failure> {
     let job = process.locate(job)?;
-    for path in run.base.iter().chain(run.batch()) {
+    let texts = &run.verify.base_text;
+    for path in run.base.iter().chain(run.batch()).chain(texts) {
         let Ok(input) = process.locate(path) else {
             continue;
         };
-        if job.is_within(&input) {
+        if job.is_within(&input) || input.is(&job) {
             return Err(Failure::Usage(format!(
                 "{job}: a job needs a place of its own, and this is inside {path}"
             )));
@@ -214,7 +233,7 @@ pub fn map(common: &CommonArgs, args: &MapArgs) -> Result<(), Failure> {
         };
         let scratch = process.scratch.path();
         process.resources.receive_batches(scratch.to_owned());
-        let job = Job::map(process.stores(), &args.job, record, scratch).await?;
+        let job = Job::open(process.stores(), &args.job, record, scratch, false).await?;
         let mut done = Vec::new();
         let round = args.round.unwrap_or(job.current_round());
         let doing = do_parts(&process.context, &job, round, &parts, |part| {
@@ -265,10 +284,21 @@ pub fn reduce(common: &CommonArgs, args: &ReduceArgs) -> Result<(), Failure> {
         metrics: args.metrics.clone(),
         ..run_args(&record)?
     };
-    run::run_with(common, &run, async |process, settings| {
+    run::run_with(common, &run, async |process, mut settings| {
+        // An earlier `reduce` may have put the copies in their places before it was killed.
+        if let Some(kept) = settings
+            .decide
+            .as_mut()
+            .and_then(|decide| decide.kept.as_mut())
+            && kept.replace == Replace::Nothing
+        {
+            kept.replace = Replace::Same;
+        }
         if is_done {
             // What a `reduce` that was killed did not remove.
-            job::clean(process.stores(), &args.job).await?;
+            if !args.keep_job {
+                job::clean(process.stores(), &args.job).await?;
+            }
             return run::find_pairs(process, settings).await;
         }
         let reduced = reduce_job(process, args, record, settings.clone()).await;
@@ -290,7 +320,7 @@ async fn reduce_job(
     settings: RunSettings,
 ) -> Result<(RunSettings, engine::Summary), Failure> {
     let scratch = process.scratch.path();
-    let job = Job::reduce(process.stores(), &args.job, record, scratch).await?;
+    let job = Job::open(process.stores(), &args.job, record, scratch, false).await?;
     if !job.is_ready() {
         job.check().await?;
         return Err(EngineError::TryAgain(format!(

@@ -19,7 +19,7 @@ use crate::exit::Failure;
 use crate::process::Process;
 
 /// The output of a run without --output.
-const DEFAULT_OUTPUT: &str = "hits.parquet";
+pub const DEFAULT_OUTPUT: &str = "hits.parquet";
 
 /// Builds the settings of a run. Sets `metrics_file` once the checks allow the run to write that file.
 pub async fn build(
