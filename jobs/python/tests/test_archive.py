@@ -143,7 +143,7 @@ def test_refresh(tmp_path, documents):
 def test_lookups_report_progress(index, documents):
     seen = []
     table = index.lookup(documents["text"], progress=seen.append)
-    assert seen[-1] == ("looking up", 400, 400, 0, None) and len(table)
+    assert seen[-1] == ("looking up", 400, 400, 0) and len(table)
     seen.clear()
     index.lookup(dedup_job.fingerprint(documents["text"]), threads=1, progress=seen.append)
     assert seen[-1].done == 400

@@ -41,6 +41,15 @@ struct FilePlan {
     first_part: usize,
 }
 
+/// Where files are cut, and the limits of records of WARC files: all that the numbers of documents depend on.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct FileCuts {
+    /// Offsets, by the paths of the files.
+    places: BTreeMap<String, Vec<u64>>,
+    /// See [`CrawlRecords::limits`](super::CrawlRecords::limits).
+    limits: Option<(usize, u32)>,
+}
+
 /// A split, for other processes.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SplitPlan {
@@ -73,21 +82,20 @@ impl Documents {
     }
 
     /// Where the files are cut, by their paths, and the limits of records of WARC files.
-    pub(crate) fn cuts(&self) -> (BTreeMap<String, Vec<u64>>, Option<(usize, u32)>) {
+    pub(crate) fn cuts(&self) -> FileCuts {
         let cut = self.files.iter().filter(|file| !file.cuts().is_empty());
-        let cuts = cut.map(|file| (file.location.absolute_name(), file.cuts().to_vec()));
-        (cuts.collect(), self.columns.crawl.limits)
+        let places = cut.map(|file| (file.location.absolute_name(), file.cuts().to_vec()));
+        FileCuts {
+            places: places.collect(),
+            limits: self.columns.crawl.limits,
+        }
     }
 
     /// Cuts the files as [`Self::cuts`] said in another process.
-    pub(crate) fn cut_as_before(
-        &mut self,
-        cuts: &BTreeMap<String, Vec<u64>>,
-        limits: Option<(usize, u32)>,
-    ) {
-        self.columns.crawl.limits = limits;
+    pub(crate) fn cut_as_before(&mut self, cuts: &FileCuts) {
+        self.columns.crawl.limits = cuts.limits;
         for file in &mut self.files {
-            if let Some(places) = cuts.get(&file.location.absolute_name()) {
+            if let Some(places) = cuts.places.get(&file.location.absolute_name()) {
                 Arc::make_mut(file).cut_at(places.clone());
             }
         }

@@ -139,11 +139,11 @@ impl FingerprintMap {
         };
         let (items, bytes) = split_items(job, documents, rate);
         let source = DocumentsMap::new(documents, id_type).await?;
-        let map = Map::Fingerprint(Self {
+        let map = Map::Fingerprint(Box::new(Self {
             source,
             model,
             decision_columns,
-        });
+        }));
         Ok(Planning { map, items, bytes })
     }
 }
@@ -158,12 +158,12 @@ impl DigestMap {
         wanted: &RowSet,
     ) -> Result<Planning> {
         let (items, bytes) = split_items(job, documents, READ_BYTES_PER_SECOND);
-        let map = Map::Digest(Self {
+        let map = Map::Digest(Box::new(Self {
             source: DocumentsMap::new(documents, id_type).await?,
             model,
             measure: measure.to_string(),
             wanted: job.share_bytes(&wanted.to_bytes()).await?,
-        });
+        }));
         Ok(Planning { map, items, bytes })
     }
 }
@@ -229,10 +229,10 @@ impl CarriedMap {
                 writer.into_inner()
             })
             .map_err(|error| EngineError::Internal(error.to_string()))?;
-        let map = Map::Carried(Self {
+        let map = Map::Carried(Box::new(Self {
             source: DocumentsMap::new(documents, IdType::String).await?,
             schema: job.share_bytes(&bytes_of_schema).await?,
-        });
+        }));
         Ok(Planning { map, items, bytes })
     }
 }
@@ -252,10 +252,10 @@ impl CopyMap {
         Ok(Planning {
             items: items.collect(),
             bytes: bytes_of_file.iter().sum(),
-            map: Map::Copy(Self {
+            map: Map::Copy(Box::new(Self {
                 source,
                 kept: job.share_bytes(&kept.to_bytes()).await?,
-            }),
+            })),
         })
     }
 }

@@ -54,7 +54,7 @@ impl ProbeMap {
         Ok(Planning {
             items: items.collect(),
             bytes,
-            map: Map::Probe(Self {
+            map: Map::Probe(Box::new(Self {
                 probe: Probe {
                     batch: crate::batch::BatchRef {
                         location: String::new(),
@@ -64,7 +64,7 @@ impl ProbeMap {
                 },
                 batch,
                 design,
-            }),
+            })),
         })
     }
 

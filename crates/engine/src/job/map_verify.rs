@@ -59,7 +59,7 @@ impl VerifyMap {
             None => None,
         };
         let verify = verifier.verify();
-        let map = Map::Verify(Self {
+        let map = Map::Verify(Box::new(Self {
             model,
             measure: verify.measure.to_string(),
             min_similarity: verify.min_similarity,
@@ -69,7 +69,7 @@ impl VerifyMap {
             pairs: job.share(path).await?,
             bigint_ids: id_type == IdType::Bigint,
             origin: origin.map(|origin| (origin.day, origin.within, origin.archive)),
-        });
+        }));
         Ok(Planning {
             map,
             items: items.collect(),

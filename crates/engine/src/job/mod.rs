@@ -46,6 +46,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use storage::{Location, StorageError, Stores};
 
+use crate::documents::FileCuts;
 use crate::error::{EngineError, Result};
 
 pub(crate) use answer::{Answers, Receipt};
@@ -97,10 +98,8 @@ pub(crate) struct Pins {
     pub(crate) spec: String,
     /// The batch's files, then those of `--base`, if it is plain files.
     pub(crate) inputs: Vec<FileVersion>,
-    /// Where files of the batch are cut, by their paths.
-    pub(crate) cuts: BTreeMap<String, Vec<u64>>,
-    /// The limits of records of WARC files: see [`CrawlRecords::limits`](crate::documents::CrawlRecords::limits).
-    pub(crate) limits: Option<(usize, u32)>,
+    /// Where the batch's files are cut.
+    pub(crate) cuts: FileCuts,
 }
 
 /// A file, as it was.
@@ -337,11 +336,9 @@ impl Job {
         self.state().pins.as_ref().and_then(|pins| pins.day)
     }
 
-    /// Cuts and limits of the batch's files, as the first `split` found them.
-    pub(crate) fn cuts(&self) -> Option<(BTreeMap<String, Vec<u64>>, Option<(usize, u32)>)> {
-        let state = self.state();
-        let pins = state.pins.as_ref();
-        pins.map(|pins| (pins.cuts.clone(), pins.limits))
+    /// Where the first `split` cut the batch's files.
+    pub(crate) fn cuts(&self) -> Option<FileCuts> {
+        self.state().pins.as_ref().map(|pins| pins.cuts.clone())
     }
 
     /// Notes what the first `split` sees, and creates the record; refuses another spec and other inputs afterwards.

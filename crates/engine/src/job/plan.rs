@@ -14,17 +14,17 @@ use crate::work_items::WorkItem;
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Map {
     /// Documents to fingerprints.
-    Fingerprint(FingerprintMap),
+    Fingerprint(Box<FingerprintMap>),
     /// Fingerprints to pairs.
-    Probe(ProbeMap),
+    Probe(Box<ProbeMap>),
     /// Documents to digests of their texts.
-    Digest(DigestMap),
+    Digest(Box<DigestMap>),
     /// Pairs to those whose texts are similar.
-    Verify(VerifyMap),
+    Verify(Box<VerifyMap>),
     /// Documents to the columns that go along to decisions.
-    Carried(CarriedMap),
+    Carried(Box<CarriedMap>),
     /// Files to copies of their kept documents.
-    Copy(CopyMap),
+    Copy(Box<CopyMap>),
 }
 
 /// A piece of a map's work.

@@ -266,7 +266,7 @@ impl<'a> Inputs<'a> {
         let (mut documents, recipe, id_type) =
             open_batch(context, new, columns, Some(&opened), &settings.spec_options).await?;
         match run.job().map(|job| (job.cuts(), job.readers())) {
-            Some((Some((cuts, limits)), _)) => documents.cut_as_before(&cuts, limits),
+            Some((Some(cuts), _)) => documents.cut_as_before(&cuts),
             Some((None, readers)) => documents.cut(context, readers).await?,
             None => {
                 let readers = context.state().config().target_partitions();
@@ -280,14 +280,12 @@ impl<'a> Inputs<'a> {
         };
         if let Some(job) = run.job() {
             let base = opened.plain_files();
-            let (cuts, limits) = documents.cuts();
             let pins = Pins {
                 archive_version: opened.version(),
                 day,
                 spec: recipe.spec().digest(),
                 inputs: file_versions(documents.locations().chain(base)).await?,
-                cuts,
-                limits,
+                cuts: documents.cuts(),
             };
             job.pin(pins).await?;
         }

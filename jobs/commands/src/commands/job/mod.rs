@@ -26,9 +26,8 @@ pub fn split(common: &CommonArgs, args: &SplitArgs) -> Result<(), Failure> {
         ..args.clone()
     };
     let split = process::run(common, async |process: &Process| {
-        let record = match prepare(process, args).await? {
-            Prepared::Open(record) => record,
-            Prepared::Done => return Ok(None),
+        let Some(record) = prepare(process, args).await? else {
+            return Ok(None);
         };
         let run = run_args(&record)?;
         run.check().map_err(Failure::Usage)?;
@@ -82,15 +81,8 @@ pub fn split(common: &CommonArgs, args: &SplitArgs) -> Result<(), Failure> {
     }
 }
 
-/// A job that a `split` goes on with.
-enum Prepared {
-    Open(Record),
-    /// It is reduced.
-    Done,
-}
-
-/// The record of the job: the one that is there, or a new one.
-async fn prepare(process: &Process, args: &SplitArgs) -> Result<Prepared, Failure> {
+/// The record of the job: the one that is there, or a new one; `None` if the job is reduced.
+async fn prepare(process: &Process, args: &SplitArgs) -> Result<Option<Record>, Failure> {
     let refuse = |option: &str, reason: &str| Err(Failure::Usage(format!("{option}: {reason}")));
     if args.run.metrics.is_some() {
         return refuse(
@@ -129,19 +121,16 @@ async fn prepare(process: &Process, args: &SplitArgs) -> Result<Prepared, Failur
                 &record.options
             };
             let parts = args.parts.or(record.parts.filter(|_| !given));
-            Ok(Prepared::Open(Record::new(options.clone(), parts)))
+            Ok(Some(Record::new(options.clone(), parts)))
         }
-        Found::Job(record) if is_same(&record) => Ok(Prepared::Open(*record)),
-        Found::Done(record) if is_same(&record) => Ok(Prepared::Done),
+        Found::Job(record) if is_same(&record) => Ok(Some(*record)),
+        Found::Done(record) if is_same(&record) => Ok(None),
         Found::Job(record) | Found::Done(record) => Err(other(&record)),
         Found::Nothing if args.options.is_empty() => Err(Failure::Usage(format!(
             "{}: there is no job yet; begin with the options of the run: dedup-job split {} NEW… --base ARCHIVE …",
             args.job, args.job
         ))),
-        Found::Nothing => Ok(Prepared::Open(Record::new(
-            args.options.clone(),
-            args.parts,
-        ))),
+        Found::Nothing => Ok(Some(Record::new(args.options.clone(), args.parts))),
     }
 }
 
