@@ -12,8 +12,7 @@ use clap::{ArgMatches, Command, CommandFactory as _, FromArgMatches as _, Parser
 use engine::run::DaySource;
 use toml::{Table, Value};
 
-use crate::args::{Cli, RunArgs};
-use crate::commands::run::settings::DEFAULT_OUTPUT;
+use crate::args::{Cli, DEFAULT_OUTPUT, RunArgs};
 use crate::exit::Failure;
 
 /// Why the arguments were not parsed.

@@ -76,7 +76,7 @@ async fn read_all(fixture: &Fixture, stores: &Stores) -> Result<(), ArchiveError
         if let Some(base) = ok(Snapshot::open_archive(&archive, scope).await) {
             let _ = base.rows();
             let _ = base.days();
-            let _ = engine::work_items::of_run(&base, true, 1000, 2);
+            let _ = engine::work_items::of_run(&base, 1000, 2);
         }
     }
     Ok(())

@@ -158,7 +158,7 @@ async fn read(stores: Stores, path: &str) -> Result<Vec<Row>> {
     let context = session(&limits, Arc::new(Resources::new(stores)))?;
     let documents = Documents::open(&context, &[path.to_owned()], &Columns::default()).await?;
     documents.spec()?;
-    let _ = documents.splits();
+    let _ = documents.bytes();
     let _ = documents.known_rows();
     let id_type = documents.id_type().unwrap_or(IdType::String);
     let table = documents.table(&context, id_type, PARTITIONS)?;

@@ -9,6 +9,8 @@ use super::values::{appended, choice, day};
 
 /// Heading of the options of decisions.
 const DECISIONS: &str = "Decisions";
+/// The output of a run without --output.
+pub const DEFAULT_OUTPUT: &str = "hits.parquet";
 /// The placeholder for the date in paths.
 const DAY: &str = "{day}";
 

@@ -12,14 +12,11 @@ use hamming::Design;
 use storage::{Location, Stores};
 
 use super::metrics;
-use crate::args::{RunArgs, VerifyArgs};
+use crate::args::{DEFAULT_OUTPUT, RunArgs, VerifyArgs};
 use crate::commands::DEFAULT_MAX_DISTANCE;
 use crate::commands::output_checks::{Outputs, is_same};
 use crate::exit::Failure;
 use crate::process::Process;
-
-/// The output of a run without --output.
-pub const DEFAULT_OUTPUT: &str = "hits.parquet";
 
 /// Builds the settings of a run. Sets `metrics_file` once the checks allow the run to write that file.
 pub async fn build(
