@@ -6,7 +6,7 @@
 //! the same time, beside what `plan --machines 2 --threads 1` predicts.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use serde_json::{Value, json};
@@ -116,7 +116,10 @@ impl Bench<'_> {
                         .filter(|(first, end)| first < end)
                         .map(|(first, end)| {
                             let line = format!("map {job} --part {first}..{}{threads}", end - 1);
-                            self.command(&line).spawn().expect("the program")
+                            self.command(&line)
+                                .stdout(Stdio::null())
+                                .spawn()
+                                .expect("the program")
                         })
                         .collect();
                     for mut child in started {
