@@ -175,7 +175,7 @@ fn measure(args: &Args, program: &Path, k: u32) -> Value {
     });
     bench.expected = std::fs::read(args.data.join("parts-hits.parquet")).expect("an output");
     let parts = best(args.times, || bench.job(args.parts, 0, ""));
-    // Each process builds the tables, of which `run` builds them once, too.
+    // Each process builds the tables; `run` builds them once.
     let tables = build * (args.parts - 1) as f64;
     let overhead = (parts.seconds - tables) / run.seconds;
     let two = best(args.times, || bench.job(args.parts, 2, " --threads 1"));

@@ -4,7 +4,7 @@
 //! rows: Arrow IPC stream | receipt: JSON | length of the receipt: u64, little endian | SHA-256 of all before | "DJPART01"
 //! ```
 //!
-//! An object appears whole or not at all. The receipt says of which job, map and part the answer is.
+//! An object appears whole or not at all. The receipt names the job, the map and the part.
 //! Whatever is wrong with an answer, the part is not answered: `split` and `reduce` name it, and `map` does it again.
 
 use std::fs::File;

@@ -14,7 +14,7 @@ pub(super) fn cut<T>(items: Vec<(T, f64)>, parts: Option<u64>) -> Vec<Vec<T>> {
     let mut cut: Vec<Vec<T>> = Vec::with_capacity(parts);
     let mut before = 0.0;
     for (at, (item, cost)) in items.into_iter().enumerate() {
-        // A new part begins where the cost so far asks for it, and where there are no more items than parts left.
+        // A new part begins when the cost so far reaches its share, or when each item left needs a part of its own.
         let wanted = match total > 0.0 {
             true => (before / total * parts as f64) as usize,
             false => at * parts / count,

@@ -23,7 +23,7 @@ pub struct LeftJob {
     pub idle_seconds: u64,
 }
 
-/// The jobs below `prefix` of which nothing was written for `older_than`.
+/// The jobs below `prefix` whose newest object is older than `older_than`.
 ///
 /// # Errors
 /// When the store cannot be listed.

@@ -196,7 +196,7 @@ pub(super) fn digests<'a>(
     made.map_err(|error| EngineError::Internal(error.to_string()))
 }
 
-/// The digest of a text as it is compared: without its markup, and folded.
+/// The first 16 bytes of the SHA-256 of a text without its markup, folded: texts with equal digests compare as equal.
 pub(crate) fn text_digest(text: &[u8], similarity: &mut Similarity) -> [u8; 16] {
     let text = String::from_utf8_lossy(text);
     let mut digest = [0; 16];

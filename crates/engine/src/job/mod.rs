@@ -102,7 +102,7 @@ pub(crate) struct Pins {
     pub(crate) cuts: FileCuts,
 }
 
-/// A file, as it was.
+/// A file and its version when it was looked at.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct FileVersion {
     /// Its absolute path, or its URL.
@@ -513,7 +513,7 @@ fn check_version(location: &Location, record: &Record) -> Result<()> {
     )))
 }
 
-/// Reads an object; `None` if there is none.
+/// Reads a JSON object of the job; `None` if the store has no such object.
 async fn read_json<T: DeserializeOwned>(object: &Location) -> Result<Option<T>> {
     let bytes = match object.read().await {
         Ok(bytes) => bytes,

@@ -41,7 +41,7 @@ pub struct PartDone {
 /// What the parts that a process does have in common.
 #[derive(Default)]
 struct Prepared {
-    /// The digest of the map that it is for.
+    /// The digest of the map that it was prepared for.
     map: String,
     model: Option<Model>,
     probe: Option<Probe>,

@@ -137,7 +137,7 @@ pub async fn run(
         if let (Some(job), Some(before)) = (run.job(), &compared_inputs)
             && *before != inputs
         {
-            // The parts probed the archive as it was, by the batch as it was.
+            // The parts probed other files of the archive, or with another batch.
             job.leave();
         }
         compared_inputs = Some(inputs);
