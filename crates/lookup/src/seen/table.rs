@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use twox_hash::XxHash3_64;
+use sha2::{Digest, Sha256};
 
 use super::{Near, Remembered};
 
@@ -40,10 +40,14 @@ pub(super) struct Generation {
     blocks: [Vec<Vec<u32>>; BLOCKS],
 }
 
-/// 128 bits of hash: two entries with one digest count as the same.
+/// The first 128 bits of SHA-256: two entries with one digest count as the same. A hash with the fingerprint as its seed is not
+/// enough: those of short ids collide where the seeds differ as the ids do.
 fn digest(entry: &Remembered) -> u128 {
-    let half = |seed| u128::from(XxHash3_64::oneshot_with_seed(seed, entry.id.as_bytes()));
-    half(entry.fingerprint) << 64 | half(!entry.fingerprint)
+    let hash = Sha256::new()
+        .chain_update(entry.fingerprint.to_le_bytes())
+        .chain_update(&entry.id)
+        .finalize();
+    u128::from_le_bytes(std::array::from_fn(|at| hash[at]))
 }
 
 fn block(fingerprint: u64, number: usize) -> u16 {
@@ -203,6 +207,19 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn short_ids_of_close_fingerprints_are_told_apart() {
+        let entries = (0..64).flat_map(|bit| {
+            let fingerprint = 0x3c6e_f372_fe94_f82a ^ 1 << bit;
+            (0..200).map(move |id| Remembered {
+                fingerprint,
+                id: format!("{id}"),
+            })
+        });
+        let digests: std::collections::HashSet<u128> = entries.map(|one| digest(&one)).collect();
+        assert_eq!(digests.len(), 64 * 200);
+    }
 
     proptest! {
         #[test]
