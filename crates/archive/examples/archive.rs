@@ -9,7 +9,7 @@
 use std::error::Error;
 use std::sync::Arc;
 
-use archive::{Archive, Existing, FingerprintWriter, IdType, schema};
+use archive::{Archive, Existing, FingerprintWriter, IdType, RunDefaults, schema};
 use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use chrono::NaiveDate;
 use simhash::{Fingerprinter, Model, Spec};
@@ -30,8 +30,15 @@ async fn main() -> Result<(), Box<dyn Error>> {
     };
     let (spec, id_type) = (Spec::default(), IdType::String);
     let location = Stores::default().locate(&directory)?;
-    let mut archive =
-        Archive::create(&location, id_type, false, &spec, &Default::default()).await?;
+    let mut archive = Archive::create(
+        &location,
+        id_type,
+        false,
+        &spec,
+        &Default::default(),
+        &RunDefaults::new(3, None),
+    )
+    .await?;
 
     // A day is committed from a Parquet file, whose rows are sorted by fingerprint.
     let mut fingerprinter = Fingerprinter::new(Model::plain(spec.clone())?);

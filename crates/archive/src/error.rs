@@ -23,6 +23,17 @@ pub enum ArchiveError {
         /// The path as given.
         path: String,
     },
+    /// The archive was created by another version of this program, in a format that this one does not read.
+    #[error(
+        "{path}: the archive has format {format}, of another version of dedup-job; this version, {version}, reads format {expected}: create the archive again",
+        version = env!("CARGO_PKG_VERSION"), expected = crate::schema::FORMAT
+    )]
+    OtherFormat {
+        /// The path as given.
+        path: String,
+        /// Its format.
+        format: String,
+    },
     /// `create` at the path of an existing table.
     #[error("{path}: there is a table already")]
     Exists {
@@ -301,6 +312,7 @@ impl ArchiveError {
             Self::Storage(error) => error.kind(),
             Self::Exists { .. } | Self::NotEmpty { .. } | Self::TooYoung { .. } => ErrorKind::Usage,
             Self::NotAnArchive { .. }
+            | Self::OtherFormat { .. }
             | Self::ForeignTable { .. }
             | Self::Unreadable { .. }
             | Self::ForeignRows { .. }

@@ -1,7 +1,7 @@
 //! The archive: a Delta Lake table of fingerprints.
 //!
 //! An archive has the columns `fp`, `id` and the partition column `day`; if its spec has sketches, also `sketch`; if it was
-//! created with decisions, also `kept`. Each day is one commit, and its data files are Parquet sorted by `fp`. [`Archive`] creates it, appends to it, and maintains it.
+//! created with decisions, also `kept`. Its properties record the spec of its fingerprints and [`RunDefaults`]. Each day is one commit, and its data files are Parquet sorted by `fp`. [`Archive`] creates it, appends to it, and maintains it.
 //!
 //! A run reads a [`Snapshot`]: an archive at one version, or plain Parquet files.
 //! [`FingerprintReader`] reads one file of a snapshot: fingerprints by row group; ids, sketches and
@@ -30,6 +30,7 @@ mod read_buffer;
 pub mod reader;
 mod remove;
 mod row_group_sums;
+mod run_defaults;
 pub mod schema;
 mod scope;
 mod snapshot;
@@ -54,6 +55,7 @@ pub use object_reader::ObjectReader;
 pub use parquet_properties::ROW_GROUP_ROWS;
 pub use reader::{ColumnNames, DecodedStep, FingerprintReader, ReadRows, RowColumns, RowPages};
 pub use remove::{IdSet, Removed};
+pub use run_defaults::RunDefaults;
 pub use schema::IdType;
 pub use scope::Scope;
 pub use snapshot::{Snapshot, SnapshotFile};

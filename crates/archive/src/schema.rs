@@ -22,6 +22,12 @@ pub const DAY: &str = "day";
 
 /// Metadata key of the fingerprint spec, as canonical JSON, in Parquet footers and in the Delta table.
 pub const SPEC_KEY: &str = "dedup-job.spec";
+/// Metadata key of the settings of runs, in the Delta table; see [`RunDefaults`](crate::RunDefaults).
+pub const RUN_DEFAULTS_KEY: &str = "dedup-job.run-defaults";
+/// Metadata key of the archive's format, in the Delta table.
+pub const FORMAT_KEY: &str = "dedup-job.format";
+/// The format of archives that this program creates, the only one that it reads.
+pub const FORMAT: &str = "2";
 /// Metadata key, in Parquet footers, of the checksums of each row group's fingerprints; see `row_group_sums`.
 pub const CHECKSUMS_KEY: &str = "dedup-job.row-group-checksums";
 /// [`CHECKSUMS_KEY`] in files of earlier releases, whose checksums are plain sums.

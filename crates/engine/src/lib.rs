@@ -26,6 +26,7 @@ pub mod output;
 pub mod pairs;
 mod part_list;
 pub mod probe;
+pub mod profile;
 pub mod progress;
 pub mod recipe;
 pub mod reduce;
@@ -43,6 +44,7 @@ pub mod work_items;
 
 pub use error::{EngineError, Result};
 pub use part_list::part_list;
+pub use profile::{CompareOptions, Profile};
 pub use recipe::{Recipe, SpecOptions};
 pub use run::{RunSettings, Summary, run};
 pub use session::Limits;

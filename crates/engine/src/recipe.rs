@@ -45,10 +45,6 @@ pub struct SpecOptions {
 /// docs/quality.md has the figures.
 pub const IDF_POWER: IdfPower = IdfPower::Half;
 
-/// The sketch size of a new archive with document frequencies. At `-k 8` it tells near-duplicates
-/// from other pairs where smaller sketches err; docs/quality.md has the figures.
-pub const LEARNT_SKETCH: SketchBits = SketchBits::Bits256;
-
 /// A file that an option names, with its content.
 #[derive(Debug, Clone)]
 pub struct OptionFile {

@@ -170,6 +170,16 @@ impl Index {
         self.manifest.version
     }
 
+    /// The k and the least similarity of a look-up that asks for none: those of runs with the archive.
+    #[must_use]
+    pub fn default_nearness(&self) -> (u32, f64) {
+        let runs = self.manifest.archive.runs.as_ref();
+        runs.map_or((3, 0.0), |runs| {
+            let k = runs.max_distance.min(crate::MAX_DISTANCE);
+            (k, runs.min_similarity.unwrap_or(0.0))
+        })
+    }
+
     /// The version of the archive that it covers.
     #[must_use]
     pub fn archive_version(&self) -> u64 {

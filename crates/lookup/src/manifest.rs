@@ -3,7 +3,7 @@
 //! One conditional create publishes a manifest; after that it never changes. A reader opens the latest one. The one
 //! before stays, for readers that have just opened it.
 
-use archive::IdType;
+use archive::{IdType, RunDefaults};
 use futures::TryStreamExt as _;
 use object_store::{ObjectStoreExt as _, PutMode, PutOptions, PutPayload};
 use serde::{Deserialize, Serialize};
@@ -34,7 +34,7 @@ pub(crate) struct Manifest {
 }
 
 /// The archive that a version covers.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ArchiveFacts {
     /// The path or URL with which the index was built.
     pub(crate) location: String,
@@ -44,6 +44,9 @@ pub(crate) struct ArchiveFacts {
     pub(crate) version: u64,
     /// `string` or `bigint`.
     pub(crate) id_type: String,
+    /// The settings of runs that it records.
+    #[serde(default)]
+    pub(crate) runs: Option<RunDefaults>,
 }
 
 /// A segment in a manifest.

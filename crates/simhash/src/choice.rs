@@ -46,7 +46,7 @@ enum Values<T> {
 impl<T: Copy + PartialEq> Name<T> {
     /// A name for `value`; `help` explains the value in one phrase.
     #[must_use]
-    pub(crate) const fn new(name: &'static str, value: T, help: &'static str) -> Self {
+    pub const fn new(name: &'static str, value: T, help: &'static str) -> Self {
         Self {
             name,
             help,
@@ -166,7 +166,10 @@ pub struct UnknownName {
 }
 
 /// Parses the name of a value.
-pub(crate) fn parse<T: Choice>(text: &str) -> Result<T, UnknownName> {
+///
+/// # Errors
+/// [`UnknownName`] when no value has it.
+pub fn parse<T: Choice>(text: &str) -> Result<T, UnknownName> {
     let value = T::NAMES.iter().find_map(|name| name.parse(text));
     value.ok_or_else(|| {
         let mut names: Vec<String> = T::NAMES.iter().map(ToString::to_string).collect();
@@ -179,7 +182,10 @@ pub(crate) fn parse<T: Choice>(text: &str) -> Result<T, UnknownName> {
 }
 
 /// Writes the name of `value`.
-pub(crate) fn write<T: Choice>(value: T, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+///
+/// # Errors
+/// Those of the formatter.
+pub fn write<T: Choice>(value: T, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     match T::NAMES.iter().find_map(|name| name.name_of(value)) {
         Some(text) => f.write_str(&text),
         None => fmt::Debug::fmt(&value, f),

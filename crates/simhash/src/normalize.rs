@@ -1,4 +1,5 @@
-//! Folds a text before it is cut into features: Unicode NFKC and full case folding. [`Markup`] removes markup before that.
+//! Folds a text before it is cut into features, as people read it: Unicode's NFKC_Casefold and a few typographic marks.
+//! [`Markup`] removes markup before that.
 
 mod definition;
 mod fold_table;
@@ -16,7 +17,9 @@ use crate::text::Folded;
 /// How a text is folded before tokenizing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Normalize {
-    /// NFKC, full case folding, and NFKC again, because case folding can undo composition.
+    /// Unicode's NFKC_Casefold: NFKC, full case folding, and no default-ignorable characters, such as soft hyphens, zero-width
+    /// characters and direction marks. Besides, ‘, ’, ‛, ʻ and ʼ become an apostrophe, dashes and the minus sign a hyphen, and
+    /// Arabic tatweel is left out. Of no locale.
     NfkcCasefold,
     /// NFKC without case folding.
     Nfkc,
@@ -30,7 +33,7 @@ impl Choice for Normalize {
         Name::new(
             "nfkc-casefold",
             Self::NfkcCasefold,
-            "Unicode NFKC, ignoring case",
+            "Unicode NFKC_Casefold: ignoring case, invisible characters, and kinds of apostrophes and dashes",
         ),
         Name::new("nfkc", Self::Nfkc, "Unicode NFKC: case counts"),
         Name::new("as-is", Self::AsIs, "no folding"),

@@ -30,6 +30,8 @@ pub(crate) struct Firsts {
     pub(crate) marks: u64,
     /// The marks among them that join letters, or digits, as an apostrophe does: ‘ and ’.
     pub(crate) quotes: u64,
+    /// The marks among them that folding makes ASCII: [`Self::quotes`], ‐, – and —.
+    pub(crate) typographic: u64,
     /// Characters of Han (U+4E00 to U+9FFF), Hangul (U+AC00 to U+D77F), Hiragana (U+3041 to U+3096) and Katakana (U+30A1 to
     /// U+30FA and U+30FC to U+30FE), of three bytes each.
     pub(crate) cjk: u64,
@@ -69,6 +71,7 @@ impl Firsts {
                 let general = punctuation & second(|byte| byte == 0x80);
                 found.quotes = general & third(|byte| byte.wrapping_sub(0x98) < 2);
                 let euro = punctuation & second(|byte| byte == 0x82) & third(|byte| byte == 0xac);
+                found.typographic = found.quotes | general & third(is_dash);
                 found.marks = found.quotes | general & third(is_general_mark) | euro;
             }
             let kana_or_mark = first(|byte| byte == 0xe3);
@@ -108,11 +111,13 @@ fn is_mark_of_two(byte: u8) -> bool {
 /// Whether a character is a mark that joins nothing, by the byte after E2 80: one of `‐–—“”„•‹›`.
 #[inline(always)]
 fn is_general_mark(byte: u8) -> bool {
-    (byte == 0x90)
-        | (byte.wrapping_sub(0x93) < 2)
-        | (byte.wrapping_sub(0x9c) < 3)
-        | (byte == 0xa2)
-        | (byte.wrapping_sub(0xb9) < 2)
+    is_dash(byte) | (byte.wrapping_sub(0x9c) < 3) | (byte == 0xa2) | (byte.wrapping_sub(0xb9) < 2)
+}
+
+/// Whether a character is one of `‐–—`, by the byte after E2 80.
+#[inline(always)]
+fn is_dash(byte: u8) -> bool {
+    (byte == 0x90) | (byte.wrapping_sub(0x93) < 2)
 }
 
 /// Whether a character is a mark, by the byte after E3 80: one of `、。〈〉《》「」『』【】`.

@@ -5,12 +5,11 @@ use rapidfuzz::distance::levenshtein;
 
 use crate::choice::{Choice, Name, by_name};
 use crate::fingerprinter::Fingerprinter;
-use crate::hash::murmur3_low64;
 use crate::isa::Kernel;
 use crate::model::Model;
 use crate::sketch;
 use crate::text::Feature;
-use crate::tokenize::{Cjk, Extract as _, Shingles, Words};
+use crate::tokenize::{Cjk, Extract as _, Words};
 
 /// A measure of similarity, from 0 to 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -71,14 +70,16 @@ impl Prepared {
 }
 
 /// The number of words of a shingle.
-const SHINGLE: u8 = 3;
+const SHINGLE: usize = 3;
 
 /// Compares texts by one measure, with buffers that are reused from text to text. Each thread needs its own.
 #[derive(Debug, Clone)]
 pub struct Similarity {
     measure: Measure,
     fingerprinter: Fingerprinter,
-    shingles: Shingles<Words>,
+    words: Words,
+    /// The hashes of a text's words.
+    hashes: Vec<u64>,
 }
 
 impl Similarity {
@@ -88,7 +89,8 @@ impl Similarity {
         Self {
             measure,
             fingerprinter: Fingerprinter::new(model),
-            shingles: Shingles::new(SHINGLE, Words::new(Cjk::Words, Kernel::detect())),
+            words: Words::new(Cjk::Words, Kernel::detect()),
+            hashes: Vec::new(),
         }
     }
 
@@ -118,10 +120,19 @@ impl Similarity {
         if self.measure == Measure::Edit {
             return Prepared::Characters(folded.as_str().chars().collect());
         }
-        let mut shingles = Vec::new();
-        self.shingles.extract(folded, &mut |shingle: Feature<'_>| {
-            shingles.push(murmur3_low64(shingle.bytes(), 0));
+        let hashes = &mut self.hashes;
+        hashes.clear();
+        self.words.extract(folded, &mut |word: Feature<'_>| {
+            hashes.push(word.hash(0));
         });
+        let mut shingles: Vec<u64> = match hashes.len() {
+            0 => Vec::new(),
+            ..SHINGLE => vec![sketch::shingle(hashes)],
+            _ => hashes
+                .array_windows::<SHINGLE>()
+                .map(|words| sketch::shingle(words))
+                .collect(),
+        };
         shingles.sort_unstable();
         shingles.dedup();
         shingles.shrink_to_fit();

@@ -160,9 +160,7 @@ impl Sketcher {
     #[inline(always)]
     fn add_shingle(&mut self, features: &[u64]) {
         let bin_bits = self.bits.trailing_zeros();
-        let shingle = features
-            .iter()
-            .fold(0, |shingle, &hash| join(shingle, hash));
+        let shingle = shingle(features);
         let smallest = &mut self.smallest[(shingle >> (64 - bin_bits)) as usize];
         *smallest = (*smallest).min(shingle << bin_bits);
     }
@@ -196,10 +194,12 @@ impl Sketcher {
     }
 }
 
-/// Extends the hash of a shingle by one more feature.
+/// The hash of a shingle of features, given by their hashes.
 #[inline(always)]
-fn join(shingle: u64, feature: u64) -> u64 {
-    (shingle.rotate_left(23) ^ feature).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+pub(crate) fn shingle(features: &[u64]) -> u64 {
+    features.iter().fold(0, |shingle: u64, &feature| {
+        (shingle.rotate_left(23) ^ feature).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    })
 }
 
 /// Mixes all bits of `x` (the finalizer of splitmix64).

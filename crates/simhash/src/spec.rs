@@ -15,7 +15,7 @@ use crate::tokenize::Tokenizer;
 use crate::weight::{IdfPower, Weight};
 
 /// The version of the specification that this crate writes and reads.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// The hash function of features.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -263,7 +263,7 @@ mod tests {
         let spec = Spec::default();
         assert_eq!(
             spec.to_json(),
-            r#"{"bits":64,"hash":"murmur3-x64-128-low64","idf":null,"min_features":4,"normalize":"nfkc-casefold","seed":0,"tokenizer":"words+cjk-grams","version":1,"weight":"sqrt-tf"}"#
+            r#"{"bits":64,"hash":"murmur3-x64-128-low64","idf":null,"min_features":4,"normalize":"nfkc-casefold","seed":0,"tokenizer":"words+cjk-grams","version":2,"weight":"sqrt-tf"}"#
         );
         assert_eq!(Spec::from_json(&spec.to_json()).unwrap(), spec);
         assert_eq!(spec.digest().len(), 64);
@@ -354,11 +354,11 @@ mod tests {
     fn specs_of_other_versions_are_refused() {
         assert!(Spec::from_json("{").is_err());
         let later = Spec {
-            version: 2,
+            version: VERSION + 1,
             ..Spec::default()
         };
         let error = Spec::from_json(&later.to_json()).unwrap_err();
-        assert!(error.to_string().contains("version 2"));
+        assert!(error.to_string().contains("version 3"));
         let sketched = Spec {
             sketch: SketchBits::Bits128,
             ..Spec::default()

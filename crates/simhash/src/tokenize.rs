@@ -12,7 +12,6 @@ mod stop_filter;
 mod words;
 
 pub(crate) use extractor::Extractor;
-pub(crate) use shingles::Shingles;
 pub(crate) use words::{Cjk, Words};
 
 use crate::choice::{Choice, Name, by_name};

@@ -13,12 +13,14 @@ use storage::{
 use super::Archive;
 use crate::delta::log_store;
 use crate::error::{ArchiveError, Result};
+use crate::run_defaults::{self, RunDefaults};
 use crate::schema::{DAY, FINGERPRINT, ID, IdType, KEPT, SKETCH, SPEC_KEY};
 use crate::spec_files::{self, SpecFiles};
 use crate::vacuum::LOST_AND_FOUND;
 
 impl Archive {
-    /// Creates an empty archive, with the files that its spec names and, if `kept` is true, the column [`KEPT`]. The directory
+    /// Creates an empty archive, with the files that its spec names, the settings of runs that it records and, if `kept` is true,
+    /// the column [`KEPT`]. The directory
     /// need not exist; if it does, it must be empty, because an archive needs a directory of its own.
     ///
     /// # Errors
@@ -30,6 +32,7 @@ impl Archive {
         kept: bool,
         spec: &Spec,
         spec_files: &SpecFiles,
+        defaults: &RunDefaults,
     ) -> Result<Self> {
         let given = location.given();
         Self::require_free(location).await?;
@@ -66,6 +69,7 @@ impl Archive {
             // Without this, Delta refuses a key that it does not define.
             .with_raise_if_key_not_exists(false)
             .with_configuration([(SPEC_KEY, Some(spec.to_json()))])
+            .with_configuration(run_defaults::properties(defaults))
             .with_save_mode(SaveMode::ErrorIfExists)
             // A retry would overwrite the metadata of a table that another process created in between.
             .with_commit_properties(CommitProperties::default().with_max_retries(0))

@@ -7,6 +7,7 @@ use simhash::Spec;
 
 use super::Archive;
 use crate::error::Result;
+use crate::run_defaults::RunDefaults;
 use crate::schema::IdType;
 
 /// What an archive holds.
@@ -20,6 +21,8 @@ pub struct Info {
     pub has_kept: bool,
     /// Spec of the fingerprints.
     pub spec: Spec,
+    /// The settings of runs that count now.
+    pub defaults: RunDefaults,
     /// Rows, files and bytes of each day.
     pub days: BTreeMap<NaiveDate, DayInfo>,
     /// Rows, files and bytes that another program wrote without a day.
@@ -48,6 +51,7 @@ impl Archive {
             id_type: self.id_type(),
             has_kept: self.has_kept(),
             spec: self.spec().clone(),
+            defaults: self.run_defaults().clone(),
             days: BTreeMap::default(),
             without_day: DayInfo::default(),
         };

@@ -21,6 +21,7 @@ use crate::delta::{catch_async_panic, log_store};
 use crate::error::{ArchiveError, Result};
 use crate::foreign;
 use crate::parquet_properties::ROW_GROUP_ROWS;
+use crate::run_defaults::{self, Recorded};
 use crate::schema::{self, IdType, SPEC_KEY};
 use crate::spec_files;
 
@@ -38,6 +39,7 @@ pub struct Archive {
     spec: Spec,
     id_type: IdType,
     has_kept: bool,
+    recorded: Vec<Recorded>,
     file_rows: u64,
 }
 
@@ -92,7 +94,8 @@ impl Archive {
         }
         foreign::refuse_unreadable(&table, given)?;
         let state = table.snapshot().map_err(ArchiveError::delta(given))?;
-        let spec = state.metadata().configuration().get(SPEC_KEY);
+        let properties = state.metadata().configuration();
+        let spec = properties.get(SPEC_KEY);
         let spec = spec.ok_or_else(|| ArchiveError::ForeignTable {
             path: given.to_owned(),
             reason: format!("it has no {SPEC_KEY}"),
@@ -101,6 +104,7 @@ impl Archive {
             path: given.to_owned(),
             source,
         })?;
+        let recorded = run_defaults::read(given, |key| properties.get(key))?;
         let (id_type, has_kept) = foreign::require_archive_schema(&table, &spec, given)?;
         Ok(Self {
             location: location.clone(),
@@ -108,6 +112,7 @@ impl Archive {
             spec,
             id_type,
             has_kept,
+            recorded,
             file_rows: FILE_ROWS,
         })
     }
@@ -173,6 +178,11 @@ impl Archive {
     #[must_use]
     pub fn has_kept(&self) -> bool {
         self.has_kept
+    }
+
+    /// All settings of runs that it recorded, the oldest first.
+    pub(crate) fn recorded(&self) -> &[Recorded] {
+        &self.recorded
     }
 
     /// Schema of the rows of its data files. With `nullable`, fingerprints may be null, as in files

@@ -7,7 +7,7 @@ use std::time::Duration;
 use archive::fingerprint_file::FingerprintWriter;
 use archive::{
     Append, Archive, ArchiveError, DecisionSettings, DecodedStep, Existing, FingerprintFile, IdSet,
-    IdType, ReadRows, RowColumns, RowDecisions, Scope, Snapshot, SpecFiles, Vacuum,
+    IdType, ReadRows, RowColumns, RowDecisions, RunDefaults, Scope, Snapshot, SpecFiles, Vacuum,
 };
 use arrow::array::{AsArray as _, BinaryArray, Int64Array, RecordBatch, StringArray};
 use chrono::NaiveDate;
@@ -155,7 +155,14 @@ impl World {
         };
         let location = world.location(Fault::None).0;
         let (spec, spec_files) = (spec(), SpecFiles::default());
-        let created = Archive::create(&location, IdType::String, true, &spec, &spec_files);
+        let created = Archive::create(
+            &location,
+            IdType::String,
+            true,
+            &spec,
+            &spec_files,
+            &RunDefaults::new(3, None),
+        );
         created.await.unwrap();
         for path in &world.foreign {
             world.store.put(path, "foreign".into()).await.unwrap();

@@ -89,6 +89,8 @@ pub(crate) struct Deciding {
     /// compares pairs; of texts, only those of documents whose fingerprint repeats. `None` if the
     /// run compares fingerprints alone.
     pub(crate) have_content: Option<BooleanBuffer>,
+    /// Whether the run verifies pairs. Then no document is a duplicate by a pair whose similarity is not known.
+    pub(crate) verified: bool,
     /// Day of the batch, in days since 1970.
     pub(crate) day: Option<i32>,
 }
@@ -99,6 +101,8 @@ pub(crate) struct Decided {
     classes: Arc<Classes>,
     /// As in [`Deciding`].
     have_content: Option<BooleanBuffer>,
+    /// As in [`Deciding`].
+    verified: bool,
     by_id: IdOrder,
     order: Order,
     greedy: Greedy,
@@ -154,6 +158,7 @@ impl Deciding {
         })
         .await?;
         let mut collected = Collected {
+            verified: self.verified,
             order,
             sorter: PairSorter::new(&self.context, count, similarities)?,
             of_archive: HashMap::new(),
@@ -170,6 +175,7 @@ impl Deciding {
             .await?;
         }
         let Collected {
+            verified,
             order,
             sorter,
             of_archive,
@@ -188,6 +194,7 @@ impl Deciding {
             batch: self.batch,
             classes,
             have_content: self.have_content,
+            verified,
             by_id,
             order,
             greedy,
@@ -210,6 +217,8 @@ impl Deciding {
 
 /// The pairs that were added so far.
 struct Collected {
+    /// As in [`Deciding`].
+    verified: bool,
     order: Order,
     /// Pairs of two classes.
     sorter: PairSorter,
@@ -220,7 +229,7 @@ struct Collected {
 
 /// What is decided about one document.
 enum Fate {
-    /// It is kept. The rank of its class, if it has a fingerprint.
+    /// It is kept. The rank of its class, if it stands for its class.
     Kept(Option<u32>),
     /// It is a duplicate of the preferred document of the class with the rank `kept`.
     Within {
@@ -246,15 +255,19 @@ impl Decided {
         let rank = self.order.rank(class);
         match self.greedy.decision(rank) {
             Decision::Kept if self.order.row(rank) == row => Fate::Kept(Some(rank)),
-            // The sketches or texts of a class are equal, if they are known.
-            Decision::Kept => Fate::Within {
-                kept: rank,
-                distance: 0,
-                similarity: match &self.have_content {
-                    Some(known) if known.value(row as usize) => Some(1.0),
-                    _ => None,
-                },
-            },
+            Decision::Kept => {
+                // The sketches or texts of a class are equal, if they are known.
+                let known = self.have_content.as_ref();
+                let is_known = known.is_some_and(|known| known.value(row as usize));
+                match self.verified && !is_known {
+                    true => Fate::Kept(None),
+                    false => Fate::Within {
+                        kept: rank,
+                        distance: 0,
+                        similarity: is_known.then_some(1.0),
+                    },
+                }
+            }
             Decision::Of {
                 kept,
                 distance,
@@ -354,6 +367,9 @@ impl Collected {
             let rank = self.order.rank(pairs.classes.value(row));
             let distance = distances.value(row).cast_unsigned();
             let similarity = similarities.is_valid(row).then(|| similarities.value(row));
+            if self.verified && similarity.is_none() {
+                continue;
+            }
             if pairs.others.is_valid(row) {
                 let other = self.order.rank(pairs.others.value(row));
                 self.sorter.add(&OrderedPair {

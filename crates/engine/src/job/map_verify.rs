@@ -43,7 +43,7 @@ impl VerifyMap {
     /// Plans the verification of the `rows` pairs in the file at `path`: pairs of documents with an `origin`, or pairs of classes.
     pub(crate) async fn plan(
         job: &Job,
-        verifier: &Verifier<'_>,
+        verifier: &Verifier,
         model: ModelPlan,
         (path, rows): (&Path, u64),
         id_type: IdType,
@@ -103,7 +103,7 @@ impl VerifyMap {
             Some(plan) => Some(plan.open(context, 0..plan.file_count()).await?.documents),
             None => None,
         };
-        let verifier = Verifier::new(&verify, (model, self.by_model), batch.documents, archive);
+        let verifier = Verifier::new(verify, (model, self.by_model), batch.documents, archive);
         let id_type = match self.bigint_ids {
             true => IdType::Bigint,
             false => IdType::String,

@@ -109,7 +109,9 @@ impl ClassPairs {
                     day,
                     id,
                 };
+                let is_verified = similarity.is_some();
                 match self.originals {
+                    Originals::Nearest if !is_verified && self.verifies() => {}
                     Originals::Nearest => self.keep_if_nearest(class, neighbour)?,
                     Originals::All => {
                         rows.push_archived(class, neighbour);
@@ -126,6 +128,11 @@ impl ClassPairs {
             send(rows.finish(self)?).await;
         }
         Ok(counts)
+    }
+
+    /// Whether pairs are verified by their sketches.
+    fn verifies(&self) -> bool {
+        self.sketches.is_some_and(|sketches| sketches.verifies)
     }
 
     /// Keeps a document of the archive if it is the nearest of its class so far.

@@ -59,6 +59,8 @@ pub enum Originals {
 pub struct CompareSketches {
     /// Pairs whose sketches differ in more bits are dropped.
     pub max_differing: u32,
+    /// Whether the run verifies pairs by their sketches. Then a pair without them drops no document.
+    pub verifies: bool,
 }
 
 /// What the sketches of a pair say.
@@ -87,7 +89,7 @@ impl CompareSketches {
     }
 
     /// The comparison that drops pairs whose sketches, of this `size`, estimate a similarity below
-    /// `least`.
+    /// `least`, and verifies pairs so unless that is 0.
     #[must_use]
     pub fn at_least(least: f64, size: SketchBits) -> Self {
         let is_enough = |differing| similarity_by_bits(differing, size.bits()) >= least;
@@ -95,6 +97,7 @@ impl CompareSketches {
         Self {
             // Equal sketches estimate 1, and no text is less similar to itself.
             max_differing: max_differing.unwrap_or(0),
+            verifies: least > 0.0,
         }
     }
 }

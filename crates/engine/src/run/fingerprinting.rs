@@ -25,7 +25,7 @@ pub(super) struct Fingerprints {
 
 impl Fingerprints {
     /// Fingerprints the documents of `inputs`. If a file turns out to be cut where it must not be, reads it again as a whole.
-    pub(super) async fn make(run: Run<'_>, inputs: &mut Inputs<'_>) -> Result<Self> {
+    pub(super) async fn make(run: Run<'_>, inputs: &mut Inputs) -> Result<Self> {
         let settings = run.settings;
         let draft = match &settings.fingerprints {
             Some(target) => Some(Draft::new(target, &settings.scratch)?),
@@ -74,7 +74,7 @@ impl Fingerprints {
     /// Makes the file, for the `attempt`th time but for the first.
     async fn make_once(
         run: Run<'_>,
-        inputs: &Inputs<'_>,
+        inputs: &Inputs,
         draft: Option<&Draft>,
         attempt: usize,
     ) -> Result<(FingerprintedBatch, Option<ResumeDirectory>)> {
@@ -146,7 +146,7 @@ impl Fingerprints {
 async fn in_parts(
     run: Run<'_>,
     job: &Job,
-    inputs: &Inputs<'_>,
+    inputs: &Inputs,
     attempt: usize,
 ) -> Result<UnsortedRows> {
     let spec = inputs.recipe.spec();

@@ -1,6 +1,6 @@
 //! What a run reads, opened: the archive, the batch's documents, and the texts that verification needs.
 
-use archive::{Archive, ArchiveError, ColumnNames, DecisionSettings, IdType, Snapshot};
+use archive::{Archive, ArchiveError, ColumnNames, DecisionSettings, Existing, IdType, Snapshot};
 use chrono::NaiveDate;
 use datafusion::prelude::SessionContext;
 use simhash::{Measure, Model, Spec};
@@ -11,6 +11,7 @@ use crate::decide::Decide;
 use crate::documents::{Columns, Documents, KeptFiles, Prefer};
 use crate::error::{EngineError, Result};
 use crate::job::{Job, Pins, file_versions};
+use crate::profile::{Against, CompareOptions, CompareSettings};
 use crate::progress::Stage;
 use crate::recipe::{Recipe, SpecOptions};
 use crate::verify::Verifier;
@@ -73,6 +74,36 @@ impl OpenedArchive {
         }
     }
 
+    /// The columns that the options name, or else the archive.
+    fn columns(&self, columns: &Columns) -> Columns {
+        let (id, text) = match self {
+            Self::Archive(archive) => {
+                let defaults = archive.run_defaults();
+                (defaults.id_column.clone(), defaults.text_column.clone())
+            }
+            Self::Plain(_) => (None, None),
+        };
+        // Fingerprints that an option names are read instead of texts.
+        let text = text.filter(|_| columns.fingerprint.is_none());
+        Columns {
+            id: columns.id.clone().or(id),
+            text: columns.text.clone().or(text),
+            ..columns.clone()
+        }
+    }
+
+    /// How a run with these options finds and verifies pairs.
+    ///
+    /// # Errors
+    /// As [`CompareOptions::resolve`].
+    pub fn compare(&self, options: &CompareOptions, recipe: &Recipe) -> Result<CompareSettings> {
+        options.resolve(match (self, recipe) {
+            (Self::Archive(archive), _) => Against::Archive(archive.run_defaults()),
+            (Self::Plain(base), Recipe::Texts(_)) if base.files.is_empty() => Against::Texts,
+            (Self::Plain(_), _) => Against::Fingerprints,
+        })
+    }
+
     /// The version of the archive; `None` for plain files.
     #[must_use]
     pub fn version(&self) -> Option<u64> {
@@ -122,7 +153,8 @@ pub async fn open_batch(
     opened: Option<&OpenedArchive>,
     options: &SpecOptions,
 ) -> Result<(Documents, Recipe, IdType)> {
-    let mut documents = Documents::open(context, new, columns).await?;
+    let columns = opened.map_or_else(|| columns.clone(), |opened| opened.columns(columns));
+    let mut documents = Documents::open(context, new, &columns).await?;
     let without_archive = &options.for_documents(&documents);
     if let Some((first, others)) = documents.files_with_row_ids() {
         let others = match others {
@@ -198,14 +230,16 @@ pub(super) fn plain_columns(columns: &Columns) -> ColumnNames {
 }
 
 /// The inputs of a run.
-pub(super) struct Inputs<'a> {
+pub(super) struct Inputs {
     pub(super) opened: OpenedArchive,
     pub(super) documents: Documents,
     /// The day of the batch, if it has one.
     pub(super) day: Option<NaiveDate>,
     pub(super) recipe: Recipe,
     pub(super) id_type: IdType,
-    pub(super) verifier: Option<Verifier<'a>>,
+    /// How pairs are found and verified.
+    pub(super) compare: CompareSettings,
+    pub(super) verifier: Option<Verifier>,
     /// What to decide about the documents; `None` for nothing.
     pub(super) decide: Option<Decide>,
     /// What the archive notes about the decisions of the batch's day; `None` if it notes nothing.
@@ -214,9 +248,9 @@ pub(super) struct Inputs<'a> {
     pub(super) kept_files: Option<KeptFiles>,
 }
 
-impl<'a> Inputs<'a> {
+impl Inputs {
     /// Opens all inputs that the settings name, and checks that they agree.
-    pub(super) async fn open(run: Run<'a>) -> Result<Self> {
+    pub(super) async fn open(run: Run<'_>) -> Result<Self> {
         let Run {
             context, settings, ..
         } = run;
@@ -233,8 +267,7 @@ impl<'a> Inputs<'a> {
         )
         .await?;
         let mut decide = settings.decide.clone();
-        let mut day_decisions = None;
-        if let Some(appended) = settings.append {
+        if settings.append.is_some() {
             let OpenedArchive::Archive(archive) = &opened else {
                 return Err(EngineError::Usage(format!(
                     "--append needs an archive, and {} is plain files; make one with `dedup-job archive create`",
@@ -249,11 +282,6 @@ impl<'a> Inputs<'a> {
                 )?;
                 decide = Some(Decide::default());
             }
-            let only_kept = appended == Appended::Kept;
-            day_decisions = (archive.has_kept() || only_kept).then(|| DecisionSettings {
-                only_kept,
-                settings: decision_settings(settings),
-            });
             archive.preflight().await?;
         }
         if decide.is_none() && columns.prefer != Prefer::default() {
@@ -289,6 +317,28 @@ impl<'a> Inputs<'a> {
             };
             job.pin(pins).await?;
         }
+        let rerun = match (&opened, day, settings.existing) {
+            (OpenedArchive::Archive(archive), Some(day), Existing::Keep) => {
+                let committed = archive.committed(day).await?;
+                committed.map(|committed| archive.run_defaults_at(committed.base_version))
+            }
+            _ => None,
+        };
+        let compare = match rerun {
+            // A rerun of a day compares as its first run did.
+            Some(defaults) => settings.compare.resolve(Against::Archive(defaults))?,
+            None => opened.compare(&settings.compare, &recipe)?,
+        };
+        let day_decisions = match (&opened, settings.append) {
+            (OpenedArchive::Archive(archive), Some(appended)) => {
+                let only_kept = appended == Appended::Kept;
+                (archive.has_kept() || only_kept).then(|| DecisionSettings {
+                    only_kept,
+                    settings: decision_settings(&settings.columns, &compare),
+                })
+            }
+            _ => None,
+        };
         let kept = decide.as_ref().and_then(|decide| decide.kept.as_ref());
         let kept_files = match kept {
             Some(kept) => {
@@ -301,9 +351,9 @@ impl<'a> Inputs<'a> {
         let columns = &Columns {
             prefer: Prefer::default(),
             carried: Vec::new(),
-            ..columns.clone()
+            ..opened.columns(columns)
         };
-        let verifier = match &settings.verify {
+        let verifier = match &compare.verify {
             Some(verify) if verify.is_by_sketch() => {
                 if recipe.spec().sketch.is_none() {
                     let without = match &settings.base {
@@ -317,9 +367,10 @@ impl<'a> Inputs<'a> {
                 None
             }
             Some(verify) => {
-                let model = verification_model(run, &opened, &recipe).await?;
+                let model = verification_model(run, verify.measure, &opened, &recipe).await?;
                 let pages = settings.spec_options.pages_under(model.spec());
                 let model = (model, matches!(recipe, Recipe::Texts(_)));
+                let verify = verify.clone();
                 Some(Verifier::open(context, verify, model, &documents, columns, pages).await?)
             }
             None => None,
@@ -330,6 +381,7 @@ impl<'a> Inputs<'a> {
             day,
             recipe,
             id_type,
+            compare,
             verifier,
             decide,
             day_decisions,
@@ -356,12 +408,12 @@ fn check_decidable(settings: &RunSettings, why: &str) -> Result<()> {
 }
 
 /// The settings that decide which documents are kept, as text.
-fn decision_settings(settings: &RunSettings) -> String {
-    let mut text = format!("k={}", settings.max_distance);
-    if let Prefer::Column { .. } = &settings.columns.prefer {
-        text.push_str(&format!(" prefer={}", settings.columns.prefer));
+fn decision_settings(columns: &Columns, compare: &CompareSettings) -> String {
+    let mut text = format!("k={}", compare.max_distance);
+    if let Prefer::Column { .. } = &columns.prefer {
+        text.push_str(&format!(" prefer={}", columns.prefer));
     }
-    if let Some(verify) = &settings.verify {
+    if let Some(verify) = &compare.verify {
         if !verify.is_by_sketch() {
             text.push_str(&format!(" verify={}", verify.measure));
             if verify.base_text.is_empty() {
@@ -376,15 +428,15 @@ fn decision_settings(settings: &RunSettings) -> String {
 /// The model of a verification: it normalizes the texts and, for the cosine, weighs their features.
 async fn verification_model(
     run: Run<'_>,
+    measure: Measure,
     opened: &OpenedArchive,
     recipe: &Recipe,
 ) -> Result<Model> {
     let settings = run.settings;
-    let measure = settings.verify.as_ref().map(|verify| verify.measure);
     match (recipe, opened) {
         (Recipe::Texts(model), _) => Ok(model.clone()),
         // Other measures weigh no features, so they need no document frequencies or stop words.
-        (Recipe::Ready(spec), _) if measure != Some(Measure::Cosine) => {
+        (Recipe::Ready(spec), _) if measure != Measure::Cosine => {
             let unweighted = Spec {
                 idf: None,
                 stop_words: None,

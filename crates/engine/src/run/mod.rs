@@ -27,6 +27,7 @@ use hamming::Kernel;
 use crate::error::{EngineError, Result};
 use crate::fingerprint::FingerprintedBatch;
 use crate::job::{Job, Split};
+use crate::profile::{Against, CompareSettings};
 use crate::progress::Stage;
 use crate::recipe::Recipe;
 use crate::resources::Resources;
@@ -113,6 +114,7 @@ pub async fn run(
         mut opened,
         recipe,
         id_type,
+        mut compare,
         verifier,
         documents,
         day,
@@ -141,9 +143,21 @@ pub async fn run(
             job.leave();
         }
         compared_inputs = Some(inputs);
+        if let (None, true, Some(archive), Some(version)) = (
+            settings.day,
+            view.already_committed,
+            &view.archive,
+            view.snapshot.version,
+        ) {
+            // A rerun, known by its documents, compares as the first run did.
+            compare = settings
+                .compare
+                .resolve(Against::Archive(archive.run_defaults_at(version)))?;
+        }
         clock.end(Stage::Open);
         let comparison = Comparison {
             run,
+            settings: &compare,
             batch: view.remaining.as_ref().unwrap_or(&fingerprints.batch),
             view: &view,
             verifier: verifier.as_ref(),
@@ -169,7 +183,14 @@ pub async fn run(
         resources.progress.reset_probe();
     };
 
-    let mut summary = summarize(run, &recipe, &fingerprints.batch, &compared, &outcome);
+    let mut summary = summarize(
+        run,
+        &recipe,
+        &compare,
+        &fingerprints.batch,
+        &compared,
+        &outcome,
+    );
     commit::publish(fingerprints.draft, compared, outcome.commit, outcome.date).await?;
     if let Some(resume) = fingerprints.resume {
         resume.remove();
@@ -184,6 +205,7 @@ pub async fn run(
 fn summarize(
     run: Run<'_>,
     recipe: &Recipe,
+    compare: &CompareSettings,
     batch: &FingerprintedBatch,
     compared: &Compared,
     outcome: &Outcome,
@@ -202,13 +224,13 @@ fn summarize(
             without_fingerprint: batch.file.without_fingerprint,
             duplicate_ids: batch.duplicate_ids,
             invalid_utf8: batch.texts.invalid_utf8,
-            short: batch.short_documents(recipe, settings.max_distance),
+            short: batch.short_documents(recipe, compare.max_distance),
             crawl_records: batch.crawl_records.clone(),
             distinct_fingerprints: compared.distinct as u64,
             digest: batch.file.digest.clone(),
         },
         base: compared.base.clone(),
-        max_distance: settings.max_distance,
+        max_distance: compare.max_distance,
         design: compared.plan.design.name(),
         passes: compared.passes,
         kernel: Kernel::detect().name(),

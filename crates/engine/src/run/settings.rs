@@ -11,8 +11,8 @@ use crate::decide::Decide;
 use crate::documents::Columns;
 use crate::job::Job;
 use crate::output::OutputTarget;
+use crate::profile::CompareOptions;
 use crate::recipe::SpecOptions;
-use crate::verify::Verify;
 
 /// Which documents of a batch are appended to an archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,8 +34,8 @@ pub struct RunSettings {
     pub output: Option<OutputTarget>,
     /// What to decide about the documents; `None` for nothing, unless the batch is appended to an archive that has decisions.
     pub decide: Option<Decide>,
-    /// Fingerprints that differ in at most this many bits are a pair.
-    pub max_distance: u32,
+    /// How pairs are found and verified, as far as the options say it.
+    pub compare: CompareOptions,
     /// Whether the batch is compared with itself too.
     pub within: bool,
     /// What to append to the archive; `None` for nothing.
@@ -54,8 +54,6 @@ pub struct RunSettings {
     pub design: Option<String>,
     /// The most pairs of one document of the batch; the nearest are written.
     pub max_hits: Option<u32>,
-    /// How pairs are verified against the texts; `None` for not at all.
-    pub verify: Option<Verify>,
     /// The fields of the fingerprint spec that the options set.
     pub spec_options: SpecOptions,
     /// Directory that keeps finished fingerprints until the run succeeds, if any.

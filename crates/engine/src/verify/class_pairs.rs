@@ -239,7 +239,7 @@ pub(crate) async fn verify_class_pairs(
     context: &SessionContext,
     path: &Path,
     range: Range<u64>,
-    verifier: &Verifier<'_>,
+    verifier: &Verifier,
     id_type: IdType,
     scratch: &Path,
 ) -> Result<(SendableRecordBatchStream, Arc<Counts>)> {

@@ -1,5 +1,6 @@
 //! Compares the texts of pairs, on several threads.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -121,6 +122,9 @@ impl Comparer {
             combinations(new, others).filter(|pair| !is_any_at_distance || is_at_distance(pair))
         {
             let least = self.min_similarity.max(greatest.unwrap_or(0.0));
+            if self.texts.are_equal(own, other)? {
+                return Ok(Some(1.0));
+            }
             let own = worker.prepared_text(&self.texts, own)?;
             let other = worker.prepared_text(&self.texts, other)?;
             let found = Similarity::between(&own, &other, least);
@@ -146,6 +150,14 @@ fn combinations(new: &[Place], others: &[Place]) -> impl Iterator<Item = (Place,
 pub(super) const CACHED_BYTES: usize = 64 << 20;
 /// The most fingerprints in a worker's cache.
 const CACHED_FINGERPRINTS: usize = 1 << 16;
+
+/// The text of these bytes, as [`String::from_utf8_lossy`], which takes longer for what is UTF-8.
+fn as_text(bytes: &[u8]) -> Cow<'_, str> {
+    match simdutf8::basic::from_utf8(bytes) {
+        Ok(text) => Cow::Borrowed(text),
+        Err(_) => String::from_utf8_lossy(bytes),
+    }
+}
 
 /// The similarity measure, the fingerprinter and the caches of one thread.
 pub(super) struct Worker {
@@ -178,7 +190,7 @@ impl Worker {
             return Ok(Arc::clone(ready));
         }
         let text = texts.read(place)?;
-        let ready = Arc::new(self.similarity.prepare(&String::from_utf8_lossy(&text)));
+        let ready = Arc::new(self.similarity.prepare(&as_text(&text)));
         if self.bytes + ready.bytes() > self.cache_bytes {
             self.prepared.clear();
             self.bytes = 0;
@@ -194,9 +206,7 @@ impl Worker {
             return Ok(*fingerprint);
         }
         let text = texts.read(place)?;
-        let fingerprint = self
-            .fingerprinter
-            .fingerprint(&String::from_utf8_lossy(&text));
+        let fingerprint = self.fingerprinter.fingerprint(&as_text(&text));
         if self.fingerprints.len() == CACHED_FINGERPRINTS {
             self.fingerprints.clear();
         }

@@ -66,7 +66,7 @@ pub struct Verified {
     pub checked: u64,
     /// Pairs that were dropped.
     pub dropped: u64,
-    /// Pairs that passed without a similarity, because a text or a sketch was not found.
+    /// Pairs that are written without a similarity, because a text or a sketch was not found. No document is dropped for them.
     pub without_text: u64,
 }
 
@@ -96,8 +96,8 @@ impl Counts {
 
 /// The texts of both sides, and the model of their fingerprints and similarities.
 #[derive(Debug)]
-pub(crate) struct Verifier<'a> {
-    verify: &'a Verify,
+pub(crate) struct Verifier {
+    verify: Verify,
     model: Model,
     /// Whether the fingerprints of the run are those that `model` makes of the texts, and not ready ones.
     by_model: bool,
@@ -105,12 +105,12 @@ pub(crate) struct Verifier<'a> {
     archive: Option<Documents>,
 }
 
-impl<'a> Verifier<'a> {
+impl Verifier {
     /// Opens the texts of `documents` and, if `verify` names them, those of the archive. The model comes with whether the run's
     /// fingerprints are made by it.
     pub(crate) async fn open(
         context: &SessionContext,
-        verify: &'a Verify,
+        verify: Verify,
         (model, by_model): (Model, bool),
         documents: &Documents,
         columns: &Columns,
@@ -134,7 +134,7 @@ impl<'a> Verifier<'a> {
 
     /// A verifier whose texts are open.
     pub(crate) fn new(
-        verify: &'a Verify,
+        verify: Verify,
         (model, by_model): (Model, bool),
         batch: Documents,
         archive: Option<Documents>,
@@ -150,7 +150,7 @@ impl<'a> Verifier<'a> {
 
     /// How pairs are verified.
     pub(crate) fn verify(&self) -> &Verify {
-        self.verify
+        &self.verify
     }
 
     /// The model of fingerprints and similarities.
@@ -191,7 +191,9 @@ impl<'a> Verifier<'a> {
                     )
                 }
             };
-            tracing::warn!("{without_text} of {checked} pairs are kept unverified: {reason}");
+            tracing::warn!(
+                "{without_text} of {checked} pairs could not be verified; they are written, and no document is dropped for them: {reason}"
+            );
         }
         Verified {
             measure: self.verify.measure,
@@ -248,7 +250,7 @@ pub(crate) async fn verify(
     context: &SessionContext,
     unverified: &Path,
     range: Range<u64>,
-    verifier: &Verifier<'_>,
+    verifier: &Verifier,
     origin: Origin,
     scratch: &Path,
 ) -> Result<(SendableRecordBatchStream, Arc<Counts>)> {

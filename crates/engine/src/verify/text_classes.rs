@@ -47,7 +47,7 @@ impl TextClasses {
     /// [`EngineError::OutOfMemory`] when the pool has too few bytes; another one when a text cannot be read.
     pub(crate) async fn read(
         context: &SessionContext,
-        verifier: &Verifier<'_>,
+        verifier: &Verifier,
         batch: Arc<Batch>,
         keys: &Keys,
         id_type: IdType,

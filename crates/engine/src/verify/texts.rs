@@ -208,6 +208,11 @@ impl Texts {
             .map_or(&[], Vec::as_slice)
     }
 
+    /// Whether two texts are the same bytes.
+    pub(super) fn are_equal(&self, a: Place, b: Place) -> Result<bool> {
+        Ok((a.hash, a.len) == (b.hash, b.len) && (a == b || self.read(a)? == self.read(b)?))
+    }
+
     /// The text at a place.
     pub(super) fn read(&self, place: Place) -> Result<Vec<u8>> {
         read_at(self.writer.get_ref(), place).map_err(|source| EngineError::Io {

@@ -228,6 +228,7 @@ impl Build<'_> {
             table: self.archive.table_id().to_owned(),
             version: self.archive.version(),
             id_type: self.archive.id_type().to_string(),
+            runs: Some(self.archive.run_defaults().clone()),
         };
         let manifest = Manifest::next(self.manifest.as_ref(), facts, self.archive.spec(), segments);
         manifest.create(self.files.location()).await?;

@@ -17,6 +17,7 @@ use super::problem::Problem;
 use super::{MAX_BATCH, Shared};
 use crate::answer::{Answer, Hit, LookupOptions, Query, parse_fingerprint};
 use crate::error::LookupError;
+use crate::index::Index;
 use crate::rows::Id;
 use crate::seen::Remembered;
 
@@ -70,7 +71,10 @@ fn bad(reason: impl Into<String>) -> Problem {
     Problem::new(StatusCode::BAD_REQUEST, reason)
 }
 
-fn checked(bytes: &[u8], max_distance: u32) -> Result<LookupRequest, Problem> {
+/// Reads a body; what it leaves open is as by default in `index`.
+fn checked(bytes: &[u8], index: &Index) -> Result<LookupRequest, Problem> {
+    let max_distance = crate::MAX_DISTANCE;
+    let (default_k, least) = index.default_nearness();
     let asked: Body = serde_json::from_slice(bytes)
         .map_err(|error| bad(format!("the body does not match /openapi.json: {error}")))?;
     let is_batch = asked.queries.is_some();
@@ -89,7 +93,7 @@ fn checked(bytes: &[u8], max_distance: u32) -> Result<LookupRequest, Problem> {
         let reason = format!("{} queries; send at most {MAX_BATCH}", all.len());
         return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, reason));
     }
-    let k = asked.k.unwrap_or(3);
+    let k = asked.k.unwrap_or(default_k);
     if k > max_distance {
         return Err(bad(format!(
             "\"k\" is {k}; it must be from 0 to {max_distance}"
@@ -101,7 +105,7 @@ fn checked(bytes: &[u8], max_distance: u32) -> Result<LookupRequest, Problem> {
             "\"limit\" is {limit}; it must be from 1 to {MAX_LIMIT}"
         )));
     }
-    let min_similarity = asked.min_similarity.unwrap_or(0.0);
+    let min_similarity = asked.min_similarity.unwrap_or(least);
     if !(0.0..=1.0).contains(&min_similarity) {
         return Err(bad("\"min_similarity\" must be from 0 to 1"));
     }
@@ -187,7 +191,7 @@ pub(super) type Timed = (String, Duration);
 pub(super) async fn lookup(shared: &Shared, request: Request<Incoming>) -> Result<Timed, Problem> {
     require_json(&request)?;
     let (bytes, _room) = body(shared, request).await?;
-    let asked = checked(&bytes, crate::MAX_DISTANCE)?;
+    let asked = checked(&bytes, shared.current.serving().index())?;
     let _turn = shared.admission.turn().await?;
     asked.on_this_thread(|| {
         let mut response = Response::new(shared, &asked);
@@ -205,7 +209,7 @@ pub(super) async fn lookup(shared: &Shared, request: Request<Incoming>) -> Resul
 pub(super) async fn seen(shared: &Shared, request: Request<Incoming>) -> Result<Timed, Problem> {
     require_json(&request)?;
     let (bytes, _room) = body(shared, request).await?;
-    let asked = checked(&bytes, crate::MAX_DISTANCE)?;
+    let asked = checked(&bytes, shared.current.serving().index())?;
     let Some(seen) = &shared.seen else {
         return Err(Problem::new(
             StatusCode::NOT_FOUND,

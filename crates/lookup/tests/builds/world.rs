@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use archive::{Append, Archive, Existing, FingerprintWriter, IdSet, IdType, SpecFiles};
+use archive::{
+    Append, Archive, Existing, FingerprintWriter, IdSet, IdType, RunDefaults, SpecFiles,
+};
 use arrow::array::{ArrayRef, BinaryArray, Int64Array, RecordBatch, StringArray};
 use chrono::NaiveDate;
 use lookup::{BuildReport, Id, Index, IndexFiles, Settings};
@@ -65,7 +67,14 @@ impl World {
         };
         let location = world.locate(ARCHIVE);
         let (id_type, spec, files) = (world.id_type(), world.spec(), SpecFiles::default());
-        let created = Archive::create(&location, id_type, false, &spec, &files);
+        let created = Archive::create(
+            &location,
+            id_type,
+            false,
+            &spec,
+            &files,
+            &RunDefaults::new(3, None),
+        );
         created.await.unwrap();
         world
     }

@@ -132,7 +132,7 @@ impl Work for FindOthers<'_> {
             let simple = firsts.simple_letters
                 | firsts.short_marks
                 | firsts.dots
-                | firsts.marks
+                | firsts.marks & !firsts.typographic
                 | firsts.cjk;
             self.others
                 .push(isa.mask(bytes, |byte| byte >= 0xc0) & !simple);
@@ -179,6 +179,21 @@ mod tests {
     }
 
     #[test]
+    fn folds_what_people_do_not_see() {
+        // Soft hyphens, zero-width characters, direction marks, a byte order mark.
+        assert_eq!(
+            fold("\u{feff}near\u{ad}ly e\u{200b}qu\u{2060}al \u{200f}a\u{202c}"),
+            "nearly equal a"
+        );
+        assert_eq!(fold("e\u{200d}\u{301}"), "é");
+        assert_eq!(fold("it’s ŉ O‘Neil"), "it's 'n o'neil");
+        assert_eq!(fold("a–b — c−d \u{2011}"), "a-b - c-d -");
+        assert_eq!(fold("العـــربية"), "العربية");
+        assert_eq!(fold("e\u{302}\u{323}"), fold("e\u{323}\u{302}"));
+        assert_eq!(fold("ẞ İ ﬀ Σς"), "ss i\u{307} ff σσ");
+    }
+
+    #[test]
     fn other_foldings() {
         let mut folded = Folded::default();
         Normalize::Nfkc.fold("Ｅ\u{301}t", &mut folded);
@@ -203,6 +218,10 @@ mod tests {
             Just("ｶﾞ・カ\u{3099}".to_owned()),
             Just("\u{9c7}\u{9be}".to_owned()),
             Just("ﷺ㍿".to_owned()),
+            Just("\u{ad}\u{200b}".to_owned()),
+            Just("\u{1100}\u{200d}\u{1161}\u{ffa0}".to_owned()),
+            Just("ـ\u{fe71}".to_owned()),
+            Just("’—".to_owned()),
             Just("，。近似".to_owned()),
             "\\PC{0,4}",
             any::<char>().prop_map(String::from),
@@ -215,6 +234,7 @@ mod tests {
         #[test]
         fn folding_piece_by_piece_equals_the_definition(text in text()) {
             prop_assert_eq!(fold(&text), fold_by_definition(&text));
+            prop_assert_eq!(fold(&fold(&text)), fold(&text));
         }
     }
 }

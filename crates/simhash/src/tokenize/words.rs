@@ -272,10 +272,29 @@ const NONE: usize = usize::MAX;
 
 /// Extracts the words of a piece by UAX #29.
 fn uax29_words(text: &Folded, range: Range<usize>, each: &mut impl TakeFeature) {
-    let start = range.start;
-    for (at, word) in text.as_str()[range].unicode_word_indices() {
-        each.take(text.feature(start + at..start + at + word.len()));
+    let words = |piece: Range<usize>, each: &mut _| {
+        let start = piece.start;
+        for (at, word) in text.as_str()[piece].unicode_word_indices() {
+            TakeFeature::take(each, text.feature(start + at..start + at + word.len()));
+        }
+    };
+    let bytes = &text.as_str().as_bytes()[..range.end];
+    let (mut from, mut at) = (range.start, range.start);
+    while at < range.end {
+        let is_han = |at: usize| cjk::is_common_han(bytes, at);
+        if !(is_han(at) && is_han(at + 3)) {
+            at += cjk::utf8_len(bytes[at]);
+            continue;
+        }
+        words(from..at, each);
+        // A Han character is a word, unless marks follow that combine with it.
+        while is_han(at + 3) {
+            each.take(text.feature(at..at + 3));
+            at += 3;
+        }
+        from = at;
     }
+    words(from..range.end, each);
 }
 
 #[cfg(test)]

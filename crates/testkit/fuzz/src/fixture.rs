@@ -3,7 +3,7 @@
 use std::sync::{Arc, LazyLock};
 
 use archive::fingerprint_file::FingerprintWriter;
-use archive::{Append, Archive, Existing, FingerprintFile, IdType, RowColumns, SpecFiles};
+use archive::{Append, Archive, Existing, FingerprintFile, IdType, RowColumns, RunDefaults, SpecFiles};
 use arrow::array::{BinaryArray, Int64Array, RecordBatch, StringArray};
 use chrono::NaiveDate;
 use deltalake_core::logstore::{StorageConfig, default_logstore};
@@ -88,7 +88,14 @@ async fn build() -> Fixture {
         ..Spec::default()
     };
     let spec_files = SpecFiles::default();
-    let created = Archive::create(&location, IdType::String, true, &spec, &spec_files);
+    let created = Archive::create(
+        &location,
+        IdType::String,
+        true,
+        &spec,
+        &spec_files,
+        &RunDefaults::new(3, None),
+    );
     let mut archive = created.await.expect("an archive");
     let mut days = Vec::new();
     for (number, count) in (0..).zip(DOCUMENTS) {

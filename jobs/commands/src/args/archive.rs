@@ -4,10 +4,12 @@ use std::time::Duration;
 
 use chrono::NaiveDate;
 use clap::{Subcommand, ValueHint};
+use engine::Profile;
 use engine::run::DaySource;
 
 use super::fingerprint::{ColumnArgs, SpecArgs};
-use super::values::{date, day};
+use super::values::{choice, date, day};
+use crate::commands::archive::Setting;
 
 #[derive(Debug, Subcommand)]
 pub enum ArchiveCommand {
@@ -19,12 +21,15 @@ pub enum ArchiveCommand {
         /// Type of document ids: string or bigint
         #[arg(long, value_name = "TYPE", default_value = "string")]
         id_type: archive::IdType,
+        /// Settings that go together; what they say of runs is recorded in the archive, and `archive set` changes it
+        #[arg(long, value_name = "NAME", value_parser = choice(Some(Profile::Sharp)))]
+        profile: Option<Profile>,
         /// Learn document frequencies from these documents, a sample of what the archive will contain: features that many
         /// of them have count less. The archive keeps the frequencies; `dedup-job idf` learns them once for several archives
         #[arg(long, value_name = "PATH", num_args = 1.., conflicts_with = "idf", value_hint = ValueHint::AnyPath)]
         learn: Vec<String>,
-        /// Give the archive a column `kept`: which documents were kept when their day was appended. Later runs find duplicates of
-        /// kept documents only, so that a duplicate of a duplicate does not count
+        /// With --profile paper: give the archive a column `kept`, which documents were kept when their day was appended. Later runs
+        /// find duplicates of kept documents only, so that a duplicate of a duplicate does not count. Sharp archives have it
         #[arg(long)]
         decisions: bool,
         #[command(flatten)]
@@ -40,6 +45,15 @@ pub enum ArchiveCommand {
         /// Read every data file and compare its SHA-256 with the one in the log
         #[arg(long)]
         verify: bool,
+    },
+    /// Change the settings of runs that an archive records. Options of a run count before them; days that are committed keep theirs
+    Set {
+        /// Directory or URL of the archive
+        #[arg(value_hint = ValueHint::DirPath)]
+        dir: String,
+        /// k=0..16; verify=sketch|none; min-similarity=0..1; id-column=NAME; text-column=NAME. No NAME: found by its usual name
+        #[arg(value_name = "KEY=VALUE", required = true)]
+        settings: Vec<Setting>,
     },
     /// Commit a day of documents, or of ready fingerprints, without searching for pairs. Nothing is decided: in an archive with
     /// decisions, all these documents count as kept

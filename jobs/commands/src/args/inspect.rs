@@ -17,7 +17,7 @@ pub struct PlanArgs {
     /// Archive to compare with, as for `run`; without it, the batch is compared with itself only
     #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub base: Option<String>,
-    /// Largest distance of a pair, from 0 to 16 [default: 3]
+    /// Largest distance of a pair, from 0 to 16 [default: as in a run]
     #[arg(long, short = 'k', value_name = "K", value_parser = clap::value_parser!(u32).range(0..=16))]
     pub max_distance: Option<u32>,
     /// Show only this design
@@ -79,7 +79,7 @@ pub struct ExplainArgs {
     /// Compute fingerprints as this archive does
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub base: Option<String>,
-    /// Largest distance of a pair, from 0 to 16 [default: 3]
+    /// Largest distance of a pair, from 0 to 16 [default: as in a run]
     #[arg(long, short = 'k', value_name = "K", value_parser = clap::value_parser!(u32).range(0..=16))]
     pub max_distance: Option<u32>,
     /// Design of the tables, whose blocks -v shows [default: the cheapest for a batch of a million documents]

@@ -62,13 +62,14 @@ pub struct LookupArgs {
     /// Directory or URL of the index
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub index: Option<String>,
-    /// Largest distance, from 0 to 8 [default: 3]
+    /// Largest distance, from 0 to 8 [default: that of runs with the archive]
     #[arg(long, short = 'k', value_name = "K", value_parser = clap::value_parser!(u32).range(0..=8))]
     pub max_distance: Option<u32>,
     /// Show at most N documents for each query [default: all]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub limit: Option<u32>,
-    /// Leave out documents whose similarity to the text, estimated from sketches, is below X, from 0 to 1 [default: 0]
+    /// Leave out documents whose similarity to the text, estimated from sketches, is below X, from 0 to 1 [default:
+    /// that of runs with the archive]
     #[arg(long, value_name = "X")]
     pub min_similarity: Option<f64>,
     #[command(flatten)]

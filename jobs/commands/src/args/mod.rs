@@ -28,7 +28,7 @@ pub use self::inspect::{
 };
 pub use self::job::{MapArgs, ReduceArgs, SplitArgs};
 pub use self::lookup::{CacheArgs, IndexBuildArgs, IndexCommand, LookupArgs, ServeArgs};
-pub use self::run::{DEFAULT_OUTPUT, RunArgs, VerifyArgs};
+pub use self::run::{DEFAULT_OUTPUT, RunArgs};
 
 /// Find the near-duplicates between a batch of new documents and an archive of earlier ones: every pair of documents whose
 /// fingerprints (64-bit simhash) differ in at most k bits.

@@ -2,7 +2,9 @@
 
 use clap::{Args, ValueHint};
 use engine::documents::Prefer;
+use engine::profile::VerifyBy;
 use engine::run::{Appended, DaySource};
+use engine::{CompareOptions, Profile};
 
 use super::fingerprint::{ColumnArgs, SpecArgs};
 use super::values::{appended, choice, day};
@@ -54,7 +56,11 @@ pub struct RunArgs {
     /// never, except by the same bytes with --append
     #[arg(long)]
     pub overwrite: bool,
-    /// Find pairs whose fingerprints differ in at most K of their 64 bits, K from 0 to 16 [default: 3]
+    /// Settings of -k and --verify that go together [default: those that the archive records; without an archive, sharp for texts
+    /// and paper for ready fingerprints]
+    #[arg(long, value_name = "NAME", value_parser = choice::<Profile>(None))]
+    pub profile: Option<Profile>,
+    /// Find pairs whose fingerprints differ in at most K of their 64 bits, K from 0 to 16 [default: see --profile]
     #[arg(long, short = 'k', value_name = "K", value_parser = clap::value_parser!(u32).range(0..=16))]
     pub max_distance: Option<u32>,
     /// Also find pairs within the batch (the default)
@@ -109,15 +115,14 @@ pub struct RunArgs {
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Verification")]
 pub struct VerifyArgs {
-    /// Compare the documents of each pair, write their similarity, and drop pairs below --min-similarity. Use it with a larger
-    /// -k, such as 8, to find more true pairs
-    #[arg(long, value_name = "MEASURE", value_parser = choice::<simhash::Measure>(None))]
-    pub verify: Option<simhash::Measure>,
-    /// Smallest similarity of a verified pair, from 0 to 1 [default: 0.8; by sketch 0.75]
+    /// Compare the documents of each pair, write their similarity, and drop pairs below --min-similarity [default: see --profile]
+    #[arg(long, value_name = "MEASURE", value_parser = choice::<VerifyBy>(None))]
+    pub verify: Option<VerifyBy>,
+    /// Smallest similarity of a verified pair, from 0 to 1 [default: that of the archive, or else 0.8 and by sketch 0.75]
     #[arg(long, value_name = "X")]
     pub min_similarity: Option<f64>,
-    /// Documents whose fingerprints are in the archive, to look up their texts. A pair is kept unverified, and counted, if one
-    /// of its texts is not found
+    /// Documents whose fingerprints are in the archive, to look up their texts. If one of its texts is not found, a pair is
+    /// written without a similarity, and drops no document
     #[arg(long, value_name = "PATH", num_args = 1.., value_hint = ValueHint::AnyPath)]
     pub base_text: Vec<String>,
 }
@@ -197,6 +202,17 @@ impl RunArgs {
         Ok(())
     }
 
+    /// What the options say about the comparison.
+    pub fn compare(&self) -> CompareOptions {
+        CompareOptions {
+            profile: self.profile,
+            max_distance: self.max_distance,
+            verify: self.verify.verify,
+            min_similarity: self.verify.min_similarity,
+            base_text: self.verify.base_text.clone(),
+        }
+    }
+
     /// The paths of the batch, given as NEW or by --new.
     pub fn batch(&self) -> &[String] {
         match self.documents.is_empty() {
@@ -219,36 +235,13 @@ impl RunArgs {
 }
 
 impl VerifyArgs {
-    /// --min-similarity, or its default.
-    pub fn min_similarity(&self) -> f64 {
-        let default = match self.verify {
-            // An estimate errs on both sides: a bound of 0.8 would drop half of the pairs at 0.8.
-            Some(simhash::Measure::Sketch) => 0.75,
-            _ => 0.8,
-        };
-        self.min_similarity.unwrap_or(default)
-    }
-
+    /// Checks the least similarity; whether it is needed depends on the archive.
     fn check(&self) -> Result<(), String> {
-        let dependent = [
-            (self.min_similarity.is_some(), "--min-similarity"),
-            (!self.base_text.is_empty(), "--base-text"),
-        ];
-        if self.verify.is_none() {
-            return match dependent.into_iter().find(|(given, _)| *given) {
-                Some((_, option)) => Err(format!("{option} needs --verify MEASURE; see --help")),
-                None => Ok(()),
-            };
-        }
-        if self.verify == Some(simhash::Measure::Sketch) && !self.base_text.is_empty() {
-            return Err("--verify sketch reads no texts: leave out --base-text".into());
-        }
-        let min_similarity = self.min_similarity();
-        match (0.0..=1.0).contains(&min_similarity) {
-            true => Ok(()),
-            false => Err(format!(
-                "--min-similarity {min_similarity} is not between 0 and 1"
-            )),
+        match self.min_similarity {
+            Some(least) if !(0.0..=1.0).contains(&least) => {
+                Err(format!("--min-similarity {least} is not between 0 and 1"))
+            }
+            _ => Ok(()),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use ::archive::{Append, Archive, Existing, FingerprintWriter};
 use chrono::NaiveDate;
+use engine::Profile;
 use engine::crawl_counts::CrawlRecordCounts;
 use engine::fingerprint::{self, FingerprintedBatch, ShortDocuments};
 use engine::output::OutputKind;
@@ -12,7 +13,7 @@ use simhash::Spec;
 use storage::Draft;
 
 use super::output_checks::Outputs;
-use super::{DEFAULT_MAX_DISTANCE, required};
+use super::required;
 use crate::args::{ColumnArgs, CommonArgs, FingerprintArgs, SpecArgs};
 use crate::exit::Failure;
 use crate::printing::{count, crawl_records, print, print_json, short_documents};
@@ -143,6 +144,11 @@ pub fn fingerprint(
             progress.reset_documents();
         };
         progress.enter(Stage::Commit);
+        // That of runs with the fingerprints.
+        let k = match &opened {
+            Some(OpenedArchive::Archive(archive)) => archive.run_defaults().max_distance,
+            _ => Profile::Paper.max_distance(),
+        };
         let commit = match (opened, day) {
             (Some(OpenedArchive::Archive(mut archive)), Some(day)) => {
                 match archive.append(day, &batch.file, Existing::Keep).await? {
@@ -155,10 +161,11 @@ pub fn fingerprint(
         if let Some(draft) = draft {
             draft.publish().await?;
         }
-        let short = batch.short_documents(&recipe, DEFAULT_MAX_DISTANCE);
+        let short = batch.short_documents(&recipe, k);
         Ok(Made {
             batch,
             short,
+            k,
             day,
             commit,
         })
@@ -170,6 +177,8 @@ pub fn fingerprint(
 struct Made {
     batch: FingerprintedBatch,
     short: Option<ShortDocuments>,
+    /// The largest distance of a pair, to which `short` refers.
+    k: u32,
     /// The day of the archive.
     day: Option<NaiveDate>,
     commit: Commit,
@@ -179,6 +188,7 @@ fn report(common: &CommonArgs, target: &Target, made: Made) -> Result<(), Failur
     let Made {
         batch,
         short,
+        k,
         day,
         commit,
     } = made;
@@ -214,9 +224,7 @@ fn report(common: &CommonArgs, target: &Target, made: Made) -> Result<(), Failur
         }
         (None, _) => String::new(),
     };
-    let short = short.map_or(String::new(), |short| {
-        short_documents(short, DEFAULT_MAX_DISTANCE)
-    });
+    let short = short.map_or(String::new(), |short| short_documents(short, k));
     let records = batch.crawl_records.as_ref();
     let records = records.map_or(String::new(), crawl_records);
     print(&format!(

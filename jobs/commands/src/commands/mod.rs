@@ -29,9 +29,6 @@ use simhash::Markup;
 use crate::exit::Failure;
 use crate::process::Process;
 
-/// The largest distance of a pair in a run without --max-distance.
-const DEFAULT_MAX_DISTANCE: u32 = 3;
-
 /// The value of an option that the command requires; without one, an error that names the option.
 fn required<T>(value: Option<T>, option: &str) -> Result<T, Failure> {
     value.ok_or_else(|| Failure::Usage(format!("{option} is required; see --help")))

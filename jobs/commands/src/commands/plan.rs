@@ -6,7 +6,7 @@ use ::archive::{Scope, Snapshot, SnapshotFile};
 use engine::documents::Columns;
 use engine::job::{Forecast, Sizes};
 use engine::run::{OpenedArchive, open_batch};
-use engine::{EngineError, SpecOptions};
+use engine::{CompareOptions, EngineError, Profile, SpecOptions};
 use hamming::{Design, Limits, Plan};
 use serde_json::json;
 use simhash::Spec;
@@ -34,6 +34,8 @@ struct Inputs {
     base: Snapshot,
     /// Fingerprints of the archive.
     archive: u64,
+    /// The largest distance of a pair.
+    max_distance: u32,
 }
 
 /// Bytes of a text where there are no documents yet: about those of a page's visible text.
@@ -49,13 +51,6 @@ pub fn run(common: &CommonArgs, args: &PlanArgs) -> Result<(), Failure> {
             "the documents of the batch are missing: name them after `plan`, or by --new; see --help".into(),
         ));
     }
-    let k = args.max_distance.unwrap_or(3);
-    let only = args
-        .design
-        .as_ref()
-        .map(|name| Design::named(name, k))
-        .transpose();
-    let only = only.map_err(|error| Failure::Usage(error.to_string()))?;
     let inputs = match args.batch_rows {
         Some(documents) => Inputs {
             documents,
@@ -64,11 +59,19 @@ pub fn run(common: &CommonArgs, args: &PlanArgs) -> Result<(), Failure> {
             spec: Spec::default(),
             base: Snapshot::none(),
             archive: args.archive_rows.unwrap_or(0),
+            max_distance: args.max_distance.unwrap_or(Profile::Sharp.max_distance()),
         },
         None => process::run(common, async |process: &Process| {
             open(process, args, new).await
         })?,
     };
+    let k = inputs.max_distance;
+    let only = args
+        .design
+        .as_ref()
+        .map(|name| Design::named(name, k))
+        .transpose();
+    let only = only.map_err(|error| Failure::Usage(error.to_string()))?;
     let queries = inputs.archive + inputs.documents;
     let plans = plans(&inputs, k, only, process::memory_limit(common), queries)?;
     let forecast = match (args.machines, plans.first()) {
@@ -146,6 +149,11 @@ async fn open(process: &Process, args: &PlanArgs, new: &[String]) -> Result<Inpu
             counted as u64
         }
     };
+    let options = CompareOptions {
+        max_distance: args.max_distance,
+        ..CompareOptions::default()
+    };
+    let compare = opened.compare(&options, &recipe)?;
     let base = match opened {
         OpenedArchive::Plain(base) => base,
         OpenedArchive::Archive(archive) => Snapshot::open_archive(&archive, Scope::All).await?,
@@ -157,6 +165,7 @@ async fn open(process: &Process, args: &PlanArgs, new: &[String]) -> Result<Inpu
         spec: recipe.spec().clone(),
         archive: base.rows(),
         base,
+        max_distance: compare.max_distance,
     })
 }
 

@@ -10,7 +10,7 @@ const PAGE: &str = "Near duplicate web documents are abundant and differ in a sm
 
 fn archive_with_days(dir: &Dir) -> String {
     let archive = dir.at("archive");
-    dedup(&format!("archive create {archive}")).ok();
+    dedup(&format!("archive create --profile paper {archive}")).ok();
     for day in ["2026-01-01", "2026-01-02"] {
         let path = dir.join("input.parquet");
         let other =
@@ -183,7 +183,7 @@ fn an_archive_of_numbers_keeps_numbers() {
     let dir = Dir::new();
     let archive = dir.at("archive");
     dedup(&format!(
-        "archive create {archive} --id-type bigint --weight log-tf --min-features 2"
+        "archive create --profile paper {archive} --id-type bigint --weight log-tf --min-features 2"
     ))
     .ok();
     write_parquet(

@@ -83,7 +83,7 @@ fn truncated_files_are_named() {
 fn a_damaged_archive_is_noticed() {
     let dir = Dir::new();
     let archive = dir.at("archive");
-    dedup(&format!("archive create {archive}")).ok();
+    dedup(&format!("archive create --profile paper {archive}")).ok();
     let rows: Vec<(String, u64)> = (0..5000).map(|n| (format!("id-{n}"), n * n)).collect();
     write_fingerprints(dir.join("day.parquet"), &rows);
     dedup(&format!(
@@ -185,7 +185,7 @@ fn an_empty_day_and_an_empty_archive_give_an_empty_output() {
     let dir = Dir::new();
     let base = base(&dir);
     let archive = dir.at("archive");
-    dedup(&format!("archive create {archive}")).ok();
+    dedup(&format!("archive create --profile paper {archive}")).ok();
     write_fingerprints(dir.join("empty.parquet"), &[]);
     write_fingerprints(
         dir.join("day.parquet"),
@@ -247,7 +247,10 @@ fn too_little_memory_names_the_setting() {
 fn fingerprints_of_another_spec_are_refused_field_by_field() {
     let dir = Dir::new();
     let archive = dir.at("archive");
-    dedup(&format!("archive create {archive} --weight log-tf")).ok();
+    dedup(&format!(
+        "archive create --profile paper {archive} --weight log-tf"
+    ))
+    .ok();
     write_documents(
         dir.join("docs.parquet"),
         &[("a", "one two three four five")],
@@ -288,7 +291,7 @@ fn usage_errors() {
     let dir = Dir::new();
     let base = base(&dir);
     let archive = dir.at("archive");
-    dedup(&format!("archive create {archive}")).ok();
+    dedup(&format!("archive create --profile paper {archive}")).ok();
     write_fingerprints(dir.join("day.parquet"), &[("a".into(), 1)]);
     let day = dir.at("day.parquet");
     let before = contents(&archive);
@@ -356,7 +359,10 @@ fn usage_errors() {
             format!("run --new {day} --base ftp://host/archive"),
             vec!["ftp://host/archive", "s3://"],
         ),
-        (format!("archive create {archive}"), vec!["already"]),
+        (
+            format!("archive create --profile paper {archive}"),
+            vec!["already"],
+        ),
         ("frobnicate".to_owned(), vec!["frobnicate"]),
     ] {
         let ran = command()
@@ -530,7 +536,7 @@ fn a_flipped_bit_in_the_archive_gives_no_wrong_hits() {
 fn bombs_and_forged_sizes_stay_within_the_memory() {
     let dir = Dir::new();
     let archive = dir.at("archive");
-    dedup(&format!("archive create {archive}")).ok();
+    dedup(&format!("archive create --profile paper {archive}")).ok();
     let bomb = dir.at("bomb.parquet");
     let length = 140_000_000;
     let texts: ArrayRef = Arc::new(BinaryArray::from_iter_values([vec![b'x'; length]]));
@@ -583,7 +589,7 @@ fn bombs_and_forged_sizes_stay_within_the_memory() {
 fn a_text_page_that_claims_too_many_values_is_refused() {
     let dir = Dir::new();
     let archive = dir.at("archive");
-    dedup(&format!("archive create {archive}")).ok();
+    dedup(&format!("archive create --profile paper {archive}")).ok();
     let text = "the same words in the batch and in the archive ".repeat(5);
     let write = |name: &str, encoded: &str| {
         let columns = ["id", "text"].map(|column| {
@@ -626,7 +632,7 @@ fn a_text_page_that_claims_too_many_values_is_refused() {
         // The forged file as --base-text: a run reads its ids first, then the texts of documents in
         // pairs.
         let _ = fs::remove_dir_all(&archive);
-        dedup(&format!("archive create {archive}")).ok();
+        dedup(&format!("archive create --profile paper {archive}")).ok();
         run(&whole, "--append").ok();
         let verify = format!("--verify jaccard --base-text {forged} --day 2026-01-02");
         let output = dir.at("pairs.parquet");

@@ -236,7 +236,7 @@ fn columns_that_cannot_go_along_cost_no_work() {
     // Whoever reads this file to its end finds an error in its second line.
     fs::write(dir.join("in/c.jsonl"), format!("{line}{{\"id\":\"c\",\"te")).unwrap();
     let (new, archive) = (dir.at("in"), dir.at("archive"));
-    dedup(&format!("archive create {archive}")).ok();
+    dedup(&format!("archive create --profile paper {archive}")).ok();
     let before = contents(&archive);
     let (output, decisions) = (dir.at("o.parquet"), dir.at("d.parquet"));
     let run = format!(
@@ -292,7 +292,7 @@ fn removed_documents_have_no_columns() {
     let dir = Dir::new();
     let (new, archive, output) = (dir.at("d.parquet"), dir.at("archive"), dir.at("o.parquet"));
     write_typed(&new, 0..50);
-    dedup(&format!("archive create {archive}")).ok();
+    dedup(&format!("archive create --profile paper {archive}")).ok();
     let run = format!("run {new} --base {archive} -k 0 --append --day 2026-01-01");
     dedup(&format!("{run} --decisions {output}")).ok();
     let ids = dir.at("ids.txt");
@@ -326,7 +326,7 @@ fn columns_beside_texts_in_lists() {
     let (new, output) = (dir.at("d.jsonl"), dir.at("o.parquet"));
     fs::write(&new, lines).unwrap();
     let archive = dir.at("archive");
-    dedup(&format!("archive create {archive}")).ok();
+    dedup(&format!("archive create --profile paper {archive}")).ok();
     dedup(&format!(
         "run {new} --base {archive} --id-column meta.key --text-column meta.text --prefer meta.score:desc \
          --columns url,meta.score --decisions {output}"

@@ -102,7 +102,7 @@ fn check(name: &str) {
     write_documents(&new, &side(true));
     write_documents(&old, &side(false));
     let archive = dir.at("archive");
-    dedup(&format!("archive create {archive}")).ok();
+    dedup(&format!("archive create --profile paper {archive}")).ok();
     dedup(&format!(
         "archive append {archive} --input {old} --day 2026-01-01"
     ))

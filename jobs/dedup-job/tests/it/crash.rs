@@ -94,7 +94,7 @@ fn crash(command: impl Fn() -> Command, archive: &str, mut reader: Option<Reader
         let output = command().args(line.split_whitespace()).output().unwrap();
         without_secrets(Ran::of(output))
     };
-    run(&format!("archive create {archive}")).ok();
+    run(&format!("archive create --profile paper {archive}")).ok();
     let hits = dir.at("hits.parquet");
     let first = "2026-01-01".parse::<chrono::NaiveDate>().unwrap();
     let (mut killed, mut committed_before_death) = (0, 0);

@@ -121,7 +121,10 @@ fn decisions_of_several_days_are_those_of_the_definition() {
             .collect();
         let (archive, output) = (dir.at("archive"), dir.at("decisions.parquet"));
         let create = if has_kept { "--decisions" } else { "" };
-        dedup(&format!("archive create {archive} {create}")).ok();
+        dedup(&format!(
+            "archive create --profile paper {archive} {create}"
+        ))
+        .ok();
         // `before`: the documents that later ones can be duplicates of. `rows`: all that the
         // archive holds.
         let mut before = Archived::new();
@@ -237,7 +240,10 @@ fn a_duplicate_of_a_duplicate_is_kept() {
         ("kept", "", "kept", [None, Some("x")]),
     ] {
         let archive = dir.at(name);
-        dedup(&format!("archive create {archive} {create}")).ok();
+        dedup(&format!(
+            "archive create --profile paper {archive} {create}"
+        ))
+        .ok();
         for (day, new) in DAYS.iter().zip(&days) {
             let line = format!(
                 "run {new} --base {archive} --day {day} --append {append} --decisions {output} --json"
@@ -281,7 +287,10 @@ fn foreign_writers_rows_count_as_kept() {
     let dir = Dir::new();
     let days = write_chain(&dir);
     let (archive, output) = (dir.at("archive"), dir.at("o.parquet"));
-    dedup(&format!("archive create {archive} --decisions")).ok();
+    dedup(&format!(
+        "archive create --profile paper {archive} --decisions"
+    ))
+    .ok();
     let engine = OtherEngine::new(&archive);
     // Two kinds of rows have no decision: those of another engine, whose file lacks the column, and
     // those of `archive append`, which decides nothing.
@@ -308,7 +317,10 @@ fn foreign_writers_rows_count_as_kept() {
 fn days_at_once_are_decided_one_after_the_other() {
     let dir = Dir::new();
     let archive = dir.at("archive");
-    dedup(&format!("archive create {archive} --decisions")).ok();
+    dedup(&format!(
+        "archive create --profile paper {archive} --decisions"
+    ))
+    .ok();
     let random = &mut ChaCha8Rng::seed_from_u64(5);
     let centres = [random.random(), random.random()];
     let none = Archived::new();
@@ -378,8 +390,11 @@ fn what_cannot_be_decided_is_not_appended() {
     let dir = Dir::new();
     let days = write_chain(&dir);
     let (decided, plain) = (dir.at("decided"), dir.at("plain"));
-    dedup(&format!("archive create {decided} --decisions")).ok();
-    dedup(&format!("archive create {plain}")).ok();
+    dedup(&format!(
+        "archive create --profile paper {decided} --decisions"
+    ))
+    .ok();
+    dedup(&format!("archive create --profile paper {plain}")).ok();
     let run = |archive: &str, options: &str| {
         dedup(&format!(
             "run {} --base {archive} --day 2026-01-01 -o {} {options}",
@@ -455,7 +470,7 @@ fn a_day_with_other_decisions_is_another_day() {
     // Without the column `kept`, a rerun recognises the day by which of its documents the archive
     // has.
     let plain = dir.at("plain");
-    dedup(&format!("archive create {plain}")).ok();
+    dedup(&format!("archive create --profile paper {plain}")).ok();
     assert!(commit(run(&plain, "--append kept")).contains("committed"));
     assert_eq!(rows_of(&plain), [(p.clone(), None)]);
     let differs = [
@@ -483,7 +498,10 @@ fn a_day_with_other_decisions_is_another_day() {
     // With the column, a rerun compares the decisions, too: it notices missing ones, and ones made
     // with other options.
     let decided = dir.at("decided");
-    dedup(&format!("archive create {decided} --decisions")).ok();
+    dedup(&format!(
+        "archive create --profile paper {decided} --decisions"
+    ))
+    .ok();
     dedup(&format!(
         "archive append {decided} --input {copy} --day 2026-02-01"
     ))
@@ -516,7 +534,10 @@ fn a_day_with_other_decisions_is_another_day() {
 fn decisions_need_little_memory() {
     let dir = Dir::new();
     let archive = dir.at("archive");
-    dedup(&format!("archive create {archive} --decisions --sketch 64")).ok();
+    dedup(&format!(
+        "archive create --profile paper {archive} --decisions --sketch 64"
+    ))
+    .ok();
     let new = dir.at("new.jsonl");
     let line = |id: u32| {
         format!(
@@ -544,7 +565,10 @@ fn decide_days(
     run: impl Fn(&str) -> Ran,
     archive: &str,
 ) -> Vec<Vec<u8>> {
-    run(&format!("archive create {archive} --decisions")).ok();
+    run(&format!(
+        "archive create --profile paper {archive} --decisions"
+    ))
+    .ok();
     let output = dir.at("of-a-day.parquet");
     DAYS.iter()
         .zip(days)

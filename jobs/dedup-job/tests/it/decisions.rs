@@ -205,7 +205,7 @@ fn decisions_are_those_of_the_definition() {
             .collect();
         let mut archived = Archived::new();
         let archive = dir.at("archive");
-        dedup(&format!("archive create {archive}")).ok();
+        dedup(&format!("archive create --profile paper {archive}")).ok();
         for (day, number) in DAYS {
             let rows: Vec<(String, u64)> = (0..random.random_range(1..6))
                 .map(|at| {
@@ -326,7 +326,7 @@ fn the_longest_text_is_kept_and_a_rerun_decides_the_same() {
     let (one, again) = (dir.at("one.parquet"), dir.at("again.parquet"));
     let fingerprints = dir.at("fp.parquet");
     dedup(&format!(
-        "run {day} --decisions {one} --fingerprints {fingerprints}"
+        "run {day} --profile paper --decisions {one} --fingerprints {fingerprints}"
     ))
     .ok();
     let mut by_id: BTreeMap<String, Option<u64>> = BTreeMap::new();
@@ -407,7 +407,7 @@ fn duplicates_by_sketch_are_similar() {
     ));
     let summary = summary.ok().json();
     assert!(summary["verified"]["checked"].as_u64().unwrap() > 0);
-    dedup(&format!("{run} --decisions {all}")).ok();
+    dedup(&format!("{run} --verify none --decisions {all}")).ok();
     let (verified, all) = (read_decisions(&verified), read_decisions(&all));
     let similarities: Vec<f64> = verified.iter().filter_map(|row| row.similarity).collect();
     assert!(similarities.len() > 5, "{similarities:?}");
@@ -674,7 +674,7 @@ fn kept_rows_of_parquet_have_all_their_columns() {
     let (same, archive) = (dir.at("same.parquet"), dir.at("archive"));
     dedup(&format!("run {one} --kept {same} --fingerprints {same}"))
         .fails(64, &["are the same file"]);
-    dedup(&format!("archive create {archive}")).ok();
+    dedup(&format!("archive create --profile paper {archive}")).ok();
     let inside = format!("run {one} --base {archive} --kept {archive}/x.parquet");
     dedup(&inside).fails(64, &["archive"]);
     // A run that commits its batch can be run again.
@@ -805,7 +805,7 @@ fn documents_without_ids_get_file_and_row() {
         .fails(65, &["key", "--id-column"]);
     // An archive needs an id column: ids by file and row would repeat on other days.
     let archive = dir.at("archive");
-    dedup(&format!("archive create {archive}")).ok();
+    dedup(&format!("archive create --profile paper {archive}")).ok();
     let append = format!("run {new} --base {archive} --append --day 2026-01-01");
     dedup(&append).fails(65, &["no id column", "--id-column"]);
     let plan = dedup(&format!("plan {new} --json")).ok().json();

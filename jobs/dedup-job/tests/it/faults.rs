@@ -321,7 +321,9 @@ fn a_lost_answer_to_a_large_upload() {
         "generate fingerprints --output {local} --new 1800000 --base 1000 --pairs 10"
     ))
     .ok();
-    storage.dedup(&format!("archive create {at}/archive")).ok();
+    storage
+        .dedup(&format!("archive create --profile paper {at}/archive"))
+        .ok();
     let completed = Arc::new(AtomicU64::new(0));
     let (first, seen) = (times(1), Arc::clone(&completed));
     let (lossy, _proxy) = storage.through(move |request| {
@@ -577,7 +579,7 @@ fn a_store_without_conditional_creates_is_refused() {
     let storage = &server.storage;
     let at = storage.unique("careless");
     storage
-        .dedup(&format!("archive create {at}/archive"))
+        .dedup(&format!("archive create --profile paper {at}/archive"))
         .fails(78, &["cannot hold an archive", &at]);
     assert_eq!(storage.list(&at), Vec::<String>::new());
     // dedup-job refuses to append to an archive that was copied there.
@@ -665,7 +667,11 @@ fn what_is_wrong_with_credentials_is_said() {
     assert!(!ran.stderr.contains("canary-password"));
     // Only the batch is in the store, and the server's refusal has no body.
     let local = Dir::new();
-    dedup(&format!("archive create {}", local.at("archive"))).ok();
+    dedup(&format!(
+        "archive create --profile paper {}",
+        local.at("archive")
+    ))
+    .ok();
     storage
         .with(secret, Some(wrong))
         .dedup(&format!(

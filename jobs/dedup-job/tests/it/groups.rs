@@ -130,7 +130,10 @@ fn groups_of_real_days_are_those_of_their_decisions() {
     ))
     .ok();
     let archive = dir.at("archive");
-    dedup(&format!("archive create {archive} --decisions")).ok();
+    dedup(&format!(
+        "archive create --profile paper {archive} --decisions"
+    ))
+    .ok();
     // Both days have the same pages, so that every page of the second day is a duplicate.
     let mut expected: BTreeMap<(i32, String), u64> = BTreeMap::new();
     for day in ["2026-01-01", "2026-01-02"] {

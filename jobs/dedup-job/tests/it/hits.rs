@@ -117,7 +117,7 @@ fn the_output_is_the_same_bytes_for_any_threads_and_files() {
     // With an archive as --base, base_day is set, and nothing else differs.
     let (day, base) = crowded(&dir, 1, 1);
     let archive = dir.at("archive");
-    dedup(&format!("archive create {archive}")).ok();
+    dedup(&format!("archive create --profile paper {archive}")).ok();
     dedup(&format!(
         "archive append {archive} --input {base} --day 2026-02-01"
     ))

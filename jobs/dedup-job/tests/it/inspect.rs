@@ -59,7 +59,7 @@ fn explain_takes_ids_files_and_texts() {
         .sum();
     assert_eq!(listed, difference);
     let archive = dir.at("archive");
-    dedup(&format!("archive create {archive}")).ok();
+    dedup(&format!("archive create --profile paper {archive}")).ok();
     let output = dir.at("hits.parquet");
     dedup(&format!(
         "run --new {documents} --base {archive} -k 16 --output {output}"
@@ -184,7 +184,7 @@ fn tune_counts_what_a_run_would_find() {
     assert_eq!(tuned["sampled"], documents.len());
     assert_eq!(tuned["without_fingerprint"], 1);
     let archive = dir.at("archive");
-    dedup(&format!("archive create {archive}")).ok();
+    dedup(&format!("archive create --profile paper {archive}")).ok();
     let shingles = |text: &str| -> std::collections::BTreeSet<Vec<String>> {
         let words: Vec<String> = text.split(' ').map(str::to_owned).collect();
         words.windows(3).map(<[String]>::to_vec).collect()
@@ -242,7 +242,10 @@ fn tune_counts_what_a_run_would_find() {
     // A run that verifies by sketches keeps as many pairs as `tune` predicts.
     for (number, bits) in [64, 128, 256].into_iter().enumerate() {
         let sketched = dir.at(&format!("sketched-{bits}"));
-        dedup(&format!("archive create {sketched} --sketch {bits}")).ok();
+        dedup(&format!(
+            "archive create --profile paper {sketched} --sketch {bits}"
+        ))
+        .ok();
         for k in [3, 8] {
             let at = &tuned["distances"][k]["sketches"][number];
             assert_eq!(at["bits"], bits);

@@ -30,7 +30,7 @@ fn an_archive_is_not_made_beside_other_files() {
     let t = dir.at("t");
     write_old(dir.join("t/pages/day.parquet"));
     let before = contents(&t);
-    dedup(&format!("archive create {t}")).fails(64, &["not empty", "pages"]);
+    dedup(&format!("archive create --profile paper {t}")).fails(64, &["not empty", "pages"]);
     assert!(contents(&t) == before);
     assert_eq!(fs::read_dir(&t).unwrap().count(), 1);
 }
@@ -251,7 +251,7 @@ fn every_byte_of_a_data_file_is_covered() {
     let near = history.iter().step_by(40).enumerate();
     let near: Vec<_> = near.map(|(n, row)| (format!("n{n}"), row.1 ^ 1)).collect();
     write_fingerprints(&day, &near);
-    dedup(&format!("archive create {archive}")).ok();
+    dedup(&format!("archive create --profile paper {archive}")).ok();
     dedup(&format!(
         "archive append {archive} --input {past} --day 2026-01-01"
     ))
@@ -352,7 +352,7 @@ fn an_archive_is_made_where_a_run_died_before_the_first_entry() {
             fs::write(log.join(name), "{\"protocol\":").unwrap();
         }
         dedup(&format!("archive info {archive}")).fails(78, &["not an archive"]);
-        let created = dedup(&format!("archive create {archive} --json")).ok();
+        let created = dedup(&format!("archive create --profile paper {archive} --json")).ok();
         assert_eq!(created.json()["version"], 0);
         let input = dir.at("day.parquet");
         write_fingerprints(&input, &[("a1".to_owned(), far(1))]);
@@ -362,7 +362,7 @@ fn an_archive_is_made_where_a_run_died_before_the_first_entry() {
         .ok();
         let info = dedup(&format!("archive info {archive} --verify --json")).ok();
         assert_eq!(info.json()["fingerprints"], 1);
-        dedup(&format!("archive create {archive}")).fails(64, &["already"]);
+        dedup(&format!("archive create --profile paper {archive}")).fails(64, &["already"]);
     }
 }
 

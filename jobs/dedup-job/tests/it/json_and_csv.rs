@@ -285,7 +285,7 @@ fn a_null_id_is_named_by_its_line() {
 fn an_archive_with_text_ids_takes_integers_and_strings() {
     let dir = Dir::new();
     let (archive, output) = (dir.at("archive"), dir.at("hits.csv"));
-    dedup(&format!("archive create {archive}")).ok();
+    dedup(&format!("archive create --profile paper {archive}")).ok();
     let text = text(1, 20);
     let file = |name: &str, ids: &[&str]| {
         let lines = ids

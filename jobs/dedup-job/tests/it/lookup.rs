@@ -324,7 +324,7 @@ fn texts_are_looked_up_by_the_spec_of_the_archive() {
         .collect();
     write_documents(&old, &documents);
     dedup(&format!(
-        "archive create {archive} --learn {old} --sketch 256"
+        "archive create --profile paper {archive} --learn {old} --sketch 256"
     ))
     .ok();
     dedup(&format!(
@@ -458,11 +458,14 @@ fn bad_requests_are_refused() {
     }
     // Another archive, of another spec or of the same.
     let other = days.dir.at("other");
-    dedup(&format!("archive create {other} --tokenizer chars-3")).ok();
+    dedup(&format!(
+        "archive create --profile paper {other} --tokenizer chars-3"
+    ))
+    .ok();
     dedup(&format!("index build --base {other} --output {index}"))
         .fails(78, &["tokenizer", "chars-3"]);
     let same = days.dir.at("same");
-    dedup(&format!("archive create {same}")).ok();
+    dedup(&format!("archive create --profile paper {same}")).ok();
     dedup(&format!("index build --base {same} --output {index}")).fails(78, &["another archive"]);
 }
 

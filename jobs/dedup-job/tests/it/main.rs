@@ -10,6 +10,7 @@ mod crawls;
 mod damaged_crawls;
 mod decided_days;
 mod decisions;
+mod defaults;
 mod faults;
 mod formats;
 mod groups;

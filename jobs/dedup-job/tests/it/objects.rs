@@ -229,7 +229,7 @@ fn every_path_can_be_in_a_store() {
     assert_eq!(learnt.ok().json()["documents"], 40);
     storage
         .dedup(&format!(
-            "archive create {at}/archive --idf {at}/idf.parquet --stop-words {at}/stop.txt"
+            "archive create --profile paper {at}/archive --idf {at}/idf.parquet --stop-words {at}/stop.txt"
         ))
         .ok();
     storage

@@ -131,7 +131,11 @@ fn verified_pairs_have_their_similarity_in_every_format() {
     let dir = Dir::new();
     let page = "the same six words on every page";
     write_documents(dir.join("day.parquet"), &[("a", page), ("b", page)]);
-    dedup(&format!("archive create {}", dir.at("archive"))).ok();
+    dedup(&format!(
+        "archive create --profile paper {}",
+        dir.at("archive")
+    ))
+    .ok();
     let run = format!(
         "run --new {} --base {} --verify edit",
         dir.at("day.parquet"),
@@ -191,7 +195,7 @@ fn numbers_stay_numbers_and_no_rows_are_an_output() {
 fn other_endings_are_refused_before_any_work() {
     let dir = Dir::new();
     let (archive, docs) = (dir.at("archive"), dir.at("docs.parquet"));
-    dedup(&format!("archive create {archive}")).ok();
+    dedup(&format!("archive create --profile paper {archive}")).ok();
     write_documents(&docs, &[("a", "some words that are a document")]);
     let (before, archived) = (dir.names(), contents(&archive));
     let run = format!("run --new {docs} --base {archive} --append --day 2026-01-01");
@@ -323,7 +327,7 @@ fn tables_and_named_files_are_not_replaced() {
     let run = awkward(&dir);
     let (archive, docs) = (dir.at("archive"), dir.at("docs.parquet"));
     write_documents(&docs, &[("a", "some words that are a document")]);
-    dedup(&format!("archive create {archive}")).ok();
+    dedup(&format!("archive create --profile paper {archive}")).ok();
     dedup(&format!(
         "archive append {archive} --input {docs} --day 2026-01-01"
     ))
@@ -442,7 +446,7 @@ fn a_closed_pipe_ends_well() {
         dir.at("docs.parquet"),
         dir.at("kept.parquet"),
     );
-    dedup(&format!("archive create {archive}")).ok();
+    dedup(&format!("archive create --profile paper {archive}")).ok();
     // The output has more rows than a pipe holds.
     let page = "the same six words on every page";
     let ids: Vec<String> = (0..300).map(|n| format!("page-{n}")).collect();

@@ -45,7 +45,10 @@ fn pages_are_verified_and_explained_by_the_texts_of_their_fingerprints() {
     write_edition(&dir, 2);
     for markup in ["main", "text"] {
         let archive = dir.at(&format!("archive-{markup}"));
-        dedup(&format!("archive create {archive} --markup {markup}")).ok();
+        dedup(&format!(
+            "archive create --profile paper {archive} --markup {markup}"
+        ))
+        .ok();
         dedup(&format!(
             "fingerprint --input {} --append {archive} --day 2026-01-01 --id-from url",
             dir.at("site1.warc.gz")

@@ -244,7 +244,10 @@ fn an_archive_of_another_spec_is_no_new_day() {
     );
     write_documents(&day, &[("n1", PAGE), ("n2", OTHER)]);
     dedup(&format!("fingerprint --input {day} --output {base}")).ok();
-    dedup(&format!("archive create {archive} --weight log-tf")).ok();
+    dedup(&format!(
+        "archive create --profile paper {archive} --weight log-tf"
+    ))
+    .ok();
     dedup(&format!(
         "archive append {archive} --input {day} --day 2026-01-01"
     ))

@@ -47,7 +47,11 @@ fn end(child: Child) -> Ran {
 /// later commit was compared with the earlier.
 fn different_days(command: impl Fn() -> std::process::Command, archive: &str) {
     let dir = Dir::new();
-    end(start(command(), &format!("archive create {archive}"))).ok();
+    end(start(
+        command(),
+        &format!("archive create --profile paper {archive}"),
+    ))
+    .ok();
     let runs: Vec<Child> = (1..=4)
         .map(|number| {
             let new = dir.at(&format!("{number}.parquet"));
@@ -117,7 +121,9 @@ fn different_days_at_once_are_compared_with_each_other_on_s3() {
 fn the_same_day_at_once_is_one_commit_on_s3() {
     let Some(storage) = seaweed() else { return };
     let (dir, archive) = (Dir::new(), storage.unique("same"));
-    storage.dedup(&format!("archive create {archive}")).ok();
+    storage
+        .dedup(&format!("archive create --profile paper {archive}"))
+        .ok();
     let new = dir.at("day.parquet");
     write_fingerprints(&new, &day(1));
     let runs: Vec<Child> = (0..4)
@@ -154,7 +160,9 @@ fn the_same_day_at_once_is_one_commit_on_s3() {
 fn a_day_that_is_overtaken_is_compared_again() {
     let Some(storage) = seaweed() else { return };
     let (dir, archive) = (Dir::new(), storage.unique("overtaken"));
-    storage.dedup(&format!("archive create {archive}")).ok();
+    storage
+        .dedup(&format!("archive create --profile paper {archive}"))
+        .ok();
     let files: Vec<String> = (1..=2)
         .map(|number| {
             let new = dir.at(&format!("{number}.parquet"));
@@ -209,7 +217,9 @@ fn a_day_that_is_overtaken_is_compared_again() {
 fn maintenance_beside_a_run_changes_nothing() {
     let Some(storage) = seaweed() else { return };
     let (dir, archive) = (Dir::new(), storage.unique("beside"));
-    storage.dedup(&format!("archive create {archive}")).ok();
+    storage
+        .dedup(&format!("archive create --profile paper {archive}"))
+        .ok();
     let file = |number: u64| {
         let new = dir.at(&format!("{number}.parquet"));
         write_fingerprints(&new, &day(number));
@@ -256,7 +266,9 @@ fn maintenance_beside_a_run_changes_nothing() {
 fn data_files_that_went_away_are_not_committed() {
     let Some(storage) = seaweed() else { return };
     let (dir, archive) = (Dir::new(), storage.unique("removed"));
-    storage.dedup(&format!("archive create {archive}")).ok();
+    storage
+        .dedup(&format!("archive create --profile paper {archive}"))
+        .ok();
     for number in [1, 2] {
         write_fingerprints(dir.join(&format!("{number}.parquet")), &day(number));
     }

@@ -171,7 +171,10 @@ fn a_day_of_which_all_documents_are_removed_stays_committed() {
 fn ids_to_remove_are_of_the_archives_type() {
     let dir = Dir::new();
     let (archive, input) = (dir.at("archive"), dir.at("day.parquet"));
-    dedup(&format!("archive create {archive} --id-type bigint")).ok();
+    dedup(&format!(
+        "archive create --profile paper {archive} --id-type bigint"
+    ))
+    .ok();
     let fingerprints = || numbers([1, 2, 3].map(|n| far(n).cast_signed()));
     let columns = vec![("id", numbers([1, 2, -3])), ("fp", fingerprints())];
     write_parquet(&input, columns);

@@ -38,7 +38,7 @@ fn prepared() -> Dir {
         dir.at("pairs.csv"),
     );
     dedup(&format!(
-        "run {new} -k 8 --sketch 128 --day 2026-01-05 --decisions {decisions} -o {pairs}"
+        "run {new} -k 8 --verify none --sketch 128 --day 2026-01-05 --decisions {decisions} -o {pairs}"
     ))
     .ok();
     dir
@@ -147,7 +147,7 @@ fn what_looks_wrong_is_warned_of() {
         .collect();
     let (new, archive, decisions) = (dir.at("new.parquet"), dir.at("archive"), dir.at("d.jsonl"));
     write_fingerprints(&new, &rows);
-    dedup(&format!("archive create {archive}")).ok();
+    dedup(&format!("archive create --profile paper {archive}")).ok();
     dedup(&format!(
         "run {new} --base {archive} --append --day 2026-01-01 --decisions {decisions}"
     ))

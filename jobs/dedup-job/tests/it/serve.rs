@@ -690,7 +690,10 @@ fn texts_are_shown_beside_hits() {
     let (archive, index, texts) = (dir.at("archive"), dir.at("index"), dir.at("old.parquet"));
     let text = "a page about the ferry that crosses the river every morning at seven";
     write_documents(&texts, &[("ferry", text)]);
-    dedup(&format!("archive create {archive} --sketch 64")).ok();
+    dedup(&format!(
+        "archive create --profile paper {archive} --sketch 64"
+    ))
+    .ok();
     dedup(&format!(
         "archive append {archive} --input {texts} --day 2026-03-04"
     ))
@@ -851,7 +854,7 @@ fn an_answer_with_long_texts_is_refused_within_the_memory() {
     let text = (0..30_000).map(|n| format!("w{n} ")).collect::<String>();
     let line = |n: usize| format!("{}\n", json!({ "id": format!("p{n}"), "text": text }));
     std::fs::write(&pages, (0..600).map(line).collect::<String>()).unwrap();
-    dedup(&format!("archive create {archive}")).ok();
+    dedup(&format!("archive create --profile paper {archive}")).ok();
     dedup(&format!(
         "fingerprint {pages} --append {archive} --day 2026-01-01"
     ))

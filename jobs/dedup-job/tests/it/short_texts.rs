@@ -42,17 +42,20 @@ fn a_summary_counts_short_documents() {
         json!({ "features": features, "documents": documents })
     };
     // The table of `simhash::reliable_length` has these lengths for the default weight.
-    assert_eq!(short(""), below(400));
+    assert_eq!(short("-k 3"), below(400));
     assert_eq!(short("-k 8"), below(50));
     assert_eq!(short("-k 10 --threads 3"), below(20));
-    assert_eq!(short("--weight tf"), below(200));
-    assert_eq!(short("--sketch 64"), below(400));
-    assert_eq!(short(&format!("--resume {}", dir.at("resume"))), below(400));
+    assert_eq!(short("-k 3 --weight tf"), below(200));
+    assert_eq!(short("-k 3 --sketch 64"), below(400));
+    assert_eq!(
+        short(&format!("-k 3 --resume {}", dir.at("resume"))),
+        below(400)
+    );
     // No length is reliable, or none is known.
     for options in ["-k 0", "--weight set", "--tokenizer chars-4"] {
         assert!(run(options).get("short").is_none(), "{options}");
     }
-    let shown = dedup(&format!("run {path} --output {output}")).ok();
+    let shown = dedup(&format!("run {path} -k 3 --output {output}")).ok();
     let line = "  6 documents have fewer than 400 features (words): -k 3 can miss";
     assert!(shown.stdout.contains(line), "{}", shown.stdout);
 

@@ -64,7 +64,10 @@ fn prepared(documents: &Documents, bits: u32) -> Dir {
     write(&dir.at("new.parquet"), &documents.new);
     write(&dir.at("old.parquet"), &documents.base);
     let archive = dir.at("archive");
-    dedup(&format!("archive create {archive} --sketch {bits}")).ok();
+    dedup(&format!(
+        "archive create --profile paper {archive} --sketch {bits}"
+    ))
+    .ok();
     for side in ["new", "old"] {
         let (input, output) = (
             dir.at(&format!("{side}.parquet")),
@@ -150,7 +153,10 @@ fn limits_and_pairs_within_the_batch() {
     let all = [documents.base.clone(), documents.new.clone()].concat();
     write(&dir.at("all.parquet"), &all);
     let (archive, output) = (dir.at("archive"), dir.at("pairs.parquet"));
-    dedup(&format!("archive create {archive} --sketch 128")).ok();
+    dedup(&format!(
+        "archive create --profile paper {archive} --sketch 128"
+    ))
+    .ok();
     let ready = dir.at("fp.parquet");
     let input = dir.at("all.parquet");
     dedup(&format!(
@@ -175,7 +181,10 @@ fn limits_and_pairs_within_the_batch() {
     }
     // The nearest documents of the archive, held in memory until the end, keep their estimates.
     let base = dir.at("base");
-    dedup(&format!("archive create {base} --sketch 128")).ok();
+    dedup(&format!(
+        "archive create --profile paper {base} --sketch 128"
+    ))
+    .ok();
     let append = format!("fingerprint --input {input} --append {base} --day 2026-01-01");
     dedup(&append).ok();
     let new = dir.at("new.parquet");
@@ -252,7 +261,7 @@ fn what_lacks_sketches_is_refused() {
     let output = dir.at("pairs.parquet");
     let run = |line: &str| dedup(&format!("run --output {output} {line}"));
     let plain = dir.at("plain");
-    dedup(&format!("archive create {plain}")).ok();
+    dedup(&format!("archive create --profile paper {plain}")).ok();
     run(&format!("--new {new} --base {plain} --verify sketch")).fails(64, &["plain", "--sketch"]);
     let texts = format!("--new {new} --base {archive} --verify sketch --base-text {new}");
     run(&texts).fails(64, &["--base-text"]);
@@ -267,7 +276,11 @@ fn what_lacks_sketches_is_refused() {
     fs::write(&lines, "{\"id\": \"a\", \"fp\": 7}\n").unwrap();
     run(&format!("--new {lines} --base {archive}")).fails(65, &["ready.jsonl", "sketches"]);
     run(&format!("--new {new} --base {archive} --sketch 64")).fails(78, &["sketch", "128"]);
-    dedup(&format!("archive create {} --sketch 100", dir.at("x"))).fails(64, &["100", "128"]);
+    dedup(&format!(
+        "archive create --profile paper {} --sketch 100",
+        dir.at("x")
+    ))
+    .fails(64, &["100", "128"]);
     let pages = format!("generate pages --output {} --sketch 64", dir.at("pages"));
     dedup(&format!("{pages} --new 10 --base 10")).fails(64, &["--sketch"]);
     assert!(!Path::new(&output).exists());
@@ -380,7 +393,9 @@ fn rows_of_pairs_take_few_bytes_from_a_store() {
     };
     let archive = storage.unique("archive");
     storage
-        .dedup(&format!("archive create {archive} --sketch 256"))
+        .dedup(&format!(
+            "archive create --profile paper {archive} --sketch 256"
+        ))
         .ok();
     let old = write("old.parquet", &mut (0..400_000));
     storage
@@ -432,7 +447,10 @@ fn copies_with_other_sketches_are_compared_each() {
     let reversed: Vec<&str> = words.iter().rev().map(String::as_str).collect();
     let reversed = reversed.join(" ");
     let archive = dir.at("archive");
-    dedup(&format!("archive create {archive} --sketch 128")).ok();
+    dedup(&format!(
+        "archive create --profile paper {archive} --sketch 128"
+    ))
+    .ok();
     let (new, output) = (dir.at("new.parquet"), dir.at("hits.csv"));
     for copies in [[&reversed, &text], [&text, &reversed]] {
         write_documents(

@@ -84,7 +84,10 @@ fn an_archive_learns_document_frequencies() {
     run("learnt", "--idf-power 1").fails(78, &["idf_power"]);
     create("plain", "");
     run("plain", "--idf-power 1/4").fails(64, &["--idf-power", "--learn"]);
-    let both = format!("archive create {} --learn {input} --idf {idf}", dir.at("x"));
+    let both = format!(
+        "archive create --profile paper {} --learn {input} --idf {idf}",
+        dir.at("x")
+    );
     dedup(&both).fails(64, &["--learn", "--idf"]);
     // A document with too few features for a fingerprint still counts.
     create(
@@ -92,7 +95,10 @@ fn an_archive_learns_document_frequencies() {
         &format!("--learn {input} --tokenizer longest-sentences-2 --min-features 2"),
     );
     // If there is an archive already, `create` fails before it reads any document.
-    let again = format!("archive create {} --learn nowhere.parquet", dir.at("plain"));
+    let again = format!(
+        "archive create --profile paper {} --learn nowhere.parquet",
+        dir.at("plain")
+    );
     dedup(&again).fails(64, &["plain"]);
 }
 
@@ -158,7 +164,7 @@ fn an_archive_keeps_its_tables() {
     fs::write(&list, "# not this\nA\n").unwrap();
     dedup(&format!("idf {input} -o {idf} --stop-words {list}")).ok();
     dedup(&format!(
-        "archive create {archive} --idf {idf} --stop-words {list} --weight log-tf"
+        "archive create --profile paper {archive} --idf {idf} --stop-words {list} --weight log-tf"
     ))
     .ok();
     let with = dir.at("with.parquet");
@@ -225,7 +231,7 @@ fn what_does_not_go_together_is_refused() {
     );
     let (output, made) = (dir.at("out.parquet"), dir.at("made.parquet"));
     dedup(&format!("idf {input} -o {idf}")).ok();
-    dedup(&format!("archive create {archive}")).ok();
+    dedup(&format!("archive create --profile paper {archive}")).ok();
     // Options that contradict the archive's spec are an error.
     for (option, field) in [
         ("--weight log-tf", "weight"),
@@ -319,7 +325,10 @@ fn markup_is_taken_out_when_asked() {
             "" => String::new(),
             markup => format!("--markup {markup}"),
         };
-        dedup(&format!("archive create {archive} {option}")).ok();
+        dedup(&format!(
+            "archive create --profile paper {archive} {option}"
+        ))
+        .ok();
         dedup(&format!(
             "run --new {} --base {archive} -k 0 --output {output}",
             dir.at("day.parquet")
@@ -361,7 +370,10 @@ fn articles_are_found() {
     );
     let (input, output) = (dir.at("day.parquet"), dir.at("hits.parquet"));
     let archive = dir.at("archive");
-    dedup(&format!("archive create {archive} --markup article")).ok();
+    dedup(&format!(
+        "archive create --profile paper {archive} --markup article"
+    ))
+    .ok();
     let run = format!("run --new {input} --base {archive} -k 0 --output {output}");
     dedup(&run).ok();
     assert_eq!(read_hits(&output).len(), 3);
@@ -383,7 +395,10 @@ fn odd_lists_and_bars() {
         dir.at("stop.txt"),
     );
     fs::write(&list, "\u{ff03}hash\n\u{b4}\n  A \n").unwrap();
-    dedup(&format!("archive create {archive} --stop-words {list}")).ok();
+    dedup(&format!(
+        "archive create --profile paper {archive} --stop-words {list}"
+    ))
+    .ok();
     let output = dir.at("hits.parquet");
     dedup(&format!(
         "run --new {input} --base {archive} --output {output}"
@@ -395,11 +410,11 @@ fn odd_lists_and_bars() {
     dedup(&format!("archive info {archive} --verify"))
         .fails(65, &["archive/_dedup-job/stop-words-"]);
     dedup(&format!(
-        "archive create {archive}-2 --tokenizer longest-sentences-3"
+        "archive create --profile paper {archive}-2 --tokenizer longest-sentences-3"
     ))
     .fails(78, &["longest-sentences-3", "--min-features 3"]);
     dedup(&format!(
-        "archive create {archive}-2 --stop-words {}",
+        "archive create --profile paper {archive}-2 --stop-words {}",
         dir.at("none")
     ))
     .fails(64, &["none"]);
@@ -410,7 +425,7 @@ fn odd_lists_and_bars() {
     )
     .unwrap();
     let plain = dir.at("plain");
-    dedup(&format!("archive create {plain}")).ok();
+    dedup(&format!("archive create --profile paper {plain}")).ok();
     let ran = dedup(&format!(
         "run --config {config} --new {input} --base {plain} --output {output} --json"
     ))

@@ -99,7 +99,7 @@ fn prepared(documents: &Documents) -> Dir {
     write(&dir.at("new.parquet"), &documents.new);
     write(&dir.at("old.parquet"), &documents.base);
     let archive = dir.at("archive");
-    dedup(&format!("archive create {archive}")).ok();
+    dedup(&format!("archive create --profile paper {archive}")).ok();
     dedup(&format!(
         "fingerprint --input {} --append {archive} --day 2026-01-01",
         dir.at("old.parquet")
@@ -220,7 +220,7 @@ fn pairs_without_a_text_are_kept_and_counted() {
         ))
         .ok()
         .stdout
-        .contains("kept unverified")
+        .contains("pairs not verified, because a text was not found: they drop no document")
     );
 }
 
@@ -287,7 +287,7 @@ fn options_that_make_no_sense_are_refused() {
     dedup(&format!("{run} --base-text x")).fails(64, &["--base-text", "--verify"]);
     dedup(&format!("{run} --verify jaccard --min-similarity 1.5")).fails(64, &["1.5", "0 and 1"]);
     dedup(&format!("{run} --verify jaccard --min-similarity nan")).fails(64, &["0 and 1"]);
-    dedup(&format!("{run} --verify euclid")).fails(64, &["jaccard, cosine, edit and sketch"]);
+    dedup(&format!("{run} --verify euclid")).fails(64, &["jaccard, cosine, edit, sketch and none"]);
     dedup(&format!(
         "{run} --verify jaccard --base-text {}",
         dir.at("missing")
@@ -326,7 +326,7 @@ fn recurring_ids_are_compared_by_the_right_text() {
     let text = |at: usize| documents.base[at].1.as_str();
     let edited = documents.new[8].1.as_str();
     let archive = dir.at("archive");
-    dedup(&format!("archive create {archive}")).ok();
+    dedup(&format!("archive create --profile paper {archive}")).ok();
     // Yesterday's u is an edited copy of the text that u and n have today.
     write_documents(dir.join("day1.parquet"), &[("u", edited), ("d", text(3))]);
     write_documents(
@@ -383,7 +383,7 @@ fn the_limit_counts_verified_pairs() {
         &[("shuffled", &shuffled), ("edited", &edited)],
     );
     write_documents(dir.join("new.parquet"), &[("n", &text)]);
-    dedup(&format!("archive create {archive}")).ok();
+    dedup(&format!("archive create --profile paper {archive}")).ok();
     dedup(&format!(
         "fingerprint --input {} --append {archive} --day 2026-01-01",
         dir.at("old.parquet")
@@ -410,7 +410,7 @@ fn documents_with_one_id_are_compared_by_their_texts() {
     let edited = text.replace("w40", "other");
     write_documents(dir.join("new.parquet"), &[("a", &text), ("a", &edited)]);
     let archive = dir.at("archive");
-    dedup(&format!("archive create {archive}")).ok();
+    dedup(&format!("archive create --profile paper {archive}")).ok();
     let output = dir.at("hits.parquet");
     for options in ["", "--day 2026-01-02"] {
         dedup(&format!(
@@ -433,7 +433,10 @@ fn empty_texts_are_alike() {
     let dir = Dir::new();
     write_documents(dir.join("new.parquet"), &[("a", ""), ("b", "")]);
     let archive = dir.at("archive");
-    dedup(&format!("archive create {archive} --min-features 0")).ok();
+    dedup(&format!(
+        "archive create --profile paper {archive} --min-features 0"
+    ))
+    .ok();
     let output = dir.at("hits.parquet");
     dedup(&format!(
         "run --new {} --base {archive} --verify edit --output {output}",
@@ -446,14 +449,14 @@ fn empty_texts_are_alike() {
     );
 }
 
-/// A text of --base-text that is of another document with the id: the pair is kept unverified, and a copy stays a duplicate.
+/// A text of --base-text that is of another document with the id: the pair is written, and drops no document.
 #[test]
 fn a_text_of_another_document_with_the_id_is_not_compared() {
     let dir = Dir::new();
     let documents = Documents::make();
     let (text, other) = (documents.base[0].1.as_str(), documents.base[1].1.as_str());
     let archive = dir.at("archive");
-    dedup(&format!("archive create {archive}")).ok();
+    dedup(&format!("archive create --profile paper {archive}")).ok();
     for (day, text) in [("2026-01-01", text), ("2026-01-02", other)] {
         write_documents(dir.join(&format!("{day}.parquet")), &[("a", text)]);
         let file = dir.at(&format!("{day}.parquet"));
@@ -464,14 +467,14 @@ fn a_text_of_another_document_with_the_id_is_not_compared() {
     }
     write_documents(dir.join("new.parquet"), &[("n", text)]);
     let (new, hits, decisions) = (dir.at("new.parquet"), dir.at("hits.csv"), dir.at("d.csv"));
-    let run = |texts: &str| {
+    let run = |texts: &str, expected: &str| {
         let line = format!(
             "run {new} --base {archive} --verify jaccard {texts} --output {hits} --decisions {decisions} --json"
         );
         let ran = dedup(&line).ok();
         let pairs = fs::read_to_string(&hits).unwrap();
         let decided = fs::read_to_string(&decisions).unwrap();
-        assert!(decided.contains("n,false,a,2026-01-01,0,"), "{decided}");
+        assert!(decided.contains(expected), "{decided}");
         (
             pairs,
             ran.stderr.clone(),
@@ -480,18 +483,21 @@ fn a_text_of_another_document_with_the_id_is_not_compared() {
     };
     let header = "new_id,base_id,distance,base_day,similarity\n";
     let other_day = format!("--base-text {}", dir.at("2026-01-02.parquet"));
-    let (pairs, said, without) = run(&other_day);
+    let (pairs, said, without) = run(&other_day, "n,true,,");
     assert_eq!(pairs, format!("{header}n,a,0,2026-01-01,\n"));
-    assert!(said.contains("1 of 1 pairs are kept unverified"), "{said}");
+    assert!(
+        said.contains("1 of 1 pairs could not be verified"),
+        "{said}"
+    );
     assert_eq!(without, 1);
-    let (pairs, said, without) = run("");
+    let (pairs, said, without) = run("", "n,true,,");
     assert_eq!(pairs, format!("{header}n,a,0,2026-01-01,\n"));
     assert!(said.contains("--base-text"), "{said}");
     assert_eq!(without, 1);
     let both = format!("{other_day} {}", dir.at("2026-01-01.parquet"));
-    let (pairs, said, without) = run(&both);
+    let (pairs, said, without) = run(&both, "n,false,a,2026-01-01,0,1.0");
     assert_eq!(pairs, format!("{header}n,a,0,2026-01-01,1.0\n"));
-    assert_eq!((said.contains("unverified"), without), (false, 0.into()));
+    assert_eq!((said.contains("verified"), without), (false, 0.into()));
 }
 
 /// Pages that differ in their markup alone are one class: not all pairs of them are compared.

@@ -178,7 +178,10 @@ fn a_file_that_is_cut_within_a_member_is_read_as_a_whole() {
     // The files behind this one have other numbers when it is whole.
     write_crawl_with_skipped_frames(&dir.join("in/a.warc.zst"), false);
     let (new, archive, resume) = (dir.at("in/"), dir.at("archive"), dir.at("resume"));
-    dedup(&format!("archive create {archive} --markup text")).ok();
+    dedup(&format!(
+        "archive create --profile paper {archive} --markup text"
+    ))
+    .ok();
     // The warnings that name the file.
     let warnings = |ran: &Ran| {
         let parts = ["a.warc.zst, byte", "this file as a whole"];
@@ -244,7 +247,10 @@ fn a_file_that_is_cut_within_a_member_is_read_as_a_whole() {
 fn a_large_crawl_is_read_in_parts() {
     let dir = Dir::new();
     let archive = dir.at("archive");
-    dedup(&format!("archive create {archive} --markup text")).ok();
+    dedup(&format!(
+        "archive create --profile paper {archive} --markup text"
+    ))
+    .ok();
     type Write = fn(&Path);
     let crawls: [(&str, Write); 2] = [
         ("gz", write_large_crawl),
@@ -300,8 +306,11 @@ fn joined_files_with_two_dictionaries_are_read() {
 fn the_spec_of_an_archive_says_how_pages_are_read() {
     let Some(dir) = files() else { return };
     let (plain, visible) = (dir.at("plain"), dir.at("visible"));
-    dedup(&format!("archive create {plain}")).ok();
-    dedup(&format!("archive create {visible} --markup text")).ok();
+    dedup(&format!("archive create --profile paper {plain}")).ok();
+    dedup(&format!(
+        "archive create --profile paper {visible} --markup text"
+    ))
+    .ok();
     let append = |archive: &str, file: &str| {
         dedup(&format!(
             "archive append {archive} --input {} --day 2026-01-30",
@@ -327,7 +336,7 @@ fn the_spec_of_an_archive_says_how_pages_are_read() {
     // Learning from pages counts the words of their visible texts.
     let learnt = dir.at("learnt");
     dedup(&format!(
-        "archive create {learnt} --learn {}",
+        "archive create --profile paper {learnt} --learn {}",
         dir.at("pages.warc.gz")
     ))
     .ok();
@@ -418,7 +427,10 @@ fn records_say_the_day_of_their_batch() {
     let (archive, other) = (dir.at("archive"), dir.at("other"));
     let (pages, next) = (dir.at("pages.warc.gz"), dir.at("next.warc.gz"));
     for archive in [&archive, &other] {
-        dedup(&format!("archive create {archive} --markup text")).ok();
+        dedup(&format!(
+            "archive create --profile paper {archive} --markup text"
+        ))
+        .ok();
     }
     let output = dir.at("o.parquet");
     let run = |new: &str| {

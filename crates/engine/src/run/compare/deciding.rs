@@ -206,7 +206,7 @@ impl Comparison<'_> {
         probe: Probe,
         distinct: usize,
         keys: &Keys,
-        verifier: &Verifier<'_>,
+        verifier: &Verifier,
         clock: &mut Clock,
     ) -> Result<(Decided, Verified)> {
         let Run {
@@ -271,6 +271,7 @@ impl Comparison<'_> {
             classes,
             keys: keys.clone(),
             have_content,
+            verified: self.settings.verify.is_some(),
             day: self.view.date.map(work_items::days_since_epoch),
         }
     }
@@ -287,7 +288,6 @@ impl Comparison<'_> {
     pub(super) fn class_probe(&self, probe: Probe) -> Probe {
         let originals = match self.verifier {
             Some(verifier) if verifier.has_archive_texts() => Originals::All,
-            // Without texts of the archive, all its pairs count: then the nearest document decides.
             _ => Originals::Nearest,
         };
         Probe {

@@ -25,6 +25,7 @@ use crate::memory::free_bytes;
 use crate::output::{self, DraftOutput, OutputTarget};
 use crate::pairs::{self, Similarities};
 use crate::probe::{Answer, CompareSketches, Probe};
+use crate::profile::CompareSettings;
 use crate::progress::Stage;
 use crate::reduce::reduce;
 use crate::session;
@@ -58,7 +59,8 @@ impl Compared {
 /// The batch, and the view of the archive to compare it with.
 pub(super) struct Comparison<'a> {
     pub(super) run: Run<'a>,
-    pub(super) verifier: Option<&'a Verifier<'a>>,
+    pub(super) settings: &'a CompareSettings,
+    pub(super) verifier: Option<&'a Verifier>,
     pub(super) documents: &'a Documents,
     pub(super) decide: Option<&'a Decide>,
     pub(super) kept_files: Option<&'a KeptFiles>,
@@ -187,7 +189,7 @@ impl Comparison<'_> {
     fn pair_probe(&self, probe: Probe) -> Probe {
         Probe {
             // A verification drops pairs, so the nearest are chosen after it.
-            max_hits: match self.run.settings.verify {
+            max_hits: match self.settings.verify {
                 Some(_) => None,
                 None => probe.max_hits,
             },
@@ -247,7 +249,7 @@ impl Comparison<'_> {
         let distinct = batch.distinct.values().len();
         let queries = self.view.snapshot.rows() + if settings.within { file.rows } else { 0 };
         let design = settings.design.as_deref();
-        let k = settings.max_distance;
+        let k = self.settings.max_distance;
         let free = match self.run.job() {
             // Each part plans the tables for its own memory.
             Some(_) => usize::MAX,
@@ -279,7 +281,7 @@ impl Comparison<'_> {
         let settings = self.run.settings;
         Probe {
             batch,
-            max_distance: settings.max_distance,
+            max_distance: self.settings.max_distance,
             design: plan.design.name(),
             parts: plan.parts as u32,
             max_hits: settings.max_hits,
@@ -299,7 +301,7 @@ impl Comparison<'_> {
     /// compares texts.
     fn compare_sketches(&self) -> Option<CompareSketches> {
         let size = self.batch.file.spec.sketch;
-        let least = match &self.run.settings.verify {
+        let least = match &self.settings.verify {
             None => 0.0,
             Some(verify) if verify.is_by_sketch() => verify.min_similarity,
             Some(_) => return None,
@@ -408,7 +410,7 @@ impl Comparison<'_> {
     /// What a verification by sketches did; `None` if the settings ask for none. Call it after the
     /// probe has ended.
     fn verified_by_sketch(&self) -> Option<Verified> {
-        let verify = self.run.settings.verify.as_ref();
+        let verify = self.settings.verify.as_ref();
         let verify = verify.filter(|verify| verify.is_by_sketch())?;
         let progress = &self.run.resources.progress;
         let [pairs, dropped, without_sketch] = [
@@ -439,7 +441,7 @@ impl Comparison<'_> {
         &self,
         job: &Job,
         name: &str,
-        verifier: &Verifier<'_>,
+        verifier: &Verifier,
         pairs: (&Path, u64),
         origin: Option<Origin>,
     ) -> Result<Answers> {
@@ -451,7 +453,7 @@ impl Comparison<'_> {
     }
 
     /// The model of a verification, for parts.
-    async fn model_plan(&self, job: &Job, verifier: &Verifier<'_>) -> Result<ModelPlan> {
+    async fn model_plan(&self, job: &Job, verifier: &Verifier) -> Result<ModelPlan> {
         let archive = self.view.archive.as_ref().map(Archive::location);
         let options = &self.run.settings.spec_options;
         job.model_plan(verifier.model().spec(), archive, options)
@@ -462,7 +464,7 @@ impl Comparison<'_> {
     async fn verify(
         &self,
         unverified: &DraftOutput,
-        verifier: &Verifier<'_>,
+        verifier: &Verifier,
         target: &OutputTarget,
     ) -> Result<(DraftOutput, Arc<Counts>)> {
         let Run {

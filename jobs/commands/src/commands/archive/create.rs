@@ -1,7 +1,8 @@
 //! `dedup-job archive create`.
 
 use ::archive::{Archive, IdType, frequencies};
-use engine::recipe::{LEARNT_SKETCH, OptionFile};
+use engine::Profile;
+use engine::recipe::OptionFile;
 
 use super::info;
 use crate::args::{ColumnArgs, CommonArgs, SpecArgs};
@@ -12,8 +13,9 @@ use crate::process::{self, Process};
 /// The columns of a table that its spec does not determine.
 pub(super) struct Table {
     pub(super) id_type: IdType,
-    /// Whether the table has the column `kept`.
+    /// Whether the table has the column `kept`, also if the profile has none.
     pub(super) decisions: bool,
+    pub(super) profile: Profile,
 }
 
 /// Creates an archive; with paths in `learn`, first counts the document frequencies of the
@@ -38,13 +40,20 @@ pub(super) fn run(
             let name = "--learn".to_owned();
             let bytes = frequencies::encode(&name, model.spec(), &learnt.frequencies)?.into();
             options.idf = Some(OptionFile { name, bytes });
-            options.sketch = options.sketch.or(Some(LEARNT_SKETCH));
             // If nothing else was asked for, that of the documents: of pages, the visible text.
             options.markup = options.markup.or(Some(model.spec().markup));
         }
+        let Table {
+            id_type,
+            decisions,
+            profile,
+        } = table;
+        options.sketch = options.sketch.or(Some(profile.sketch()));
         let (model, files) = options.model_and_files()?;
-        let Table { id_type, decisions } = table;
-        let created = Archive::create(&location, id_type, decisions, model.spec(), &files);
+        let spec = model.spec();
+        let defaults = profile.run_defaults(spec.sketch);
+        let kept = decisions || profile.has_kept();
+        let created = Archive::create(&location, id_type, kept, spec, &files, &defaults);
         let archive = created.await?;
         Ok(archive.info()?)
     })?;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use ::archive::{Archive, Info};
+use ::archive::{Archive, Info, RunDefaults};
 
 use crate::args::CommonArgs;
 use crate::exit::Failure;
@@ -61,6 +61,7 @@ fn as_json(dir: &str, info: &Info, verified: Option<u64>) -> serde_json::Value {
         "version": info.version,
         "id_type": info.id_type.to_string(),
         "decisions": info.has_kept,
+        "runs": info.defaults,
         "spec": info.spec,
         "spec_digest": info.spec.digest(),
         "fingerprints": rows,
@@ -69,6 +70,27 @@ fn as_json(dir: &str, info: &Info, verified: Option<u64>) -> serde_json::Value {
         "days": days,
         "verified_files": verified,
     })
+}
+
+/// The settings of runs that an archive records, for people.
+pub(super) fn defaults_text(defaults: &RunDefaults) -> String {
+    let mut text = format!("k = {}", defaults.max_distance);
+    match defaults.min_similarity {
+        Some(least) => {
+            let _ = write!(text, ", verified by sketches, similarity from {least}");
+        }
+        None => text.push_str(", not verified"),
+    }
+    let columns = [
+        ("ids", &defaults.id_column),
+        ("texts", &defaults.text_column),
+    ];
+    for (what, name) in columns {
+        if let Some(name) = name {
+            let _ = write!(text, ", {what} in column {name}");
+        }
+    }
+    text
 }
 
 fn as_text(dir: &str, info: &Info, verified: Option<u64>) -> String {
@@ -88,6 +110,7 @@ fn as_text(dir: &str, info: &Info, verified: Option<u64>) -> String {
         false => "",
     };
     let _ = writeln!(text, "  ids: {}{decisions}", info.id_type);
+    let _ = writeln!(text, "  runs: {}", defaults_text(&info.defaults));
     let _ = writeln!(text, "  spec: {}", info.spec.to_json());
     for (date, day) in &info.days {
         let _ = writeln!(

@@ -1,29 +1,40 @@
-//! `dedup-job archive create | info | append | compact | remove | vacuum`.
+//! `dedup-job archive create | info | set | append | compact | remove | vacuum`.
 
 mod compact;
 mod create;
 mod info;
 mod remove;
+mod set;
 mod vacuum;
+
+use engine::Profile;
 
 use super::fingerprint::{Target, fingerprint};
 use crate::args::{ArchiveCommand, CommonArgs, SpecArgs};
 use crate::exit::Failure;
+
+pub use set::Setting;
 
 pub fn run(common: &CommonArgs, command: ArchiveCommand) -> Result<(), Failure> {
     match command {
         ArchiveCommand::Create {
             dir,
             id_type,
+            profile,
             learn,
             decisions,
             columns,
             spec,
         } => {
-            let table = create::Table { id_type, decisions };
+            let table = create::Table {
+                id_type,
+                decisions,
+                profile: profile.unwrap_or(Profile::Sharp),
+            };
             create::run(common, &dir, table, &spec, &learn, &columns)
         }
         ArchiveCommand::Info { dir, verify } => info::run(common, &dir, verify),
+        ArchiveCommand::Set { dir, settings } => set::run(common, &dir, &settings),
         ArchiveCommand::Append {
             dir,
             input,

@@ -4,6 +4,8 @@ mod text;
 
 use std::path::Path;
 
+use archive::Archive;
+use engine::Profile;
 use engine::documents::Documents;
 use engine::explain::explain;
 use hamming::{Design, Limits, Plan};
@@ -26,35 +28,49 @@ struct Given {
 }
 
 pub fn run(common: &CommonArgs, args: &ExplainArgs) -> Result<(), Failure> {
-    let k = args.max_distance.unwrap_or(3);
-    let design = match &args.design {
-        Some(name) => Design::named(name, k).map_err(|error| Failure::Usage(error.to_string()))?,
-        None => {
-            let plan = Plan::choose(PLANNED_BATCH, k, &Limits::default());
-            plan.map_err(engine::EngineError::from)?.design
-        }
-    };
-    let (explanation, given, min_features) = process::run(common, async |process: &Process| {
-        let stores = process.stores();
-        let options = args.spec.spec_options(stores).await?;
-        let mut documents = match args.documents.is_empty() {
-            true => None,
-            false => Some(open_texts(process, &args.documents, args.columns.text_columns()).await?),
-        };
-        let model = match (&args.base, &documents) {
-            // As in a run without an archive.
-            (None, Some(documents)) => options.for_documents(documents).model()?,
-            (base, _) => options.model_at(stores, base.as_deref()).await?,
-        };
-        if let Some(documents) = &mut documents {
-            documents.read_pages(options.pages_under(model.spec()));
-        }
-        let given = find_texts(process, args, documents.as_ref()).await?;
-        let [first, second] = &given;
-        let top = args.top.unwrap_or(10) as usize;
-        let explanation = explain(&model, [&first.text, &second.text], &design, top);
-        Ok((explanation, given, model.spec().min_features))
-    })?;
+    let (explanation, given, min_features, k, design) =
+        process::run(common, async |process: &Process| {
+            let stores = process.stores();
+            let options = args.spec.spec_options(stores).await?;
+            let mut documents = match args.documents.is_empty() {
+                true => None,
+                false => {
+                    Some(open_texts(process, &args.documents, args.columns.text_columns()).await?)
+                }
+            };
+            let archive = match &args.base {
+                Some(base) => Some(Archive::open(&process.locate(base)?).await?),
+                None => None,
+            };
+            let model = match (&archive, &documents) {
+                (Some(archive), _) => options.model_from_archive(archive).await?,
+                // As in a run without an archive.
+                (None, Some(documents)) => options.for_documents(documents).model()?,
+                (None, None) => options.model()?,
+            };
+            let recorded = archive.map(|archive| archive.run_defaults().max_distance);
+            let k = args
+                .max_distance
+                .or(recorded)
+                .unwrap_or(Profile::Sharp.max_distance());
+            let design = match &args.design {
+                Some(name) => {
+                    Design::named(name, k).map_err(|error| Failure::Usage(error.to_string()))?
+                }
+                None => {
+                    let plan = Plan::choose(PLANNED_BATCH, k, &Limits::default());
+                    plan.map_err(engine::EngineError::from)?.design
+                }
+            };
+            if let Some(documents) = &mut documents {
+                documents.read_pages(options.pages_under(model.spec()));
+            }
+            let given = find_texts(process, args, documents.as_ref()).await?;
+            let [first, second] = &given;
+            let top = args.top.unwrap_or(10) as usize;
+            let explanation = explain(&model, [&first.text, &second.text], &design, top);
+            Ok((explanation, given, model.spec().min_features, k, design))
+        })?;
     if common.json {
         let mut value = json!(explanation);
         value["max_distance"] = k.into();

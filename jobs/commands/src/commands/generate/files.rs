@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ::archive::{Archive, ArchiveError, Existing, FingerprintFile, IdType, SpecFiles};
+use ::archive::{Archive, ArchiveError, Existing, FingerprintFile, IdType, RunDefaults, SpecFiles};
 use arrow::array::{
     ArrayRef, Date32Array, Int32Array, Int64Array, RecordBatch, StringArray, new_null_array,
 };
@@ -210,7 +210,9 @@ pub(super) async fn write_archive(
     mut day: impl AsyncFnMut(u64) -> Result<FingerprintFile, Failure>,
 ) -> Result<(), Failure> {
     let location = target.directory.child("archive")?;
-    let mut archive = Archive::create(&location, id_type, false, spec, files).await?;
+    // So a run without options finds the expected pairs.
+    let defaults = RunDefaults::new(args.max_distance, None);
+    let mut archive = Archive::create(&location, id_type, false, spec, files, &defaults).await?;
     for number in 0..u64::from(args.days) {
         let file = day(number).await?;
         let day = archive_day(args, number);

@@ -21,8 +21,8 @@ const TOGETHER: usize = 512;
 
 pub fn run(common: &CommonArgs, args: &LookupArgs) -> Result<(), Failure> {
     let dir = required(args.index.as_deref(), "--index DIR")?;
-    let min_similarity = args.min_similarity.unwrap_or(0.0);
-    if !(0.0..=1.0).contains(&min_similarity) {
+    let asked = args.min_similarity.unwrap_or(0.0);
+    if !(0.0..=1.0).contains(&asked) {
         return Err(Failure::Usage(
             "--min-similarity: must be from 0 to 1".into(),
         ));
@@ -33,17 +33,19 @@ pub fn run(common: &CommonArgs, args: &LookupArgs) -> Result<(), Failure> {
                 .into(),
         ));
     }
-    let wanted = LookupOptions {
-        k: args.max_distance.unwrap_or(3),
-        limit: args.limit.map_or(usize::MAX, |limit| limit as usize),
-        min_similarity,
-        id_bytes: usize::MAX,
-    };
+    let limit = args.limit.map_or(usize::MAX, |limit| limit as usize);
     let json = common.json;
     let threads = process::threads(common);
     process::run(common, async |process: &Process| {
         let index = Index::open(&files(process, &process.locate(dir)?, &args.cache)?).await?;
-        if min_similarity > 0.0 && index.spec().sketch.is_none() {
+        let (k, least) = index.default_nearness();
+        let wanted = LookupOptions {
+            k: args.max_distance.unwrap_or(k),
+            limit,
+            min_similarity: args.min_similarity.unwrap_or(least),
+            id_bytes: usize::MAX,
+        };
+        if asked > 0.0 && index.spec().sketch.is_none() {
             return Err(Failure::Usage(format!(
                 "--min-similarity: {dir} has no sketches, by which similarities are estimated; its archive was created without --sketch"
             )));

@@ -4,16 +4,15 @@
 use std::path::PathBuf;
 
 use archive::Existing;
+use engine::RunSettings;
 use engine::decide::Decide;
 use engine::documents::{Columns, KeptPlace, Replace};
 use engine::output::{OutputKind, OutputTarget};
-use engine::{RunSettings, Verify};
 use hamming::Design;
 use storage::{Location, Stores};
 
 use super::metrics;
-use crate::args::{DEFAULT_OUTPUT, RunArgs, VerifyArgs};
-use crate::commands::DEFAULT_MAX_DISTANCE;
+use crate::args::{DEFAULT_OUTPUT, RunArgs};
 use crate::commands::output_checks::{Outputs, is_same};
 use crate::exit::Failure;
 use crate::process::Process;
@@ -97,16 +96,15 @@ pub async fn build(
         ("--metrics", metrics.as_ref()),
     ])?;
     *metrics_file = metrics.map(|place| place.given().to_owned());
-    let max_distance = args.max_distance.unwrap_or(DEFAULT_MAX_DISTANCE);
-    if let Some(name) = &args.design {
-        Design::named(name, max_distance).map_err(|error| Failure::Usage(error.to_string()))?;
+    if let (Some(name), Some(k)) = (&args.design, args.max_distance) {
+        Design::named(name, k).map_err(|error| Failure::Usage(error.to_string()))?;
     }
     Ok(RunSettings {
         new,
         base,
         output,
         decide,
-        max_distance,
+        compare: args.compare(),
         within: !args.no_within,
         append: args.append,
         existing: match args.replace_day {
@@ -126,7 +124,6 @@ pub async fn build(
         },
         design: args.design.clone(),
         max_hits: args.max_hits_per_document,
-        verify: verification(&args.verify),
         spec_options: args.spec.spec_options(stores).await?,
         resume,
         scratch: process.scratch.path().to_owned(),
@@ -162,15 +159,6 @@ async fn decide(args: &RunArgs, outputs: &Outputs<'_>) -> Result<Option<Decide>,
         }),
     };
     Ok(Some(Decide { decisions, kept }))
-}
-
-/// The settings of the verification; `None` without --verify.
-fn verification(args: &VerifyArgs) -> Option<Verify> {
-    args.verify.map(|measure| Verify {
-        measure,
-        min_similarity: args.min_similarity(),
-        base_text: args.base_text.clone(),
-    })
 }
 
 /// Refuses a --new path that is also --base.

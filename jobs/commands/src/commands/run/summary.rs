@@ -89,14 +89,23 @@ fn write_pairs(text: &mut String, settings: &RunSettings, summary: &Summary) {
             Measure::Sketch => ("sketch".to_owned(), "sketch"),
             measure => (format!("text ({measure})"), "text"),
         };
-        let _ = writeln!(
+        let _ = write!(
             text,
-            "  verified by {by}: {} of {} pairs dropped, with a similarity below {}; {} pairs kept unverified because a {what} was not found",
+            "  verified by {by}: {} of {} pairs dropped, with a similarity below {}",
             count(verified.dropped),
             count(verified.checked),
             verified.min_similarity,
-            count(verified.without_text)
         );
+        if verified.without_text > 0 {
+            let _ = write!(
+                text,
+                "; {} pairs not verified, because a {what} was not found: they drop no document",
+                count(verified.without_text)
+            );
+        }
+        text.push('\n');
+    } else if summary.hits.is_some() || summary.decisions.is_some() {
+        text.push_str("  not verified: pairs of near fingerprints, whatever their texts\n");
     }
     if let Some(limit) = settings.max_hits {
         let _ = writeln!(

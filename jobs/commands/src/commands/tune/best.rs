@@ -3,7 +3,7 @@
 use engine::tune::{AtDistance, AtSketch, Tuned};
 use serde_json::{Value, json};
 
-use crate::commands::DEFAULT_MAX_DISTANCE;
+use engine::Profile;
 
 /// A distance is large enough if its recall is at least this.
 pub(super) const ENOUGH: f64 = 0.97;
@@ -57,7 +57,7 @@ pub(super) fn best_sketch(at: &AtDistance) -> Option<&AtSketch> {
 
 /// The distance at which a spec is judged: its smallest with enough recall, or else the default.
 pub(super) fn judged_distance(tuned: &Tuned) -> u32 {
-    smallest_distance(tuned).map_or(DEFAULT_MAX_DISTANCE, |at| at.max_distance)
+    smallest_distance(tuned).map_or(Profile::Paper.max_distance(), |at| at.max_distance)
 }
 
 /// The entry of one compared spec in the `--json` output.

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use simhash::reliable_length::ENOUGH;
 
 use super::best;
-use crate::commands::DEFAULT_MAX_DISTANCE;
 use crate::printing::count;
+use engine::Profile;
 
 /// Settings whose recall is printed.
 struct Settings<'a> {
@@ -54,12 +54,12 @@ fn columns<'a>(compared: &'a [Tuned], best: &'a Tuned) -> Vec<Settings<'a>> {
     let mut columns = Vec::new();
     // Of several, the first has the default tokenizer and weight.
     if let [default, _, ..] = compared
-        && !(std::ptr::eq(default, best) && k == DEFAULT_MAX_DISTANCE)
+        && !(std::ptr::eq(default, best) && k == Profile::Paper.max_distance())
     {
         columns.push(Settings {
             name: "default",
             tuned: default,
-            k: DEFAULT_MAX_DISTANCE,
+            k: Profile::Paper.max_distance(),
         });
     }
     columns.push(Settings {

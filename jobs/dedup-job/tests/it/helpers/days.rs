@@ -58,7 +58,7 @@ impl Days {
     pub fn new() -> Self {
         let dir = Dir::new();
         let archive = dir.at("archive");
-        dedup(&format!("archive create {archive}")).ok();
+        dedup(&format!("archive create --profile paper {archive}")).ok();
         Self { dir, archive }
     }
 

@@ -1,0 +1,250 @@
+//! Tests of what a run does without options: the settings that an archive records, and those of a batch alone.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use arrow::array::AsArray as _;
+use arrow::datatypes::Int64Type;
+use serde_json::json;
+
+use crate::decisions::read_decisions;
+use crate::helpers::foreign_writer::OtherEngine;
+use crate::helpers::support::*;
+use crate::verify::{Documents, jaccard, read_similar, write};
+
+/// A sharp archive with the old documents, and files of both sides.
+fn prepared(documents: &Documents) -> (Dir, String) {
+    let dir = Dir::new();
+    let (old, archive) = (dir.at("old.parquet"), dir.at("archive"));
+    write(&old, &documents.base);
+    write(&dir.at("new.parquet"), &documents.new);
+    dedup(&format!("archive create {archive}")).ok();
+    dedup(&format!(
+        "archive append {archive} --input {old} --day 2026-01-01"
+    ))
+    .ok();
+    (dir, archive)
+}
+
+#[test]
+fn an_archive_records_settings_of_runs() {
+    let dir = Dir::new();
+    let archive = dir.at("archive");
+    let created = dedup(&format!("archive create {archive} --json"))
+        .ok()
+        .json();
+    assert_eq!(created["runs"], json!({ "k": 7, "min_similarity": 0.75 }));
+    assert_eq!(created["spec"]["sketch"], 256);
+    assert_eq!(created["decisions"], true);
+    let set = |settings: &str| dedup(&format!("archive set {archive} {settings} --json"));
+    let changed = set("k=5 min-similarity=0.9 text-column=body").ok().json();
+    let runs = json!({ "k": 5, "min_similarity": 0.9, "text_column": "body" });
+    assert_eq!((&changed["runs"], &changed["version"]), (&runs, &1.into()));
+    assert!(set("k=5").ok().json()["version"].is_null());
+    let info = || dedup(&format!("archive info {archive} --json")).ok().json();
+    assert_eq!(info()["runs"], runs);
+    for (wrong, said) in [
+        ("k=17", "0 to 16"),
+        ("min-similarity=2", "0 to 1"),
+        ("verify=jaccard", "sketch or none"),
+        ("k", "KEY=VALUE"),
+        ("seed=1", "text-column"),
+    ] {
+        set(wrong).fails(64, &[said]);
+    }
+    // A column that is recorded is the one that is read.
+    write_parquet(
+        dir.join("named.parquet"),
+        vec![
+            ("id", strings(["a", "b"])),
+            (
+                "text",
+                strings(["one two three four five", "six seven eight nine ten"]),
+            ),
+            ("body", strings(["one two three four five"; 2])),
+        ],
+    );
+    let (new, output) = (dir.at("named.parquet"), dir.at("pairs.csv"));
+    let run = format!("run {new} --base {archive} -o {output} --json");
+    assert_eq!(dedup(&run).ok().json()["hits"], 1);
+    assert_eq!(
+        dedup(&format!("{run} --text-column text")).ok().json()["hits"],
+        0
+    );
+    set("text-column= verify=none").ok();
+    assert_eq!(info()["runs"], json!({ "k": 5 }));
+    assert_eq!(dedup(&run).ok().json()["hits"], 0);
+
+    let paper = dir.at("paper");
+    let created = dedup(&format!("archive create {paper} --profile paper --json"));
+    let created = created.ok().json();
+    assert_eq!(created["runs"], json!({ "k": 3 }));
+    assert_eq!(
+        (&created["spec"]["sketch"], &created["decisions"]),
+        (&json!(null), &json!(false))
+    );
+    dedup(&format!("archive set {paper} min-similarity=0.5")).fails(64, &["no sketches"]);
+}
+
+#[test]
+fn a_rerun_of_a_day_compares_as_its_first_run_did() {
+    let documents = Documents::make();
+    let (dir, archive) = prepared(&documents);
+    let (new, output) = (dir.at("new.parquet"), dir.at("pairs.parquet"));
+    let decisions = dir.at("decisions.parquet");
+    let run = |options: &str| {
+        let line =
+            format!("run {new} --base {archive} -o {output} --decisions {decisions} {options}");
+        let summary = dedup(&format!("{line} --json")).ok().json();
+        (
+            summary["max_distance"].clone(),
+            fs::read(&output).unwrap(),
+            fs::read(&decisions).unwrap(),
+        )
+    };
+    let first = run("--append --day 2026-01-02");
+    assert_eq!(first.0, 7);
+    let similar = read_similar(&output);
+    assert!(similar.len() > 5 && similar.iter().all(|pair| pair.3 >= Some(0.75)));
+    dedup(&format!("archive set {archive} k=1 min-similarity=0.95")).ok();
+    assert_eq!(run("--append --day 2026-01-02"), first);
+    assert_eq!(run("--day 2026-01-02"), first);
+    assert_eq!(run(""), first);
+    // An option counts before what the archive records; another day has the new settings.
+    assert_eq!(run("-k 2 --day 2026-01-02").0, 2);
+    let (other, all) = (
+        dir.at("other.parquet"),
+        [documents.new, documents.base].concat(),
+    );
+    write(&other, &all[..30]);
+    let line = format!("run {other} --base {archive} -o {output} --day 2026-01-03 --json");
+    let summary = dedup(&line).ok().json();
+    assert_eq!(summary["max_distance"], 1);
+    assert_eq!(summary["verified"]["min_similarity"], 0.95);
+    let plan = dedup(&format!("plan {other} --base {archive} --json"))
+        .ok()
+        .json();
+    assert_eq!(plan["max_distance"], 1);
+    let explained = dedup(&format!("explain one two --base {archive} --json"))
+        .ok()
+        .json();
+    assert_eq!(explained["max_distance"], 1);
+}
+
+/// Without an archive the texts are at hand: they decide, with the fingerprints within the sharp k as candidates.
+#[test]
+fn a_batch_alone_is_verified_by_its_texts() {
+    let documents = Documents::make();
+    let dir = Dir::new();
+    let (new, fingerprints) = (dir.at("new.parquet"), dir.at("fp.parquet"));
+    let (output, decisions) = (dir.at("pairs.parquet"), dir.at("decisions.parquet"));
+    let all: Vec<(String, String)> = [&*documents.base, &*documents.new].concat();
+    write(&new, &all);
+    let run = format!("run {new} -o {output} --decisions {decisions}");
+    let ran = dedup(&format!("{run} --fingerprints {fingerprints}")).ok();
+    assert!(
+        ran.stdout.contains("verified by text (jaccard)"),
+        "{}",
+        ran.stdout
+    );
+    let mut by_id = BTreeMap::new();
+    for rows in read_parquet(&fingerprints) {
+        let values = rows
+            .column_by_name("fp")
+            .unwrap()
+            .as_primitive::<Int64Type>();
+        let ids = texts(rows.column_by_name("id").unwrap());
+        by_id.extend(
+            ids.into_iter()
+                .zip(values.values().iter().map(|fp| fp.cast_unsigned())),
+        );
+    }
+    let mut expected = Vec::new();
+    for (id, fingerprint) in &by_id {
+        for (other, near) in by_id.range::<String, _>(..id) {
+            let distance = (fingerprint ^ near).count_ones();
+            let similarity = jaccard(documents.text(id), documents.text(other));
+            if distance <= 7 && similarity >= 0.8 {
+                expected.push((
+                    id.clone(),
+                    other.clone(),
+                    distance.cast_signed(),
+                    Some(similarity),
+                ));
+            }
+        }
+    }
+    let mut found = read_similar(&output);
+    found.sort_by(|a, b| (&a.0, &a.1).cmp(&(&b.0, &b.1)));
+    assert!(expected.len() > 5 && found == expected);
+    for row in read_decisions(&decisions).iter().filter(|row| !row.kept) {
+        let of = row.duplicate_of.as_deref().unwrap();
+        assert!(jaccard(documents.text(&row.id), documents.text(of)) >= 0.8);
+    }
+    // An empty archive-to-be is as none; the paper's profile and ready fingerprints verify nothing, and say so.
+    fs::create_dir(dir.join("empty")).unwrap();
+    let with_base = dedup(&format!("{run} --base {} --json", dir.at("empty")))
+        .ok()
+        .json();
+    assert_eq!(with_base["hits"], expected.len());
+    for unverified in [
+        format!("{run} --profile paper"),
+        format!("run {fingerprints} -o {output}"),
+        format!("run {new} --base {fingerprints} -o {output}"),
+    ] {
+        let ran = dedup(&unverified).ok();
+        assert!(ran.stdout.contains("pairs within 3 bits"), "{}", ran.stdout);
+        assert!(ran.stdout.contains("not verified"), "{}", ran.stdout);
+    }
+    let ran = dedup(&format!("{run} --verify none")).ok();
+    assert!(ran.stdout.contains("pairs within 7 bits"), "{}", ran.stdout);
+}
+
+#[test]
+fn an_index_answers_as_the_runs_of_its_archive_do() {
+    let documents = Documents::make();
+    let (dir, archive) = prepared(&documents);
+    let index = dir.at("index");
+    dedup(&format!("index build --base {archive} --output {index}")).ok();
+    let queries = dir.at("queries.jsonl");
+    let lines = documents
+        .new
+        .iter()
+        .map(|(_, text)| json!({ "text": text }).to_string());
+    fs::write(&queries, lines.collect::<Vec<_>>().join("\n")).unwrap();
+    let lookup = |options: &str| {
+        let line = format!("lookup --index {index} {queries} --json {options}");
+        dedup(&line).ok().stdout
+    };
+    let found = lookup("");
+    assert_eq!(found, lookup("-k 7 --min-similarity 0.75"));
+    assert_ne!(found, lookup("-k 3"));
+}
+
+/// An archive of an earlier build is refused with both versions.
+#[test]
+fn an_archive_of_another_format_is_refused() {
+    let dir = Dir::new();
+    let archive = dir.at("archive");
+    dedup(&format!("archive create {archive}")).ok();
+    let engine = OtherEngine::new(&archive);
+    let earlier = engine.metadata(|metadata, _| {
+        metadata["configuration"]
+            .as_object_mut()
+            .unwrap()
+            .remove("dedup-job.format");
+    });
+    engine.commit("SET TBLPROPERTIES", &[earlier]);
+    let info = dedup(&format!("archive info {archive}"));
+    info.fails(
+        78,
+        &["format 1", "reads format 2", "create the archive again"],
+    );
+    let damaged = engine.metadata(|metadata, _| {
+        metadata["configuration"]["dedup-job.format"] = "2".into();
+        metadata["configuration"]["dedup-job.run-defaults"] = "[]".into();
+    });
+    engine.commit("SET TBLPROPERTIES", &[damaged]);
+    let info = dedup(&format!("archive info {archive}"));
+    info.fails(78, &["dedup-job.run-defaults", "damaged"]);
+}
