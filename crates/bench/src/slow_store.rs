@@ -163,6 +163,7 @@ async fn run_once(args: &Args, source: &Source) -> Summary {
         ),
         decide: None,
         compare: engine::CompareOptions::default(),
+        limits: engine::run::RunLimits::default(),
         within: true,
         existing: archive::Existing::Keep,
         append: None,

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use archive::RunDefaults;
 use simhash::choice::{self, Choice, Name, UnknownName};
-use simhash::{Measure, SketchBits};
+use simhash::{Measure, ShortTexts, SketchBits};
 
 use crate::error::{EngineError, Result};
 use crate::verify::Verify;
@@ -54,6 +54,15 @@ impl Profile {
         }
     }
 
+    /// What becomes of documents with too few features under a new spec.
+    #[must_use]
+    pub const fn short_texts(self) -> ShortTexts {
+        match self {
+            Self::Sharp => ShortTexts::Whole,
+            Self::Paper => ShortTexts::Unmarked,
+        }
+    }
+
     /// Whether a new archive has the column `kept`.
     #[must_use]
     pub const fn has_kept(self) -> bool {
@@ -78,8 +87,9 @@ impl Profile {
 #[must_use]
 pub fn default_similarity(measure: Measure) -> f64 {
     match measure {
-        // An estimate errs on both sides: a bound of 0.8 would drop half of the pairs at 0.8.
-        Measure::Sketch => 0.75,
+        // An estimate errs on both sides: a bound of 0.8 would drop half of the pairs at 0.8. docs/quality.md has
+        // the figures.
+        Measure::Sketch => 0.755,
         _ => 0.8,
     }
 }
@@ -279,7 +289,7 @@ mod tests {
         let paper = with(|options| options.profile = Some(Profile::Paper));
         assert_eq!(resolved(&paper, archive), (3, None));
         let sharp = with(|options| options.profile = Some(Profile::Sharp));
-        assert_eq!(resolved(&sharp, archive), (7, sketch(0.75)));
+        assert_eq!(resolved(&sharp, archive), (7, sketch(0.755)));
         let nearer = with(|options| options.max_distance = Some(2));
         assert_eq!(resolved(&nearer, archive), (2, sketch(0.7)));
         let none = with(|options| options.verify = Some(VerifyBy::Nothing));

@@ -6,13 +6,14 @@ use std::sync::Arc;
 use archive::{Archive, ArchiveError, SpecFiles, frequencies};
 use bytes::Bytes;
 use simhash::{
-    Idf, IdfPower, Markup, Model, ModelError, Normalize, SketchBits, Spec, StopWords, Tokenizer,
-    Weight,
+    Idf, IdfPower, Markup, Model, ModelError, Normalize, ShortTexts, SketchBits, Spec, StopWords,
+    Tokenizer, Weight,
 };
 use storage::Stores;
 
 use crate::documents::{Documents, Pages};
 use crate::error::{EngineError, Result};
+use crate::profile::Profile;
 
 /// The spec fields that the options set. The others come from the archive's spec or, without an
 /// archive, from the default spec.
@@ -30,6 +31,8 @@ pub struct SpecOptions {
     pub min_features: Option<u32>,
     /// See [`Spec::seed`].
     pub seed: Option<u32>,
+    /// See [`Spec::short_texts`].
+    pub short_texts: Option<ShortTexts>,
     /// See [`Spec::sketch`].
     pub sketch: Option<SketchBits>,
     /// A file of document frequencies, as `dedup-job idf` makes them.
@@ -96,6 +99,15 @@ impl SpecOptions {
         let of_pages = documents.have_pages().then_some(Markup::Text);
         Self {
             markup: self.markup.or(of_pages),
+            ..self.clone()
+        }
+    }
+
+    /// These options for a new spec of texts by `profile`.
+    #[must_use]
+    pub fn for_profile(&self, profile: Profile) -> Self {
+        Self {
+            short_texts: self.short_texts.or(Some(profile.short_texts())),
             ..self.clone()
         }
     }
@@ -204,6 +216,7 @@ impl SpecOptions {
             markup_version: self.markup.map_or(spec.markup_version, Markup::version),
             min_features: self.min_features.unwrap_or(spec.min_features),
             seed: self.seed.unwrap_or(spec.seed),
+            short_texts: self.short_texts.unwrap_or(spec.short_texts),
             sketch: self.sketch.unwrap_or(spec.sketch),
             idf_power: self.idf_power.unwrap_or(match (&self.idf, &spec.idf) {
                 (Some(_), None) => IDF_POWER,

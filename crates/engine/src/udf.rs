@@ -63,8 +63,8 @@ impl TextFunction {
         let mut counts = TextCounts::default();
         let invalid_utf8 = for_each_text(&texts.into_array(rows)?, |text| {
             each(&mut fingerprinter, text);
-            if text.is_some() {
-                counts.shorter.add(fingerprinter.last_features());
+            if let (Some(_), Some(features)) = (text, fingerprinter.last_features()) {
+                counts.shorter.add(features);
             }
         })?;
         self.counters.add(&TextCounts {

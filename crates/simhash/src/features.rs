@@ -43,6 +43,11 @@ impl Features {
         &self.folded
     }
 
+    /// The text that was folded last.
+    pub(crate) fn folded(&self) -> &str {
+        self.folded.as_str()
+    }
+
     /// Gives `each` every feature of `text`, in the order of the text, once per occurrence.
     pub(crate) fn extract(&mut self, text: &str, each: &mut impl TakeFeature) {
         self.fold(text);

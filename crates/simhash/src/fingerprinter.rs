@@ -23,6 +23,10 @@ pub struct Fingerprinter {
     hasher: FeatureHasher,
     /// The number of features of the last text.
     len: usize,
+    /// Whether the last text had enough features.
+    has_enough: bool,
+    /// The fingerprint of the last text, if it had too few features and is compared as a whole.
+    whole: Option<u64>,
     sum: Sum,
     /// Makes sketches, if the spec asks for them.
     sketcher: Option<Sketcher>,
@@ -57,6 +61,8 @@ impl Fingerprinter {
             features: Features::new(&model, kernel),
             hasher: FeatureHasher::new(spec.seed, kernel),
             len: 0,
+            has_enough: false,
+            whole: None,
             sketcher: Sketcher::new(spec.sketch),
             sum: Sum::new(model, kernel),
         }
@@ -68,14 +74,25 @@ impl Fingerprinter {
         self.sum.model().spec()
     }
 
-    /// The fingerprint of `text`, or `None` if it has fewer distinct features than [`Spec::min_features`]. Such texts (an
-    /// empty page, a bare "404") would be near-duplicates of each other without having anything in common.
+    /// The fingerprint of `text`. If it has fewer distinct features than [`Spec::min_features`] (an empty page, a bare "404"),
+    /// [`Spec::short_texts`] says whether it has one.
     pub fn fingerprint(&mut self, text: &str) -> Option<u64> {
         self.hash_features(text, MOST_KEPT);
-        match self.has_kept_all() {
+        let found = match self.has_kept_all() {
             true => self.sum.fingerprint(self.hasher.kept()),
             false => self.fingerprint_of_long(),
-        }
+        };
+        self.has_enough = found.is_some();
+        self.whole = match found {
+            Some(_) => None,
+            None => {
+                let Spec {
+                    short_texts, seed, ..
+                } = self.spec();
+                short_texts.fingerprint(self.features.folded(), *seed)
+            }
+        };
+        found.or(self.whole)
     }
 
     /// The fingerprint of the last text, whose hashes are not kept.
@@ -101,7 +118,9 @@ impl Fingerprinter {
     /// Appends nothing if the text has no fingerprint or the spec has no sketches.
     pub fn fingerprint_and_sketch(&mut self, text: &str, sketch: &mut Vec<u8>) -> Option<u64> {
         let fingerprint = self.fingerprint(text);
-        if let (Some(_), Some(sketcher)) = (fingerprint, &mut self.sketcher) {
+        if let (Some(whole), Some(sketcher)) = (self.whole, &mut self.sketcher) {
+            sketcher.sketch(&[whole], sketch);
+        } else if let (Some(_), Some(sketcher)) = (fingerprint, &mut self.sketcher) {
             sketcher.start();
             // Those of a long text are read again.
             if self.len > MOST_KEPT {
@@ -116,10 +135,11 @@ impl Fingerprinter {
         fingerprint
     }
 
-    /// The number of features of the text that was fingerprinted last. A feature counts as often as it occurs.
+    /// The number of features of the text that was fingerprinted last; a feature counts as often as it occurs. `None` if too few of
+    /// them are distinct to compare the text by them.
     #[must_use]
-    pub fn last_features(&self) -> usize {
-        self.len
+    pub fn last_features(&self) -> Option<usize> {
+        self.has_enough.then_some(self.len)
     }
 
     /// The text that is cut into features: `text` without markup, folded.
@@ -190,11 +210,11 @@ mod tests {
         let model = Model::plain(Spec::default()).unwrap();
         let mut fingerprinter = Fingerprinter::new(model);
         assert_eq!(fingerprinter.fingerprint("one two two"), None);
-        assert_eq!(fingerprinter.last_features(), 3);
+        assert_eq!(fingerprinter.last_features(), None);
         fingerprinter.fingerprint_and_sketch("a b c d e", &mut Vec::new());
-        assert_eq!(fingerprinter.last_features(), 5);
+        assert_eq!(fingerprinter.last_features(), Some(5));
         assert_eq!(fingerprinter.fingerprint(""), None);
-        assert_eq!(fingerprinter.last_features(), 0);
+        assert_eq!(fingerprinter.last_features(), None);
     }
 
     #[test]
@@ -212,7 +232,7 @@ mod tests {
         let mut fingerprinter = Fingerprinter::new(model.clone());
         let mut sketch = Vec::new();
         let found = fingerprinter.fingerprint_and_sketch(&text, &mut sketch);
-        assert_eq!(fingerprinter.last_features(), MOST_KEPT + 101_000);
+        assert_eq!(fingerprinter.last_features(), Some(MOST_KEPT + 101_000));
         let mut hashes = Vec::new();
         fingerprinter.for_each_feature(&text, |hash, _| hashes.push(hash));
         let mut sum = Sum::new(model, Kernel::detect());

@@ -127,7 +127,7 @@ impl Similarity {
         });
         let mut shingles: Vec<u64> = match hashes.len() {
             0 => Vec::new(),
-            ..SHINGLE => vec![sketch::shingle(hashes)],
+            1..SHINGLE => vec![sketch::shingle(hashes)],
             _ => hashes
                 .array_windows::<SHINGLE>()
                 .map(|words| sketch::shingle(words))

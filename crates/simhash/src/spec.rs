@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::normalize::{Markup, Normalize};
+use crate::short_texts::ShortTexts;
 use crate::sketch::SketchBits;
 use crate::tokenize::Tokenizer;
 use crate::weight::{IdfPower, Weight};
@@ -46,12 +47,15 @@ pub struct Spec {
     /// [`Spec::with_markup`] sets both.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub markup_version: u32,
-    /// A document with fewer distinct features than this has no fingerprint.
+    /// A document with fewer distinct features than this is not compared by its features; see [`Spec::short_texts`].
     pub min_features: u32,
     /// How the text is folded.
     pub normalize: Normalize,
     /// The seed of the hash.
     pub seed: u32,
+    /// What becomes of documents with too few features.
+    #[serde(default, skip_serializing_if = "ShortTexts::is_unmarked")]
+    pub short_texts: ShortTexts,
     /// The sketch that is kept beside each fingerprint, if any.
     #[serde(
         default,
@@ -89,6 +93,7 @@ impl Default for Spec {
             min_features: 4,
             normalize: Normalize::NfkcCasefold,
             seed: 0,
+            short_texts: ShortTexts::Unmarked,
             sketch: SketchBits::None,
             stop_words: None,
             tokenizer: Tokenizer::WordsCjkGrams,
@@ -206,6 +211,7 @@ impl Spec {
             idf_power: IdfPower::One,
             min_features: 0,
             seed: 0,
+            short_texts: ShortTexts::Unmarked,
             sketch: SketchBits::None,
             weight: Weight::Tf,
             ..self.clone()

@@ -107,6 +107,14 @@ pub fn visible(text: &str) -> String {
         .collect()
 }
 
+/// What documents without a fingerprint are: those that are too short or, if short texts are compared as a whole, empty ones.
+pub fn without_fingerprint(only_empty: bool) -> &'static str {
+    match only_empty {
+        true => "empty",
+        false => "too short to compare",
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

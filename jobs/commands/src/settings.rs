@@ -73,6 +73,7 @@ impl SpecArgs {
             weight: self.weight,
             min_features: self.min_features,
             seed: self.hash_seed,
+            short_texts: self.short_texts,
             sketch: self.sketch,
             idf: read(stores, self.idf.as_deref()).await?,
             idf_power: self.idf_power,

@@ -47,11 +47,11 @@ struct Opened {
 #[derive(FromPyObject)]
 struct Options {
     #[pyo3(item)]
-    k: u32,
+    k: Option<u32>,
     #[pyo3(item)]
     limit: Option<usize>,
     #[pyo3(item)]
-    min_similarity: f64,
+    min_similarity: Option<f64>,
     #[pyo3(item)]
     threads: Option<usize>,
     /// See [`Progress`].
@@ -174,10 +174,11 @@ impl Index {
         make: impl Fn(&Piece, &mut Vec<Query>) + Sync,
     ) -> PyResult<Table> {
         let Opened { index, model } = self.current();
+        let (k, least) = index.default_nearness();
         let wanted = LookupOptions {
-            k: options.k,
+            k: options.k.unwrap_or(k),
             limit: options.limit.unwrap_or(usize::MAX),
-            min_similarity: options.min_similarity,
+            min_similarity: options.min_similarity.unwrap_or(least),
             id_bytes: usize::MAX,
         };
         let answered: Mutex<Vec<(usize, Vec<Answer>)>> = Mutex::default();

@@ -155,13 +155,14 @@ impl World {
         };
         let location = world.location(Fault::None).0;
         let (spec, spec_files) = (spec(), SpecFiles::default());
+        let defaults = RunDefaults::new(3, None);
         let created = Archive::create(
             &location,
             IdType::String,
             true,
             &spec,
             &spec_files,
-            &RunDefaults::new(3, None),
+            &defaults,
         );
         created.await.unwrap();
         for path in &world.foreign {

@@ -77,6 +77,9 @@ pub struct DecisionCounts {
     pub largest_group: u64,
     /// Bytes of the texts of all duplicates.
     pub duplicate_bytes: u64,
+    /// The day of the archive, in days since 1970, of which most documents are duplicates, and their number.
+    #[serde(skip)]
+    pub most_repeated: Option<(i32, u64)>,
 }
 
 /// The inputs of the decisions about a batch.
@@ -287,6 +290,7 @@ impl Decided {
         let mut kept_in_batch = BooleanBufferBuilder::new(0);
         kept_in_batch.append_n(keys.rows() as usize, false);
         let mut rows = 0..;
+        let mut by_day: HashMap<i32, u64> = HashMap::new();
         for batch in keys.read()? {
             let batch = batch?;
             let (positions, bytes) = crate::documents::positions_and_bytes(&batch)?;
@@ -310,6 +314,9 @@ impl Decided {
                             let group = self.archive_group_sizes.entry((*day, id.clone()));
                             // Count the document of the archive, too.
                             *group.or_insert(1) += 1;
+                            if let Some(day) = day {
+                                *by_day.entry(*day).or_default() += 1;
+                            }
                         }
                         &mut self.counts.duplicates_of_archive
                     }
@@ -320,6 +327,7 @@ impl Decided {
                 }
             }
         }
+        self.counts.most_repeated = by_day.into_iter().max_by_key(|(day, part)| (*part, *day));
         self.kept_positions = Arc::new(kept_positions);
         self.kept_in_batch = kept_in_batch.finish();
         let within = Some(u64::from(self.greedy.largest_group()));

@@ -11,7 +11,7 @@ use crate::decide::Decide;
 use crate::documents::{Columns, Documents, KeptFiles, Prefer};
 use crate::error::{EngineError, Result};
 use crate::job::{Job, Pins, file_versions};
-use crate::profile::{Against, CompareOptions, CompareSettings};
+use crate::profile::{Against, CompareOptions, CompareSettings, Profile};
 use crate::progress::Stage;
 use crate::recipe::{Recipe, SpecOptions};
 use crate::verify::Verifier;
@@ -142,7 +142,7 @@ impl OpenedArchive {
 }
 
 /// Opens a batch's documents, and chooses the recipe of their fingerprints and the type of their ids: those of the archive
-/// if there is one.
+/// if there is one; without one, `profile` says what becomes of short texts.
 ///
 /// # Errors
 /// [`EngineError`] when a document cannot be read, or specs differ.
@@ -152,6 +152,7 @@ pub async fn open_batch(
     columns: &Columns,
     opened: Option<&OpenedArchive>,
     options: &SpecOptions,
+    profile: Profile,
 ) -> Result<(Documents, Recipe, IdType)> {
     let columns = opened.map_or_else(|| columns.clone(), |opened| opened.columns(columns));
     let mut documents = Documents::open(context, new, &columns).await?;
@@ -207,7 +208,12 @@ pub async fn open_batch(
                     "the files of --base do not say under which spec their fingerprints were made; the spec that --json shows is assumed"
                 );
             }
-            Recipe::Texts(without_archive.model()?)
+            // Plain files of fingerprints have none of short texts.
+            let profile = match opened.and_then(OpenedArchive::id_type) {
+                Some(_) => Profile::Paper,
+                None => profile,
+            };
+            Recipe::Texts(without_archive.for_profile(profile).model()?)
         }
     };
     if let Recipe::Texts(model) = &recipe {
@@ -267,7 +273,7 @@ impl Inputs {
         )
         .await?;
         let mut decide = settings.decide.clone();
-        if settings.append.is_some() {
+        if let Some(appended) = settings.append {
             let OpenedArchive::Archive(archive) = &opened else {
                 return Err(EngineError::Usage(format!(
                     "--append needs an archive, and {} is plain files; make one with `dedup-job archive create`",
@@ -282,7 +288,18 @@ impl Inputs {
                 )?;
                 decide = Some(Decide::default());
             }
+            if appended == Appended::All && !archive.has_kept() && decide.is_some() {
+                tracing::warn!(
+                    "{} has no decisions: it does not remember which documents were dropped, so later ones are compared with these, too; `archive create` makes an archive that does, without --profile paper or with --decisions",
+                    opened.name()
+                );
+            }
             archive.preflight().await?;
+        }
+        if decide.is_none() && settings.limits.need_decisions() {
+            return Err(EngineError::Usage(
+                "--max-dropped and --refuse-repeats need decisions: --decisions, --kept, or --append to an archive with decisions".into(),
+            ));
         }
         if decide.is_none() && columns.prefer != Prefer::default() {
             return Err(EngineError::Usage(format!(
@@ -290,9 +307,10 @@ impl Inputs {
                 opened.name()
             )));
         }
-        let new = &settings.new;
+        let (new, options) = (&settings.new, &settings.spec_options);
+        let profile = settings.compare.profile.unwrap_or(Profile::Sharp);
         let (mut documents, recipe, id_type) =
-            open_batch(context, new, columns, Some(&opened), &settings.spec_options).await?;
+            open_batch(context, new, columns, Some(&opened), options, profile).await?;
         match run.job().map(|job| (job.cuts(), job.readers())) {
             Some((Some(cuts), _)) => documents.cut_as_before(&cuts),
             Some((None, readers)) => documents.cut(context, readers).await?,

@@ -14,6 +14,7 @@ mod compare;
 mod day_source;
 mod fingerprinting;
 mod inputs;
+mod limits;
 mod settings;
 mod summary;
 mod view;
@@ -40,9 +41,11 @@ use view::View;
 
 pub use day_source::DaySource;
 pub use inputs::{OpenedArchive, open_batch};
+pub use limits::RunLimits;
 pub use settings::{Appended, RunSettings};
 pub use summary::{
-    BaseSummary, Commit, DecisionSummary, Network, NewSummary, ProbeSeconds, Seconds, Summary,
+    BaseSummary, Commit, DecisionSummary, Network, NewSummary, ProbeSeconds, Repeats, Seconds,
+    Summary,
 };
 
 /// What the stages of a run share.
@@ -122,6 +125,11 @@ pub async fn run(
         day_decisions,
         kept_files,
     } = inputs;
+    let given = documents.given();
+    let appends = settings.append.is_some();
+    settings
+        .limits
+        .check_batch(given, fingerprints.batch.file.rows, appends)?;
     let day_decisions = day_decisions.as_ref();
     let mut compared_inputs = None;
     let mut appender = Appender::new(opened.version());
@@ -169,9 +177,13 @@ pub async fn run(
             kept_files: kept_files.as_ref(),
             id_type,
         };
-        let compared = comparison.compare(&mut clock).await?;
+        let mut compared = comparison.compare(&mut clock).await?;
         if run.is_splitting() {
             return Err(EngineError::Planned);
+        }
+        if let Some(decided) = &mut compared.decided {
+            let summary = &mut decided.summary;
+            summary.repeats = settings.limits.check_decisions(given, &summary.counts)?;
         }
         let kept = compared.kept_in_batch();
         let attempt = appender.commit(run, &fingerprints, view, kept, day_decisions);
@@ -224,6 +236,7 @@ fn summarize(
             without_fingerprint: batch.file.without_fingerprint,
             duplicate_ids: batch.duplicate_ids,
             invalid_utf8: batch.texts.invalid_utf8,
+            only_empty: !recipe.spec().short_texts.is_unmarked(),
             short: batch.short_documents(recipe, compare.max_distance),
             crawl_records: batch.crawl_records.clone(),
             distinct_fingerprints: compared.distinct as u64,

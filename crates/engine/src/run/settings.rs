@@ -6,7 +6,7 @@ use std::sync::Arc;
 use archive::Existing;
 use storage::Location;
 
-use super::DaySource;
+use super::{DaySource, RunLimits};
 use crate::decide::Decide;
 use crate::documents::Columns;
 use crate::job::Job;
@@ -38,6 +38,8 @@ pub struct RunSettings {
     pub compare: CompareOptions,
     /// Whether the batch is compared with itself too.
     pub within: bool,
+    /// What the run refuses before it publishes anything.
+    pub limits: RunLimits,
     /// What to append to the archive; `None` for nothing.
     pub append: Option<Appended>,
     /// What to do when the archive holds the day already, with other rows.

@@ -70,6 +70,18 @@ pub struct DecisionSummary {
     /// What was decided.
     #[serde(flatten)]
     pub counts: DecisionCounts,
+    /// The day that the batch repeats, if more than nine tenths of its documents are duplicates of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub repeats: Option<Repeats>,
+}
+
+/// A day of the archive that a batch repeats.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Repeats {
+    /// The day.
+    pub day: String,
+    /// Documents of the batch that are duplicates of it.
+    pub documents: u64,
 }
 
 /// The batch, in numbers.
@@ -77,12 +89,16 @@ pub struct DecisionSummary {
 pub struct NewSummary {
     /// Documents read.
     pub documents: u64,
-    /// Documents without a fingerprint: without a text, or with too few features. They are in no pair.
+    /// Documents without a fingerprint: without a text, or, unless [`Self::only_empty`], with too few features. They are in no
+    /// pair.
     pub without_fingerprint: u64,
     /// Documents that repeat the id of an earlier document of the batch.
     pub duplicate_ids: u64,
     /// Documents whose text is not UTF-8.
     pub invalid_utf8: u64,
+    /// Whether short texts are compared as a whole, so that only empty ones have no fingerprint.
+    #[serde(skip)]
+    pub only_empty: bool,
     /// Documents that are too short to find nearly all of their near-duplicates; `None` for ready
     /// fingerprints, and if it is not known which documents these are.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -67,14 +67,8 @@ impl World {
         };
         let location = world.locate(ARCHIVE);
         let (id_type, spec, files) = (world.id_type(), world.spec(), SpecFiles::default());
-        let created = Archive::create(
-            &location,
-            id_type,
-            false,
-            &spec,
-            &files,
-            &RunDefaults::new(3, None),
-        );
+        let defaults = RunDefaults::new(3, None);
+        let created = Archive::create(&location, id_type, false, &spec, &files, &defaults);
         created.await.unwrap();
         world
     }

@@ -88,13 +88,14 @@ async fn build() -> Fixture {
         ..Spec::default()
     };
     let spec_files = SpecFiles::default();
+    let defaults = RunDefaults::new(3, None);
     let created = Archive::create(
         &location,
         IdType::String,
         true,
         &spec,
         &spec_files,
-        &RunDefaults::new(3, None),
+        &defaults,
     );
     let mut archive = created.await.expect("an archive");
     let mut days = Vec::new();

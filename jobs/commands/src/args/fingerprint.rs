@@ -87,12 +87,16 @@ pub struct SpecArgs {
     #[arg(long, value_name = "POWER", value_parser = choice(Some(engine::recipe::IDF_POWER)))]
     pub idf_power: Option<simhash::IdfPower>,
     /// Store a sketch of this many bits beside each fingerprint. `run --verify sketch` estimates similarities from the sketches,
-    /// and reads no texts. With `archive create --learn`, sketches have 256 bits unless this option says otherwise
-    #[arg(long, value_name = "BITS", value_parser = choice(Some(Spec::default().sketch)))]
+    /// and reads no texts [default: 256 in sharp archives, elsewhere 0]
+    #[arg(long, value_name = "BITS", value_parser = choice(None::<simhash::SketchBits>))]
     pub sketch: Option<simhash::SketchBits>,
-    /// Give no fingerprint to documents with fewer than N distinct features [default: 4]
+    /// Do not compare documents by their features if they have fewer than N distinct ones [default: 4]
     #[arg(long, value_name = "N")]
     pub min_features: Option<u32>,
+    /// What becomes of documents with fewer than --min-features features [default: whole; with --profile paper, and in
+    /// `fingerprint`, none]
+    #[arg(long, value_name = "HOW", value_parser = choice(None::<simhash::ShortTexts>))]
+    pub short_texts: Option<simhash::ShortTexts>,
     /// Seed of the feature hash [default: 0]
     #[arg(long, value_name = "N")]
     pub hash_seed: Option<u32>,

@@ -52,6 +52,20 @@ pub struct RunArgs {
     /// Copy these columns of the documents into --decisions, after its own columns: names, separated by commas
     #[arg(id = "columns", long = "columns", value_name = "NAME", value_delimiter = ',', help_heading = DECISIONS)]
     pub carried: Vec<String>,
+    /// End with exit code 65, before anything is published, if more than this share of the documents is dropped, from 0 to 1
+    #[arg(long, value_name = "SHARE", help_heading = DECISIONS)]
+    pub max_dropped: Option<f64>,
+    /// End with exit code 65 if more than nine tenths of the batch are duplicates of one day of the archive, as under a wrong
+    /// --day; without this option, that is a warning
+    #[arg(long, help_heading = DECISIONS)]
+    pub refuse_repeats: bool,
+    /// End with exit code 65, before anything is published, if the batch has fewer than N documents, as when an upload was not
+    /// finished
+    #[arg(long, value_name = "N")]
+    pub min_new: Option<u64>,
+    /// With --append: commit a batch without documents, too
+    #[arg(long)]
+    pub allow_empty: bool,
     /// Replace existing files of any kind; without it, only earlier outputs of the same kind are replaced, and files of --kept
     /// never, except by the same bytes with --append
     #[arg(long)]
@@ -118,7 +132,7 @@ pub struct VerifyArgs {
     /// Compare the documents of each pair, write their similarity, and drop pairs below --min-similarity [default: see --profile]
     #[arg(long, value_name = "MEASURE", value_parser = choice::<VerifyBy>(None))]
     pub verify: Option<VerifyBy>,
-    /// Smallest similarity of a verified pair, from 0 to 1 [default: that of the archive, or else 0.8 and by sketch 0.75]
+    /// Smallest similarity of a verified pair, from 0 to 1 [default: that of the archive, or else 0.8 and by sketch 0.755]
     #[arg(long, value_name = "X")]
     pub min_similarity: Option<f64>,
     /// Documents whose fingerprints are in the archive, to look up their texts. If one of its texts is not found, a pair is
@@ -147,6 +161,12 @@ impl RunArgs {
         }
         if self.append.is_some() && self.day.is_none() {
             return Err("--append needs --day YYYY-MM-DD".into());
+        }
+        if self
+            .max_dropped
+            .is_some_and(|most| !(0.0..=1.0).contains(&most))
+        {
+            return Err("--max-dropped must be a share from 0 to 1".into());
         }
         self.verify.check()?;
         self.check_decisions()?;

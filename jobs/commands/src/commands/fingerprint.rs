@@ -16,7 +16,9 @@ use super::output_checks::Outputs;
 use super::required;
 use crate::args::{ColumnArgs, CommonArgs, FingerprintArgs, SpecArgs};
 use crate::exit::Failure;
-use crate::printing::{count, crawl_records, print, print_json, short_documents};
+use crate::printing::{
+    count, crawl_records, print, print_json, short_documents, without_fingerprint,
+};
 use crate::process::{self, Process};
 
 /// The destination of fingerprints.
@@ -117,8 +119,15 @@ pub fn fingerprint(
         let options = spec.spec_options(stores).await?;
         let opened = archive.map(|archive| OpenedArchive::Archive(Box::new(archive)));
         let columns = columns.columns();
-        let (mut documents, recipe, id_type) =
-            open_batch(context, input, &columns, opened.as_ref(), &options).await?;
+        let (mut documents, recipe, id_type) = open_batch(
+            context,
+            input,
+            &columns,
+            opened.as_ref(),
+            &options,
+            Profile::Paper,
+        )
+        .await?;
         documents.cut(context, process.threads()).await?;
         let day = match target {
             Target::Day(_, day) => Some(day.resolve(context, &mut documents).await?),
@@ -228,9 +237,10 @@ fn report(common: &CommonArgs, target: &Target, made: Made) -> Result<(), Failur
     let records = batch.crawl_records.as_ref();
     let records = records.map_or(String::new(), crawl_records);
     print(&format!(
-        "{output}{outcome}: {} documents, {} too short to compare, {} repeated ids, {} not UTF-8\n{records}{short}",
+        "{output}{outcome}: {} documents, {} {}, {} repeated ids, {} not UTF-8\n{records}{short}",
         count(file.rows),
         count(file.without_fingerprint),
+        without_fingerprint(!file.spec.short_texts.is_unmarked()),
         count(batch.duplicate_ids),
         count(batch.texts.invalid_utf8)
     ))

@@ -136,6 +136,7 @@ async fn open(process: &Process, args: &PlanArgs, new: &[String]) -> Result<Inpu
         &columns,
         Some(&opened),
         &SpecOptions::default(),
+        Profile::Sharp,
     )
     .await?;
     let rows = match documents.known_rows() {

@@ -214,9 +214,9 @@ fn an_empty_day_and_an_empty_archive_give_an_empty_output() {
             "{new} {base}"
         );
     }
-    // An empty day is committed like any other.
+    // An empty day is committed if that is meant.
     let append = format!(
-        "run --new {} --base {archive} --append --day 2026-01-01 --output {} --json",
+        "run --new {} --base {archive} --append --allow-empty --day 2026-01-01 --output {} --json",
         dir.at("empty.parquet"),
         dir.at("h.parquet")
     );

@@ -33,7 +33,7 @@ fn an_archive_records_settings_of_runs() {
     let created = dedup(&format!("archive create {archive} --json"))
         .ok()
         .json();
-    assert_eq!(created["runs"], json!({ "k": 7, "min_similarity": 0.75 }));
+    assert_eq!(created["runs"], json!({ "k": 7, "min_similarity": 0.755 }));
     assert_eq!(created["spec"]["sketch"], 256);
     assert_eq!(created["decisions"], true);
     let set = |settings: &str| dedup(&format!("archive set {archive} {settings} --json"));
@@ -105,7 +105,7 @@ fn a_rerun_of_a_day_compares_as_its_first_run_did() {
     let first = run("--append --day 2026-01-02");
     assert_eq!(first.0, 7);
     let similar = read_similar(&output);
-    assert!(similar.len() > 5 && similar.iter().all(|pair| pair.3 >= Some(0.75)));
+    assert!(similar.len() > 5 && similar.iter().all(|pair| pair.3 >= Some(0.755)));
     dedup(&format!("archive set {archive} k=1 min-similarity=0.95")).ok();
     assert_eq!(run("--append --day 2026-01-02"), first);
     assert_eq!(run("--day 2026-01-02"), first);
@@ -217,7 +217,7 @@ fn an_index_answers_as_the_runs_of_its_archive_do() {
         dedup(&line).ok().stdout
     };
     let found = lookup("");
-    assert_eq!(found, lookup("-k 7 --min-similarity 0.75"));
+    assert_eq!(found, lookup("-k 7 --min-similarity 0.755"));
     assert_ne!(found, lookup("-k 3"));
 }
 
@@ -247,4 +247,111 @@ fn an_archive_of_another_format_is_refused() {
     engine.commit("SET TBLPROPERTIES", &[damaged]);
     let info = dedup(&format!("archive info {archive}"));
     info.fails(78, &["dedup-job.run-defaults", "damaged"]);
+}
+
+/// Equal texts are duplicates at any length, in a batch and across days; empty ones are in no pair.
+#[test]
+fn equal_texts_are_duplicates_at_any_length() {
+    let dir = Dir::new();
+    let (archive, decisions) = (dir.at("archive"), dir.at("decisions.csv"));
+    dedup(&format!("archive create {archive}")).ok();
+    let day = |name: &str, documents: &[(&str, &str)], options: &str| {
+        write_documents(dir.join(name), documents);
+        let line = format!("run {} --decisions {decisions} {options}", dir.at(name));
+        let ran = dedup(&line).ok();
+        let rows = fs::read_to_string(&decisions).unwrap();
+        (
+            rows.lines().skip(1).map(str::to_owned).collect::<Vec<_>>(),
+            ran.stdout,
+        )
+    };
+    let first = [
+        ("a", "404 Not Found"),
+        ("b", "404 not\nfound"),
+        ("c", "Forbidden"),
+        ("d", ""),
+        ("e", " \n"),
+    ];
+    for options in [
+        "".to_owned(),
+        format!("--base {archive} --append --day 2026-01-01"),
+    ] {
+        let (rows, said) = day("first.parquet", &first, &options);
+        let expected = ["a,true,,", "b,false,a,", "c,true,,", "d,true,,", "e,true,,"];
+        assert!(
+            rows.iter()
+                .zip(expected)
+                .all(|(row, start)| row.starts_with(start)),
+            "{rows:?}"
+        );
+        assert!(said.contains("5 documents, 2 empty"), "{said}");
+    }
+    let next = [
+        ("x", "404 Not Found"),
+        ("y", "402 Not Found"),
+        ("z", "Forbidden"),
+    ];
+    let (rows, _) = day(
+        "next.parquet",
+        &next,
+        &format!("--base {archive} --day 2026-01-02"),
+    );
+    assert_eq!(
+        rows,
+        [
+            "x,false,a,2026-01-01,0,1.0,2",
+            "y,true,,,,,1",
+            "z,false,c,2026-01-01,0,1.0,2",
+        ]
+    );
+    let (rows, said) = day("next.parquet", &next, "--profile paper");
+    assert!(rows.iter().all(|row| row.contains(",true,")), "{rows:?}");
+    assert!(
+        said.contains("3 documents, 3 too short to compare"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_run_is_refused_before_it_publishes() {
+    let documents = Documents::make();
+    let (dir, archive) = prepared(&documents);
+    let (old, output) = (dir.at("old.parquet"), dir.at("decisions.csv"));
+    let run = |new: &str, options: &str| {
+        dedup(&format!(
+            "run {new} --base {archive} --append --decisions {output} {options}"
+        ))
+    };
+    run(&old, "--day 2026-01-02 --max-dropped 0.5")
+        .fails(65, &["old.parquet", "60 of 60", "--max-dropped 0.5"]);
+    run(&old, "--day 2026-01-02 --refuse-repeats").fails(65, &["60 of 60", "day 2026-01-01"]);
+    run(&old, "--day 2026-01-02 --min-new 61").fails(65, &["60 documents", "--min-new 61"]);
+    run(&old, "--day 2026-01-02 --max-dropped 2").fails(64, &["0 to 1"]);
+    write_documents(dir.join("empty.parquet"), &[]);
+    let empty = dir.at("empty.parquet");
+    run(&empty, "--day 2026-01-02").fails(65, &["no documents", "--allow-empty"]);
+    let plain = format!("run {old} -o {}", dir.at("pairs.csv"));
+    dedup(&format!("{plain} --max-dropped 0.5")).fails(64, &["need decisions"]);
+    assert!(!std::path::Path::new(&output).exists());
+    let version =
+        || dedup(&format!("archive info {archive} --json")).ok().json()["version"].clone();
+    assert_eq!(version(), 1);
+    let ran = run(&old, "--day 2026-01-02 --max-dropped 1 --min-new 60 --json").ok();
+    assert!(
+        ran.stderr.contains("duplicates of day 2026-01-01"),
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(
+        ran.json()["decisions"]["repeats"],
+        json!({ "day": "2026-01-01", "documents": 60 })
+    );
+    run(&empty, "--day 2026-01-03 --allow-empty").ok();
+    assert_eq!(version(), 3);
+    // A rerun of the first day is no repeat.
+    let rerun = format!(
+        "run {old} --base {archive} --day 2026-01-01 --refuse-repeats --decisions {output} -o {}",
+        dir.at("p.csv")
+    );
+    dedup(&rerun).ok();
 }

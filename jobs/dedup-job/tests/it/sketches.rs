@@ -139,7 +139,7 @@ fn pairs_have_the_estimate_of_their_sketches() {
             assert_eq!(verified["without_text"], 0);
         }
         let (found, ..) = run("new.parquet", &archive, "--day 2026-01-02 --verify sketch");
-        assert_eq!(found, by_definition(&new, &old, 16, 0.75));
+        assert_eq!(found, by_definition(&new, &old, 16, 0.755));
     }
 }
 

@@ -7,7 +7,7 @@ import json
 import operator
 import os
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Union
+from typing import TYPE_CHECKING, Any, Literal, Union
 
 from . import _native
 from ._data import Arrow, are_paths, collect_paths, scratch_directory, write_batch
@@ -87,6 +87,7 @@ class Archive:
         path: Path,
         *,
         id_type: str = "string",
+        profile: Literal["sharp", "paper"] = "sharp",
         decisions: bool = False,
         learn: Union[Path, Iterable[Path], Arrow, None] = None,
         progress: ProgressOption = None,
@@ -100,11 +101,14 @@ class Archive:
             Directory or URL.
         id_type
             Type of the documents' ids: "string" or "bigint".
+        profile
+            "sharp": sketches, decisions, and runs that verify pairs by their sketches; or "paper": pairs of near fingerprints. What
+            it says of runs is recorded in the archive: see `set`.
         decisions
-            Whether the archive has a column `kept`, so that later runs find duplicates of kept documents only.
+            With the profile "paper": whether the archive has a column `kept`, so that later runs find duplicates of kept documents
+            only.
         learn
             Documents from which to learn the document frequencies of features (see `idf`): paths, or a table in memory.
-            Sketches then have 256 bits, unless `sketch` is given.
         **options
             How fingerprints are made (see `SpecOptions`). This cannot be changed later.
         """
@@ -116,7 +120,7 @@ class Archive:
                     learned = paths_to_list(learn)
                 else:
                     learned = [write_batch(learn, directory, "learn", options=options, reads="texts")]
-            given = {"id_type": id_type, "decisions": decisions, "learn": learned, **options}
+            given = {"id_type": id_type, "profile": profile, "decisions": decisions, "learn": learned, **options}
             call_json(["archive", "create", *to_arguments(given), "--", os.fspath(path)], progress)
         common: Any = {name: value for name, value in options.items() if name in CommonOptions.__annotations__}
         return cls(path, **common)
@@ -124,6 +128,14 @@ class Archive:
     def info(self, verify: bool = False) -> Summary:
         """What the archive holds: version, spec, fingerprints, bytes, days, ... With verify, every data file is read and checked."""
         return self._call("info", {"verify": verify})
+
+    def set(self, **settings: Union[int, float, str]) -> Summary:
+        """Change the settings of runs that the archive records: `k`, `verify`, `min_similarity`, `id_column`, `text_column`.
+
+        They count from now on; a rerun of a day that is committed uses those of that day.
+        """
+        pairs = [f"{name.replace('_', '-')}={value}" for name, value in settings.items()]
+        return Summary(call_json(["archive", "set", *to_arguments(self._options), "--", self.path, *pairs]))
 
     def days(self) -> dict[datetime.date, Summary]:
         """Each day that the archive holds, with its numbers of `fingerprints`, `files` and `bytes`."""

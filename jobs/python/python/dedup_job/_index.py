@@ -48,10 +48,10 @@ class Index:
     def lookup(
         self,
         queries: Union[str, int, Texts, Fingerprints],
-        k: int = 3,
+        k: int | None = None,
         *,
         limit: int | None = None,
-        min_similarity: float = 0.0,
+        min_similarity: float | None = None,
         threads: int | None = None,
         progress: ProgressOption = None,
     ) -> Table:
@@ -62,11 +62,12 @@ class Index:
         queries
             Texts or fingerprints: a column, a sequence, or one str or int. A text without a fingerprint finds nothing.
         k
-            Largest distance, in bits, from 0 to 8.
+            Largest distance, in bits, from 0 to 8; by default that of runs with the archive.
         limit
             The most documents for each query, the nearest first; by default all.
         min_similarity
-            Leave out documents with a lower similarity to the text, as estimated by sketches.
+            Leave out documents with a lower similarity to the text, as estimated by sketches; by default as in runs with the
+            archive.
         threads
             Number of threads; by default one per core.
         progress

@@ -158,7 +158,7 @@ def run(
 def decide(
     batch: Union[Path, Iterable["os.PathLike[str]"], Texts, Arrow],
     archive: Path | None = None,
-    k: int = 3,
+    k: int | None = None,
     verify: str | None = None,
     *,
     progress: ProgressOption = None,
@@ -178,9 +178,10 @@ def decide(
     archive
         Path of the archive to compare with.
     k
-        Largest distance of a pair, in bits, from 0 to 16.
+        Largest distance of a pair, in bits, from 0 to 16; by default, as for `verify`, what the archive records; or without an
+        archive 7 for texts, which decide ("jaccard"), and 3 for fingerprints.
     verify
-        Compare the texts ("jaccard") or the sketches ("sketch") of each pair, and drop pairs below `min_similarity`.
+        Compare the texts ("jaccard") or the sketches ("sketch") of each pair, and drop pairs below `min_similarity`; or "none".
     progress, **options
         See `run` and `DecideOptions`.
 
@@ -201,14 +202,15 @@ def decide(
 def pairs(
     batch: Union[Path, Iterable["os.PathLike[str]"], Texts, Fingerprints, Arrow],
     archive: Union[Path, Texts, Fingerprints, Arrow, None] = None,
-    k: int = 3,
+    k: int | None = None,
     verify: str | None = None,
     *,
     max_pairs: int | None = None,
     progress: ProgressOption = None,
     **options: Unpack[CompareOptions],
 ) -> Table:
-    """Find every pair of near-duplicates: exactly the pairs whose fingerprints differ in at most k of 64 bits.
+    """Find every pair of near-duplicates: the pairs whose fingerprints differ in at most k of 64 bits, all of them, and that are
+    similar if a run verifies them.
 
     Parameters
     ----------
@@ -224,7 +226,7 @@ def pairs(
         - a table: each of its rows, too; the rows of both sets are named by their ids.
         - the path of an archive: the batch is compared with it, and, unless `within=False`, with itself.
     k
-        Largest distance of a pair, in bits, from 0 to 16.
+        Largest distance of a pair, in bits, from 0 to 16; by default 3 where this process compares, else that of a run.
     verify, progress, **options
         See `decide`. `threads` is the number of threads, by default one per core. The options of columns and of specs apply to
         both tables.
@@ -264,6 +266,7 @@ def pairs(
     threads = options.get("threads")
     new = _fingerprints(kind, data, spec, threads, progress)
     base = None if archive is None else _fingerprints(base_kind, base_data, spec, threads, progress)
+    k = 3 if k is None else k
     return table_of(pairs_in_memory(new, base, k, threads, max_pairs, progress))
 
 
@@ -273,7 +276,7 @@ def explain(
     *,
     documents: Union[Path, Iterable[Path], None] = None,
     archive: Path | None = None,
-    k: int = 3,
+    k: int | None = None,
     top: int = 10,
     **options: Unpack[_SpecJobOptions],
 ) -> Summary:
@@ -288,7 +291,7 @@ def explain(
     archive
         Path of an archive whose spec makes the fingerprints.
     k
-        Largest distance of a pair, in bits.
+        Largest distance of a pair, in bits; by default that of runs with the archive, or 7.
     top
         The most features to list: shared ones, only in the first, only in the second.
     """

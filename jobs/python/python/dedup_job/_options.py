@@ -128,7 +128,10 @@ class SpecOptions(TypedDict, total=False):
     sketch
         Bits of the sketch that is stored beside each fingerprint: 0 (none, the default), 64, 128, 256.
     min_features
-        Fewest distinct features of a text (default 4): with fewer, it has no fingerprint.
+        Fewest distinct features of a text (default 4): with fewer, `short_texts` counts.
+    short_texts
+        What becomes of texts with too few features: "whole", only equal ones are near-duplicates (the default of sharp archives,
+        and of texts without an archive); or "none", they have no fingerprint (the default elsewhere).
     hash_seed
         Seed of the feature hash (default 0).
     """
@@ -142,6 +145,7 @@ class SpecOptions(TypedDict, total=False):
     idf_power: str
     sketch: int
     min_features: int
+    short_texts: str
     hash_seed: int
 
 
@@ -151,7 +155,9 @@ class CompareOptions(CommonOptions, ColumnOptions, SpecOptions, total=False):
     within
         With an archive: also find pairs within the batch (the default).
     min_similarity
-        Smallest similarity of a verified pair, from 0 to 1 (default 0.8; with verify="sketch" 0.75).
+        Smallest similarity of a verified pair, from 0 to 1 (by default that of the archive, or else 0.8 and by sketch 0.755).
+    profile
+        Settings of k and verify that go together, instead of those of the archive: "sharp" or "paper".
     base_text
         Files with the documents of the archive, whose texts are compared by `verify`.
     day
@@ -162,6 +168,7 @@ class CompareOptions(CommonOptions, ColumnOptions, SpecOptions, total=False):
 
     within: bool
     min_similarity: float
+    profile: str
     base_text: Union[Path, Iterable[Path]]
     day: Day
     design: str
@@ -178,6 +185,14 @@ class DecideOptions(CompareOptions, total=False):
     columns
         Columns of the batch that go along to the decisions, behind their own: a name or several. `run` needs `decisions` for
         them. Columns of Parquet files and of tables keep their types, others are text.
+    max_dropped
+        Raise `DataError`, before anything is published, if more than this share of the documents is dropped, from 0 to 1.
+    refuse_repeats
+        Raise `DataError` if more than nine tenths of the batch are duplicates of one day of the archive.
+    min_new
+        Raise `DataError`, before anything is published, if the batch has fewer documents.
+    allow_empty
+        With append: commit a batch without documents, too.
     overwrite
         Replace existing files of any kind; by default, only earlier outputs of the same kind are replaced.
     append
@@ -200,6 +215,10 @@ class DecideOptions(CompareOptions, total=False):
     kept: Union[Path, Literal[True]]
     prefer: str
     columns: Union[str, Sequence[str]]
+    max_dropped: float
+    refuse_repeats: bool
+    min_new: int
+    allow_empty: bool
     overwrite: bool
     append: Union[bool, Literal["all", "kept"]]
     replace_day: bool
@@ -214,9 +233,10 @@ class RunOptions(DecideOptions, total=False):
     """Options of `run`: all those of `dedup-job run`, with underscores for dashes.
 
     k
-        Largest distance of a pair, from 0 to 16 (default 3).
+        Largest distance of a pair, from 0 to 16; by default see `profile`.
     verify
-        Compare the two documents of each pair, and drop pairs below min_similarity: "jaccard", "cosine", "edit", "sketch".
+        Compare the two documents of each pair, and drop pairs below min_similarity: "jaccard", "cosine", "edit", "sketch"; or
+        "none". By default see `profile`.
     decisions
         File with one row per document: whether it is kept, and if not, which document it duplicates. With a job, True is a
         file beside it.

@@ -122,6 +122,7 @@ impl Comparison<'_> {
                 kept_output: decide.kept.as_ref().map(|kept| kept.given.clone()),
                 kept_bytes: kept.as_ref().map(|kept| kept.bytes),
                 counts,
+                repeats: None,
             },
             decisions,
             kept,

@@ -49,6 +49,7 @@ pub(super) fn run(
             profile,
         } = table;
         options.sketch = options.sketch.or(Some(profile.sketch()));
+        let options = options.for_profile(profile);
         let (model, files) = options.model_and_files()?;
         let spec = model.spec();
         let defaults = profile.run_defaults(spec.sketch);

@@ -83,7 +83,7 @@ impl Setting {
 fn check(dir: &str, spec: &Spec, settings: &[Setting]) -> Result<(), Failure> {
     match spec.sketch.is_none() && settings.iter().any(Setting::verifies) {
         true => Err(Failure::Usage(format!(
-            "{dir} has no sketches, by which pairs could be verified: create it without `--profile paper` or `--sketch none`"
+            "{dir} has no sketches, by which pairs could be verified: create it without `--profile paper` and `--sketch 0`"
         ))),
         false => Ok(()),
     }

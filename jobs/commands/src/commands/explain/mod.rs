@@ -5,9 +5,10 @@ mod text;
 use std::path::Path;
 
 use archive::Archive;
-use engine::Profile;
 use engine::documents::Documents;
 use engine::explain::explain;
+use engine::profile::Against;
+use engine::{CompareOptions, Profile};
 use hamming::{Design, Limits, Plan};
 use serde_json::json;
 use storage::Stores;
@@ -28,7 +29,7 @@ struct Given {
 }
 
 pub fn run(common: &CommonArgs, args: &ExplainArgs) -> Result<(), Failure> {
-    let (explanation, given, min_features, k, design) =
+    let (explanation, given, min_features, compare, design) =
         process::run(common, async |process: &Process| {
             let stores = process.stores();
             let options = args.spec.spec_options(stores).await?;
@@ -45,14 +46,21 @@ pub fn run(common: &CommonArgs, args: &ExplainArgs) -> Result<(), Failure> {
             let model = match (&archive, &documents) {
                 (Some(archive), _) => options.model_from_archive(archive).await?,
                 // As in a run without an archive.
-                (None, Some(documents)) => options.for_documents(documents).model()?,
-                (None, None) => options.model()?,
+                (None, Some(documents)) => options
+                    .for_documents(documents)
+                    .for_profile(Profile::Sharp)
+                    .model()?,
+                (None, None) => options.for_profile(Profile::Sharp).model()?,
             };
-            let recorded = archive.map(|archive| archive.run_defaults().max_distance);
-            let k = args
-                .max_distance
-                .or(recorded)
-                .unwrap_or(Profile::Sharp.max_distance());
+            let options_of_run = CompareOptions {
+                max_distance: args.max_distance,
+                ..CompareOptions::default()
+            };
+            let compare = options_of_run.resolve(match &archive {
+                Some(archive) => Against::Archive(archive.run_defaults()),
+                None => Against::Texts,
+            })?;
+            let k = compare.max_distance;
             let design = match &args.design {
                 Some(name) => {
                     Design::named(name, k).map_err(|error| Failure::Usage(error.to_string()))?
@@ -69,11 +77,20 @@ pub fn run(common: &CommonArgs, args: &ExplainArgs) -> Result<(), Failure> {
             let [first, second] = &given;
             let top = args.top.unwrap_or(10) as usize;
             let explanation = explain(&model, [&first.text, &second.text], &design, top);
-            Ok((explanation, given, model.spec().min_features, k, design))
+            Ok((
+                explanation,
+                given,
+                model.spec().min_features,
+                compare,
+                design,
+            ))
         })?;
     if common.json {
         let mut value = json!(explanation);
-        value["max_distance"] = k.into();
+        value["max_distance"] = compare.max_distance.into();
+        value["verify"] = json!(compare.verify.as_ref().map(|verify| json!({
+            "measure": verify.measure, "min_similarity": verify.min_similarity,
+        })));
         for (at, given) in given.iter().enumerate() {
             value["texts"][at]["from"] = given.from.clone().into();
         }
@@ -81,7 +98,7 @@ pub fn run(common: &CommonArgs, args: &ExplainArgs) -> Result<(), Failure> {
     }
     let layout = || Plan::predict(design.clone(), PLANNED_BATCH, 1).layout();
     let shown = text::Shown {
-        k,
+        compare,
         min_features,
         blocks: (common.verbose > 0).then(layout),
     };

@@ -2,7 +2,9 @@
 
 use std::fmt::Write as _;
 
-use engine::explain::{ExplainedBlock, ExplainedFeature, Explanation};
+use engine::explain::{ExplainedBlock, ExplainedFeature, ExplainedText, Explanation};
+use engine::profile::CompareSettings;
+use simhash::Measure;
 
 use super::Given;
 use crate::printing::count;
@@ -14,9 +16,9 @@ const FEATURE_CHARS: usize = 60;
 
 /// What to show besides the explanation itself.
 pub(super) struct Shown {
-    /// The largest distance of a pair.
-    pub(super) k: u32,
-    /// Distinct features that a text needs for a fingerprint.
+    /// How a run finds and verifies pairs.
+    pub(super) compare: CompareSettings,
+    /// Distinct features that a text needs to be compared by them.
     pub(super) min_features: u32,
     /// The layout of the design's tables, if its blocks are shown.
     pub(super) blocks: Option<String>,
@@ -80,24 +82,46 @@ pub(super) fn render(explanation: &Explanation, given: &[Given; 2], shown: &Show
 
 /// Says in one sentence why a run finds the pair or misses it.
 fn verdict(explanation: &Explanation, shown: &Shown) -> String {
-    let Shown {
-        k, min_features, ..
-    } = shown;
-    let Some(distance) = explanation.distance else {
-        let [a, b] = &explanation.texts;
-        let subject = match (&a.fingerprint, &b.fingerprint) {
-            (None, None) => "A and B have",
-            (None, _) => "A has",
-            _ => "B has",
-        };
-        return format!(
-            "missed: {subject} too few features for a fingerprint, which needs at least {min_features} distinct ones; texts without a \
-             fingerprint are not compared"
-        );
+    let min_features = shown.min_features;
+    let k = shown.compare.max_distance;
+    let is_short = |text: &ExplainedText| text.distinct_features < min_features as usize;
+    let subject = match explanation.texts.each_ref().map(is_short) {
+        [true, true] => Some("A and B have"),
+        [true, false] => Some("A has"),
+        [false, true] => Some("B has"),
+        [false, false] => None,
     };
+    let too_few = subject.map(|subject| {
+        format!("missed: {subject} too few features, fewer than {min_features} distinct ones")
+    });
+    match (too_few, explanation.distance) {
+        (Some(missed), None) => return format!("{missed}; such texts are not compared"),
+        (Some(missed), Some(1..)) => {
+            return format!("{missed}; only an equal text is a near-duplicate of such a text");
+        }
+        _ => {}
+    }
+    let distance = explanation.distance.unwrap_or(0);
     let differ = format!("the fingerprints differ in {distance} of 64 bits");
-    if distance <= *k {
-        return format!("found: {differ}, at most {k}: a pair at k = {k}");
+    if distance <= k {
+        let verified = shown.compare.verify.as_ref().and_then(|verify| {
+            let similarity = match verify.measure {
+                Measure::Sketch => explanation.similarity.sketch?,
+                _ => explanation.similarity.jaccard,
+            };
+            Some((verify, similarity))
+        });
+        return match verified {
+            Some((verify, similarity)) if similarity < verify.min_similarity => format!(
+                "missed: {differ}, at most {k}, but the similarity by {} is {similarity:.3}, below {}",
+                verify.measure, verify.min_similarity
+            ),
+            Some((verify, similarity)) => format!(
+                "found: {differ}, at most {k}, and the similarity by {} is {similarity:.3}, at least {}: a pair at k = {k}",
+                verify.measure, verify.min_similarity
+            ),
+            None => format!("found: {differ}, at most {k}: a pair at k = {k}"),
+        };
     }
     match distance <= LARGEST_K {
         true => format!(

@@ -8,6 +8,7 @@ use engine::RunSettings;
 use engine::decide::Decide;
 use engine::documents::{Columns, KeptPlace, Replace};
 use engine::output::{OutputKind, OutputTarget};
+use engine::run::RunLimits;
 use hamming::Design;
 use storage::{Location, Stores};
 
@@ -106,6 +107,12 @@ pub async fn build(
         decide,
         compare: args.compare(),
         within: !args.no_within,
+        limits: RunLimits {
+            min_new: args.min_new,
+            allow_empty: args.allow_empty,
+            max_dropped: args.max_dropped,
+            refuse_repeats: args.refuse_repeats,
+        },
         append: args.append,
         existing: match args.replace_day {
             true => Existing::Replace,

@@ -9,7 +9,9 @@ use simhash::Measure;
 
 use crate::args::CommonArgs;
 use crate::exit::Failure;
-use crate::printing::{count, crawl_records, json_line, short_documents, size};
+use crate::printing::{
+    count, crawl_records, json_line, short_documents, size, without_fingerprint,
+};
 use crate::process;
 
 /// The summary that `--json` prints.
@@ -120,9 +122,10 @@ fn write_inputs(text: &mut String, settings: &RunSettings, summary: &Summary) {
     let (new, base) = (&summary.new, &summary.base);
     let _ = writeln!(
         text,
-        "  batch: {} documents, {} too short to compare, {} repeated ids, {} not UTF-8",
+        "  batch: {} documents, {} {}, {} repeated ids, {} not UTF-8",
         count(new.documents),
         count(new.without_fingerprint),
+        without_fingerprint(new.only_empty),
         count(new.duplicate_ids),
         count(new.invalid_utf8)
     );

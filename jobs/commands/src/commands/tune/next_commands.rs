@@ -124,6 +124,7 @@ impl Line {
         self.add_option("idf-power", spec.idf_power);
         self.add_option("sketch", spec.sketch);
         self.add_option("min-features", spec.min_features);
+        self.add_option("short-texts", spec.short_texts);
         self.add_option("hash-seed", spec.hash_seed);
     }
 }

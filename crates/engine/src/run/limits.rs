@@ -1,0 +1,92 @@
+//! What a run refuses before it publishes anything: a batch that is too small, and decisions that drop too much.
+
+use archive::ArchiveError;
+use arrow::datatypes::Date32Type;
+
+use super::summary::Repeats;
+use crate::decide::DecisionCounts;
+use crate::error::Result;
+
+/// Share of a batch from which on its duplicates of one day mean that the batch is that day.
+const REPEATED: f64 = 0.9;
+
+/// The limits of a run.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct RunLimits {
+    /// The fewest documents of a batch.
+    pub min_new: Option<u64>,
+    /// Whether a batch without documents may be appended.
+    pub allow_empty: bool,
+    /// The greatest share of documents that are dropped, from 0 to 1.
+    pub max_dropped: Option<f64>,
+    /// Whether a batch is refused that is a day of the archive already, by more than nine tenths.
+    pub refuse_repeats: bool,
+}
+
+impl RunLimits {
+    /// Whether they can be checked only with decisions.
+    pub(super) fn need_decisions(&self) -> bool {
+        self.max_dropped.is_some() || self.refuse_repeats
+    }
+
+    /// Checks the number of documents of the batch called `given`.
+    pub(super) fn check_batch(&self, given: &str, documents: u64, appends: bool) -> Result<()> {
+        let reason = match self.min_new {
+            Some(least) if documents < least => {
+                format!("it has {documents} documents, fewer than --min-new {least}")
+            }
+            _ if documents == 0 && appends && !self.allow_empty => {
+                "it has no documents, and a day is committed only once: check that it is complete, or commit the empty day with --allow-empty".into()
+            }
+            _ => return Ok(()),
+        };
+        Err(refused(given, reason))
+    }
+
+    /// Checks the decisions about the batch called `given`; returns the day that the batch repeats, if it does.
+    pub(super) fn check_decisions(
+        &self,
+        given: &str,
+        counts: &DecisionCounts,
+    ) -> Result<Option<Repeats>> {
+        let dropped = counts.duplicates_of_archive + counts.duplicates_within;
+        let documents = counts.kept + dropped;
+        let share = |part: u64| part as f64 / documents.max(1) as f64;
+        if let Some(most) = self.max_dropped.filter(|most| share(dropped) > *most) {
+            let reason = format!(
+                "{dropped} of {documents} documents would be dropped ({:.1} %), more than --max-dropped {most}: {} are duplicates of the archive, {} of others in the batch",
+                100.0 * share(dropped),
+                counts.duplicates_of_archive,
+                counts.duplicates_within
+            );
+            return Err(refused(given, reason));
+        }
+        let repeated = counts
+            .most_repeated
+            .filter(|(_, part)| share(*part) > REPEATED);
+        let repeats = repeated.map(|(day, part)| Repeats {
+            day: Date32Type::to_naive_date_opt(day).map_or_else(String::new, |day| day.to_string()),
+            documents: part,
+        });
+        let Some(repeats) = repeats else {
+            return Ok(None);
+        };
+        let said = format!(
+            "{} of {documents} documents are duplicates of day {} of the archive: is it the same batch under another --day, or an unchanged crawl?",
+            repeats.documents, repeats.day
+        );
+        if self.refuse_repeats {
+            return Err(refused(given, said));
+        }
+        tracing::warn!("{given}: {said}");
+        Ok(Some(repeats))
+    }
+}
+
+fn refused(given: &str, reason: String) -> crate::error::EngineError {
+    ArchiveError::BadData {
+        object: given.to_owned(),
+        reason,
+    }
+    .into()
+}
