@@ -28,6 +28,7 @@ mod page_header;
 mod parquet_properties;
 mod read_buffer;
 pub mod reader;
+mod recorded_settings;
 mod remove;
 mod row_group_sums;
 mod run_defaults;

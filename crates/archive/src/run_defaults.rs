@@ -3,16 +3,10 @@
 //! The table keeps all that it ever recorded, each with the version that recorded it. So a rerun of a committed day finds the
 //! settings of that day, also when the log no longer has its version.
 
-use deltalake_core::kernel::transaction::CommitProperties;
-use deltalake_core::kernel::{Action, Metadata, MetadataExt as _};
-use deltalake_core::protocol::DeltaOperation;
 use serde::{Deserialize, Serialize};
-use storage::ErrorKind;
 
-use crate::commit::COMMIT_ATTEMPTS;
 use crate::error::{ArchiveError, Result};
 use crate::schema::{FORMAT, FORMAT_KEY, RUN_DEFAULTS_KEY};
-use crate::table::Archive;
 
 /// The settings of runs that an archive records.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -48,8 +42,8 @@ impl RunDefaults {
 /// Settings, from a version of the table on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Recorded {
-    since: u64,
-    settings: RunDefaults,
+    pub(crate) since: u64,
+    pub(crate) settings: RunDefaults,
 }
 
 /// The table's properties of a new archive.
@@ -64,7 +58,7 @@ pub(crate) fn properties(defaults: &RunDefaults) -> [(&'static str, Option<Strin
     ]
 }
 
-fn as_json(recorded: &[Recorded]) -> String {
+pub(crate) fn as_json(recorded: &[Recorded]) -> String {
     serde_json::json!(recorded).to_string()
 }
 
@@ -90,79 +84,5 @@ pub(crate) fn read<'a>(
     match recorded.first() {
         Some(first) if first.since == 0 => Ok(recorded),
         _ => Err(bad("it does not begin at version 0".into())),
-    }
-}
-
-impl Archive {
-    /// The settings of runs that count now.
-    #[must_use]
-    pub fn run_defaults(&self) -> &RunDefaults {
-        self.run_defaults_at(u64::MAX)
-    }
-
-    /// The settings of runs that counted at `version`.
-    #[must_use]
-    pub fn run_defaults_at(&self, version: u64) -> &RunDefaults {
-        let recorded = self.recorded();
-        let since = recorded.partition_point(|one| one.since <= version);
-        // The first counts from version 0 on.
-        &recorded[since.saturating_sub(1)].settings
-    }
-
-    /// Records the settings of runs that `change` makes of those that count now. Returns the version that records them, or
-    /// `None` if nothing changes.
-    ///
-    /// # Errors
-    /// [`ArchiveError`] when the commit fails.
-    pub async fn set_run_defaults(
-        &mut self,
-        change: impl Fn(&mut RunDefaults),
-    ) -> Result<Option<u64>> {
-        self.preflight().await?;
-        for _ in 0..COMMIT_ATTEMPTS {
-            let mut settings = self.run_defaults().clone();
-            change(&mut settings);
-            if settings == *self.run_defaults() {
-                return Ok(None);
-            }
-            let before = self.version();
-            let mut recorded = self.recorded().to_vec();
-            recorded.push(Recorded {
-                since: before + 1,
-                settings,
-            });
-            let metadata = self.metadata_with(&as_json(&recorded))?;
-            let operation = DeltaOperation::SetTableProperties {
-                properties: [(RUN_DEFAULTS_KEY.to_owned(), as_json(&recorded))].into(),
-            };
-            let actions = vec![Action::Metadata(metadata)];
-            let committed = self
-                .commit_next(actions, operation, CommitProperties::default())
-                .await;
-            let Err(error) = committed else {
-                self.reopen().await?;
-                return Ok(Some(before + 1));
-            };
-            let error = ArchiveError::delta(self.location().given())(error);
-            // Only the log tells the outcome.
-            self.reopen().await?;
-            if self.recorded().starts_with(&recorded) {
-                return Ok(Some(before + 1));
-            }
-            if error.kind() != ErrorKind::TryAgain || self.version() == before {
-                return Err(error);
-            }
-        }
-        Err(self.busy_error())
-    }
-
-    /// The table's metadata, with other settings of runs.
-    fn metadata_with(&self, recorded: &str) -> Result<Metadata> {
-        let failed = || ArchiveError::delta(self.location().given());
-        let state = self.table().snapshot().map_err(failed())?;
-        let metadata = state.metadata().clone();
-        metadata
-            .add_config_key(RUN_DEFAULTS_KEY.to_owned(), recorded.to_owned())
-            .map_err(|error| failed()(error.into()))
     }
 }

@@ -43,6 +43,20 @@ def test_archive(tmp_path, documents):
     assert pickle.loads(pickle.dumps(archive)).path == archive.path
 
 
+def test_settings_of_runs(tmp_path, documents):
+    archive = dedup_job.Archive.create(tmp_path / "a")
+    assert archive.info().raw["runs"] == {"k": 7, "min_similarity": 0.755}
+    archive.append(documents, "2026-01-01")
+    assert dedup_job.decide(documents, archive.path).summary.raw["max_distance"] == 7
+    assert archive.set(k=2, min_similarity=0.9).raw["version"] == 2
+    assert dedup_job.decide(documents.slice(0, 9), archive.path).summary.raw["max_distance"] == 2
+    assert dedup_job.decide(documents.slice(0, 9), archive.path, profile="paper").summary.raw["verified"] is None
+    with pytest.raises(dedup_job.UsageError, match="0 to 16"):
+        archive.set(k=17)
+    paper = dedup_job.Archive.create(tmp_path / "paper", profile="paper")
+    assert paper.info().raw["runs"] == {"k": 3} and not paper.info().raw["decisions"]
+
+
 def test_committed_documents_need_ids(tmp_path, documents):
     """Row numbers would name documents of all days."""
     archive = dedup_job.Archive.create(tmp_path / "a")

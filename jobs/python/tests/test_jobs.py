@@ -153,7 +153,7 @@ def test_errors_are_in_terms_of_python(tmp_path, documents):
     for call, message in [
         (lambda: dedup_job.run(DAY, k=17), "invalid value '17' for k: 17 is not in 0..=16"),
         (lambda: dedup_job.run(DAY, memory_limt="1GiB"), "unexpected argument 'memory_limt' found"),
-        (lambda: dedup_job.run(DAY, min_similarity=0.8), "min_similarity needs verify MEASURE"),
+        (lambda: dedup_job.run(DAY, verify="none", min_similarity=0.8), "min_similarity needs verify MEASURE"),
         (lambda: dedup_job.run(DAY, columns="text"), "columns needs decisions"),
         (lambda: dedup_job.decide(DAY, columns=["url"]), 'no column "url", which columns names'),
         (lambda: dedup_job.decide(documents.rename_columns(["id", "abstract"])), "the data in memory: no text"),
@@ -407,7 +407,8 @@ def test_explain(texts):
     assert explained.raw == json.loads(printed)
     assert dedup_job.explain("-a b c d e", "--f g h i j").raw
     # More than an argument can have, and what none can have.
-    assert dedup_job.explain("word " * 60_000, "a b c d e").distance is None
+    assert dedup_job.explain("word " * 60_000, "a b c d e").distance > 0
+    assert dedup_job.explain(" " * 60_000, "a b c d e").distance is None
     assert dedup_job.explain("a b c d e\0", "a b c d e \ud800").raw["texts"][0]["from"] == "the text given"
     ids = dedup_job.explain("new/0000000000", "new/0000000001", documents=DAY)
     assert "new/0000000000" in ids.texts[0]["from"]
@@ -424,7 +425,7 @@ def test_tune_and_idf(tmp_path, documents):
     learn = documents if tuned.learnt else None
     archive = dedup_job.Archive.create(tmp_path / "tuned", learn=learn, **tuned.spec_options)
     made = archive.spec().to_dict()
-    digests = {"idf", "sketch"}
+    digests = {"idf", "sketch", "short_texts"}
     assert {**made, **dict.fromkeys(digests)} == {**tuned.raw["spec"], **dict.fromkeys(digests)}
     frame = tuned.distance_table().to_pandas()
     assert frame["k"].tolist() == list(range(17)) and frame["pairs"].tolist() == [at.pairs for at in tuned.distances]
