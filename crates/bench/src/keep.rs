@@ -16,10 +16,11 @@ const DUPLICATE: f64 = 0.8;
 /// Below this similarity, two documents are not even near.
 const NEAR: f64 = 0.5;
 /// Options of our runs.
-const OURS: [&str; 3] = [
-    "-k 3",
+const OURS: [&str; 4] = [
+    "",
+    "--profile paper",
     "-k 8 --sketch 256 --verify sketch",
-    "-k 3 --weight tf",
+    "--profile paper --weight tf",
 ];
 /// Other programs, as `keep.py` calls them.
 const PEERS: [&str; 2] = ["text-dedup", "datatrove"];

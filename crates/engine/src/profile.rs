@@ -185,6 +185,8 @@ pub enum Against<'a> {
 pub struct CompareSettings {
     /// Fingerprints that differ in at most this many bits are a pair.
     pub max_distance: u32,
+    /// Whether the distance may be lowered for a batch with very many candidates: no option says it, and texts are compared.
+    pub may_lower: bool,
     /// How pairs are verified; `None` for not at all.
     pub verify: Option<Verify>,
 }
@@ -231,6 +233,7 @@ impl CompareOptions {
                 ))),
                 None => Ok(CompareSettings {
                     max_distance,
+                    may_lower: false,
                     verify: None,
                 }),
             };
@@ -246,6 +249,7 @@ impl CompareOptions {
         let by_default = by_default.unwrap_or(default_similarity(measure));
         Ok(CompareSettings {
             max_distance,
+            may_lower: self.max_distance.is_none() && matches!(against, Against::Texts),
             verify: Some(Verify {
                 measure,
                 min_similarity: self.min_similarity.unwrap_or(by_default),

@@ -73,7 +73,7 @@ def test_committed_documents_need_ids(tmp_path, documents):
 
 def test_to_arrow(archive, documents):
     table = pyarrow.table(archive.to_arrow())
-    assert table.column_names == ["fp", "id", "sketch", "day"]
+    assert table.column_names == ["fp", "id", "sketch", "kept", "day"]
     assert table.num_rows == len(archive.to_arrow()) == archive.info().fingerprints
     made = dict(zip(documents["id"].to_pylist(), dedup_job.fingerprint(documents["text"], archive.path).tolist()))
     assert all(row["fp"] % 2**64 == made[row["id"]] for row in table.to_pylist())

@@ -184,7 +184,7 @@ def test_fingerprints_win_over_texts_unless_an_option_says_otherwise(wide, docum
 
 def test_texts_verify_pairs_of_fingerprints(documents):
     table = documents.append_column("fp", pyarrow.array(dedup_job.fingerprint_arrow(documents["text"])))
-    expected = dedup_job.pairs(documents, k=8, verify="jaccard")
+    expected = dedup_job.pairs(documents, k=8, verify="jaccard", short_texts="none")
     verified = dedup_job.pairs(table, k=8, verify="jaccard", fingerprint_column="fp")
     assert verified.to_pylist() == expected.to_pylist() != []
 

@@ -189,7 +189,7 @@ def test_notebooks_are_known_by_their_shell(monkeypatch):
 
 
 def test_progress(tmp_path):
-    frame = pyarrow.table({"id": range(400_000), "text": [f"word{n} of text {n % 7} and number {n}" for n in range(400_000)]})
+    frame = pyarrow.table({"id": range(100_000), "text": [f"word{n} of text {n % 7} and number {n}" for n in range(100_000)]})
     seen = []
     dedup_job.run(frame, output=tmp_path / "o.parquet", progress=seen.append, threads=1)
     assert all(isinstance(progress, dedup_job.Progress) for progress in seen)

@@ -168,10 +168,13 @@ def test_tables_are_compared_by_a_run(documents):
     by_row = dedup_job.pairs(documents["text"])
     ids = documents["id"].to_pylist()
     expected = {(frozenset([ids[new], ids[base]]), distance) for new, distance, base in found(by_row)}
-    table = dedup_job.pairs(documents)
+    table = dedup_job.pairs(documents, profile="paper")
     assert {(frozenset([new, base]), distance) for new, distance, base in found(table)} == expected
     assert table.summary.hits == len(table) == len(expected)
-    assert found(dedup_job.pairs(DAY)) == found(table)
+    assert found(dedup_job.pairs(DAY, profile="paper")) == found(table)
+    # Without options, texts verify the pairs.
+    verified = dedup_job.pairs(DAY)
+    assert verified.summary.raw["max_distance"] == 7 and (verified.to_numpy("similarity") >= 0.8).all()
 
 
 def test_an_archive(documents):

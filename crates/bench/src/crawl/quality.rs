@@ -10,7 +10,7 @@ use super::{Args, Crawl, dedup_job, script};
 use crate::documents;
 
 /// Options of the runs.
-const SETTINGS: [&str; 2] = ["-k 3", "-k 8 --sketch 256 --verify sketch"];
+const SETTINGS: [&str; 3] = ["--profile paper", "-k 8 --sketch 256 --verify sketch", ""];
 /// Methods of `crawl_texts.py`.
 const PEERS: [&str; 3] = ["resiliparse", "resiliparse-main", "trafilatura"];
 /// Reasons of planted pairs, in the order of the table. Two copies of one page are a `combined` pair.

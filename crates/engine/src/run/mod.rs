@@ -117,7 +117,7 @@ pub async fn run(
         mut opened,
         recipe,
         id_type,
-        mut compare,
+        compare: mut compare_settings,
         verifier,
         documents,
         day,
@@ -158,14 +158,16 @@ pub async fn run(
             view.snapshot.version,
         ) {
             // A rerun, known by its documents, compares as the first run did.
-            compare = settings
+            compare_settings = settings
                 .compare
                 .resolve(Against::Archive(archive.run_defaults_at(version)))?;
         }
+        let of_view = view.remaining.as_ref().unwrap_or(&fingerprints.batch);
+        compare::lower_if_dear(run, of_view, &mut compare_settings).await?;
         clock.end(Stage::Open);
         let comparison = Comparison {
             run,
-            settings: &compare,
+            settings: &compare_settings,
             batch: view.remaining.as_ref().unwrap_or(&fingerprints.batch),
             view: &view,
             verifier: verifier.as_ref(),
@@ -198,7 +200,7 @@ pub async fn run(
     let mut summary = summarize(
         run,
         &recipe,
-        &compare,
+        &compare_settings,
         &fingerprints.batch,
         &compared,
         &outcome,

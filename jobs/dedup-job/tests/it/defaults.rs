@@ -355,3 +355,31 @@ fn a_run_is_refused_before_it_publishes() {
     );
     dedup(&rerun).ok();
 }
+
+/// Records made from one template have very many candidates; comparing all their texts would take hours.
+#[test]
+fn the_distance_is_lowered_for_records_of_one_template() {
+    let dir = Dir::new();
+    let (new, output) = (dir.at("records.parquet"), dir.at("pairs.parquet"));
+    let records: Vec<(String, String)> = (0..60_000)
+        .map(|n| {
+            (
+                n.to_string(),
+                format!("word{n} of the text {} and the number {n}", n % 2),
+            )
+        })
+        .collect();
+    write(&new, &records);
+    let ran = dedup(&format!("run {new} -o {output} --json")).ok();
+    assert!(
+        ran.stderr.contains("are within 7 bits, as if"),
+        "{}",
+        ran.stderr
+    );
+    let lowered = ran.json()["max_distance"].as_u64().unwrap();
+    assert!((3..7).contains(&lowered));
+    let bytes = fs::read(&output).unwrap();
+    let given = dedup(&format!("run {new} -o {output} -k {lowered} --json")).ok();
+    assert!(!given.stderr.contains("template"), "{}", given.stderr);
+    assert!(fs::read(&output).unwrap() == bytes);
+}

@@ -209,8 +209,7 @@ def pairs(
     progress: ProgressOption = None,
     **options: Unpack[CompareOptions],
 ) -> Table:
-    """Find every pair of near-duplicates: the pairs whose fingerprints differ in at most k of 64 bits, all of them, and that are
-    similar if a run verifies them.
+    """Find every pair of near-duplicates: fingerprints that differ in at most k of 64 bits and, in a run, similar documents.
 
     Parameters
     ----------

@@ -1,5 +1,6 @@
 //! The comparison of a run: build the tables, probe the archive and the batch; then reduce and verify, or decide.
 
+mod cheap_distance;
 mod deciding;
 
 use std::path::Path;
@@ -32,6 +33,7 @@ use crate::session;
 use crate::verify::{self, Counts, Origin, Verified, Verifier};
 use crate::work_items;
 
+pub(super) use cheap_distance::lower_if_dear;
 pub(super) use deciding::DraftDecisions;
 
 /// The result of a comparison.

@@ -1,0 +1,106 @@
+//! The distance within which a batch alone is searched if no option says it: the profile's, unless that finds so many candidates
+//! that comparing their texts would take hours. Records made from one template are such documents.
+
+use std::sync::Arc;
+
+use crate::batch::BatchRef;
+use crate::error::Result;
+use crate::fingerprint::FingerprintedBatch;
+use crate::profile::{CompareSettings, Profile};
+use crate::run::Run;
+use crate::threads::blocking;
+
+/// Candidates that are always cheap to compare: a minute for one core.
+const CHEAP: u64 = 1_000_000;
+/// More of them for each document.
+const CHEAP_OF_DOCUMENT: u64 = 8;
+/// Distances that are counted to estimate the candidates.
+const COUNTED: usize = 50_000_000;
+
+/// Lowers the distance of `settings` if they allow it and the batch has too many candidates within it.
+pub(in crate::run) async fn lower_if_dear(
+    run: Run<'_>,
+    batch: &FingerprintedBatch,
+    settings: &mut CompareSettings,
+) -> Result<()> {
+    if !settings.may_lower {
+        return Ok(());
+    }
+    let file = &batch.file;
+    let reference = BatchRef::new(file, file.path.to_string_lossy().into_owned());
+    let pool = Arc::clone(&run.context.runtime_env().memory_pool);
+    let loaded = run.resources.batch(&reference, &pool).await?;
+    let (asked, documents) = (settings.max_distance, file.rows);
+    let candidates = blocking(move || Ok(candidates(loaded.distinct.values(), asked))).await?;
+    let chosen = largest_cheap(&candidates, documents);
+    if chosen < asked {
+        tracing::warn!(
+            "about {} candidates are within {asked} bits, as if most documents were made from one template: only those within {chosen} bits are compared; -k {asked} compares all",
+            candidates[asked as usize]
+        );
+        settings.max_distance = chosen;
+    }
+    Ok(())
+}
+
+/// The largest distance of at least that of the paper with few candidates beyond the paper's, given their number within each
+/// distance.
+fn largest_cheap(candidates: &[u64], documents: u64) -> u32 {
+    let least = Profile::Paper.max_distance() as usize;
+    let most = candidates.len() - 1;
+    let cheap = CHEAP + CHEAP_OF_DOCUMENT * documents;
+    let is_cheap = |k: &usize| candidates[*k] - candidates[least.min(*k)] <= cheap;
+    (least..=most).rev().find(is_cheap).unwrap_or(most) as u32
+}
+
+/// The number of pairs of distinct fingerprints within each distance up to `most`, estimated from a sample of `values`.
+fn candidates(values: &[u64], most: u32) -> Vec<u64> {
+    let sample = (COUNTED / values.len().max(1)).clamp(64, values.len().max(64));
+    let step = values.len().div_ceil(sample).max(1);
+    let sampled: Vec<u64> = values.iter().step_by(step).copied().collect();
+    let mut at_distance = vec![0_u64; most as usize + 1];
+    for value in &sampled {
+        for other in values {
+            let distance = (value ^ other).count_ones();
+            if let Some(count) = at_distance.get_mut(distance as usize) {
+                *count += 1;
+            }
+        }
+    }
+    // Each sampled value has met itself.
+    at_distance[0] = 0;
+    let scale = values.len() as f64 / sampled.len().max(1) as f64 / 2.0;
+    at_distance
+        .iter()
+        .scan(0, |sum, count| {
+            *sum += count;
+            Some((*sum as f64 * scale) as u64)
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_pairs_of_few_values_are_counted() {
+        let values = [0, 1, 3, 0xff, u64::MAX];
+        // 0 and 1 differ in 1 bit, 1 and 3, too; 0 and 3 in 2; 3 and 0xff in 6; 1 and 0xff in 7.
+        assert_eq!(candidates(&values, 7), [0, 2, 3, 3, 3, 3, 4, 5]);
+        assert_eq!(candidates(&[], 3), [0; 4]);
+    }
+
+    #[test]
+    fn the_distance_is_lowered_only_for_many_candidates_beyond_those_of_the_paper() {
+        let cheap = CHEAP + CHEAP_OF_DOCUMENT * 10;
+        let many = 1 << 40;
+        assert_eq!(largest_cheap(&[many, many, many, many, many], 10), 4);
+        assert_eq!(
+            largest_cheap(&[0, 0, 0, many, many + cheap, many + cheap + 1], 10),
+            4
+        );
+        assert_eq!(largest_cheap(&[0, 0, 0, 0, many], 10), 3);
+        assert_eq!(largest_cheap(&[0, many], 10), 1);
+    }
+}
