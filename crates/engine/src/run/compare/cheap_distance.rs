@@ -13,7 +13,7 @@ use crate::threads::blocking;
 /// Candidates that are always cheap to compare: a minute for one core.
 const CHEAP: u64 = 1_000_000;
 /// More of them for each document.
-const CHEAP_OF_DOCUMENT: u64 = 8;
+const CHEAP_OF_DOCUMENT: u64 = 4;
 /// Distances that are counted to estimate the candidates.
 const COUNTED: usize = 50_000_000;
 
