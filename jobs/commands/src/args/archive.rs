@@ -8,8 +8,8 @@ use engine::Profile;
 use engine::run::DaySource;
 
 use super::fingerprint::{ColumnArgs, SpecArgs};
+use super::setting::Setting;
 use super::values::{choice, date, day};
-use crate::commands::archive::Setting;
 
 #[derive(Debug, Subcommand)]
 pub enum ArchiveCommand {

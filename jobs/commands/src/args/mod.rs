@@ -11,6 +11,7 @@ mod inspect;
 mod job;
 mod lookup;
 mod run;
+mod setting;
 mod values;
 
 use std::path::PathBuf;
@@ -29,6 +30,7 @@ pub use self::inspect::{
 pub use self::job::{MapArgs, ReduceArgs, SplitArgs};
 pub use self::lookup::{CacheArgs, IndexBuildArgs, IndexCommand, LookupArgs, ServeArgs};
 pub use self::run::{DEFAULT_OUTPUT, RunArgs};
+pub use self::setting::Setting;
 
 /// Find the near-duplicates between a batch of new documents and an archive of earlier ones: every pair of documents whose
 /// fingerprints (64-bit simhash) differ in at most k bits.

@@ -13,8 +13,6 @@ use super::fingerprint::{Target, fingerprint};
 use crate::args::{ArchiveCommand, CommonArgs, SpecArgs};
 use crate::exit::Failure;
 
-pub use set::Setting;
-
 pub fn run(common: &CommonArgs, command: ArchiveCommand) -> Result<(), Failure> {
     match command {
         ArchiveCommand::Create {
