@@ -49,9 +49,10 @@ impl Archive {
                 since: before + 1,
                 settings,
             });
-            let metadata = self.metadata_with(&as_json(&recorded))?;
+            let json = as_json(&recorded);
+            let metadata = self.metadata_with(&json)?;
             let operation = DeltaOperation::SetTableProperties {
-                properties: [(RUN_DEFAULTS_KEY.to_owned(), as_json(&recorded))].into(),
+                properties: [(RUN_DEFAULTS_KEY.to_owned(), json)].into(),
             };
             let actions = vec![Action::Metadata(metadata)];
             let committed = self

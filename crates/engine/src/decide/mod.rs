@@ -77,7 +77,7 @@ pub struct DecisionCounts {
     pub largest_group: u64,
     /// Bytes of the texts of all duplicates.
     pub duplicate_bytes: u64,
-    /// The day of the archive, in days since 1970, of which most documents are duplicates, and their number.
+    /// The day of the archive with the most originals of duplicates, in days since 1970, and the number of those duplicates.
     #[serde(skip)]
     pub most_repeated: Option<(i32, u64)>,
 }

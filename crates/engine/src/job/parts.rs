@@ -41,7 +41,7 @@ pub struct PartDone {
 /// What the parts that a process does have in common.
 #[derive(Default)]
 struct Prepared {
-    /// The digest of the map that it was prepared for.
+    /// The digest of the map whose model, probe and rows these are.
     map: String,
     model: Option<Model>,
     probe: Option<Probe>,

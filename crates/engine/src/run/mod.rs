@@ -25,6 +25,7 @@ use std::sync::atomic::Ordering;
 use datafusion::prelude::SessionContext;
 use hamming::Kernel;
 
+use crate::batch::{Batch, BatchRef};
 use crate::error::{EngineError, Result};
 use crate::fingerprint::FingerprintedBatch;
 use crate::job::{Job, Split};
@@ -66,6 +67,14 @@ impl<'a> Run<'a> {
     /// Whether this is a `split`, which does nothing behind the last map.
     fn is_splitting(&self) -> bool {
         self.job().is_some_and(Job::is_splitting)
+    }
+
+    /// The rows of `batch` in this process, whichever copy of its file the parts of a job read.
+    async fn load(&self, batch: &FingerprintedBatch) -> Result<Arc<Batch>> {
+        let file = &batch.file;
+        let own = BatchRef::new(file, file.path.to_string_lossy().into_owned());
+        let pool = Arc::clone(&self.context.runtime_env().memory_pool);
+        self.resources.batch(&own, &pool).await
     }
 
     /// Reports that `stage` begins.

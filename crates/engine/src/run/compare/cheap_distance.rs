@@ -1,9 +1,6 @@
-//! The distance within which a batch alone is searched if no option says it: the profile's, unless that finds so many candidates
-//! that comparing their texts would take hours. Records made from one template are such documents.
+//! Lowers k for a batch that is compared with itself, if no option gives k: records made from one template have so many
+//! candidates within the k of their profile that comparing their texts would take hours.
 
-use std::sync::Arc;
-
-use crate::batch::BatchRef;
 use crate::error::Result;
 use crate::fingerprint::FingerprintedBatch;
 use crate::profile::{CompareSettings, Profile};
@@ -26,11 +23,8 @@ pub(in crate::run) async fn lower_if_dear(
     if !settings.may_lower {
         return Ok(());
     }
-    let file = &batch.file;
-    let reference = BatchRef::new(file, file.path.to_string_lossy().into_owned());
-    let pool = Arc::clone(&run.context.runtime_env().memory_pool);
-    let loaded = run.resources.batch(&reference, &pool).await?;
-    let (asked, documents) = (settings.max_distance, file.rows);
+    let loaded = run.load(batch).await?;
+    let (asked, documents) = (settings.max_distance, batch.file.rows);
     let candidates = blocking(move || Ok(candidates(loaded.distinct.values(), asked))).await?;
     let chosen = largest_cheap(&candidates, documents);
     if chosen < asked {

@@ -7,7 +7,7 @@ use arrow::buffer::BooleanBuffer;
 use datafusion::execution::SendableRecordBatchStream;
 
 use super::Comparison;
-use crate::batch::{Batch, BatchRef, Classes};
+use crate::batch::{Batch, Classes};
 use crate::class_pairs;
 use crate::decide::{Decide, Decided, Deciding, Keys};
 use crate::documents::{KeptDrafts, MadeCopy};
@@ -184,7 +184,7 @@ impl Comparison<'_> {
         keys: &Keys,
     ) -> Result<Decided> {
         let by_sketch = probe.sketches.is_some();
-        let batch = self.loaded_batch().await?;
+        let batch = self.run.load(self.batch).await?;
         let of_batch = Arc::clone(&batch);
         let (classes, have_content) = blocking(move || {
             let have_sketch = by_sketch.then(|| {
@@ -213,7 +213,7 @@ impl Comparison<'_> {
         let Run {
             context, settings, ..
         } = self.run;
-        let batch = self.loaded_batch().await?;
+        let batch = self.run.load(self.batch).await?;
         let digests = match self.run.job() {
             Some(job) => Some((job, self.model_plan(job, verifier).await?)),
             None => None,
@@ -275,14 +275,6 @@ impl Comparison<'_> {
             verified: self.settings.verify.is_some(),
             day: self.view.date.map(work_items::days_since_epoch),
         }
-    }
-
-    /// The batch in this process, whichever copy of its file the parts of a job read.
-    async fn loaded_batch(&self) -> Result<Arc<Batch>> {
-        let file = &self.batch.file;
-        let own = BatchRef::new(file, file.path.to_string_lossy().into_owned());
-        let pool = Arc::clone(&self.run.context.runtime_env().memory_pool);
-        self.run.resources.batch(&own, &pool).await
     }
 
     /// The request of the probe for pairs of classes.

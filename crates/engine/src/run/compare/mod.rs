@@ -239,15 +239,13 @@ impl Comparison<'_> {
     /// Plans the tables, and builds them unless the parts of a job do.
     async fn build(&self) -> Result<Planned> {
         let Run {
-            context,
-            resources,
-            settings,
+            context, settings, ..
         } = self.run;
         self.run.enter(Stage::Build);
         let file = &self.batch.file;
         let pool = Arc::clone(&context.runtime_env().memory_pool);
         let reference = BatchRef::new(file, file.path.to_string_lossy().into_owned());
-        let batch = resources.batch(&reference, &pool).await?;
+        let batch = self.run.load(self.batch).await?;
         let distinct = batch.distinct.values().len();
         let queries = self.view.snapshot.rows() + if settings.within { file.rows } else { 0 };
         let design = settings.design.as_deref();
