@@ -10,6 +10,8 @@ use std::sync::LazyLock;
 
 use icu_casemap::CaseMapper;
 use icu_normalizer::ComposingNormalizerBorrowed;
+use icu_properties::CodePointSetData;
+use icu_properties::props::DefaultIgnorableCodePoint;
 use libfuzzer_sys::fuzz_target;
 use simhash::tokenize::cjk::is_cjk;
 use simhash::{Choice as _, Fingerprinter, Kernel, Markup, Measure, Model, Normalize, Similarity, Spec, Tokenizer, Weight};
@@ -42,12 +44,25 @@ static BIGRAMS: LazyLock<Model> = LazyLock::new(|| {
     Model::plain(spec).expect("no tables")
 });
 
+/// Folds a text by Unicode's definition of NFKC_Casefold, with tatweel left out and one apostrophe and one hyphen for all.
+fn folded(text: &str) -> String {
+    let invisible = CodePointSetData::new::<DefaultIgnorableCodePoint>();
+    let nfkc = ComposingNormalizerBorrowed::new_nfkc();
+    let as_read = |text: &str| -> String {
+        let seen = text.chars().filter(|c| *c != '\u{640}' && !invisible.contains(*c));
+        let one_for_all = seen.map(|c| match c {
+            '\u{2018}' | '\u{2019}' | '\u{201b}' | '\u{2bb}' | '\u{2bc}' => '\'',
+            '\u{2010}'..='\u{2015}' | '\u{2212}' => '-',
+            c => c,
+        });
+        nfkc.normalize(&one_for_all.collect::<String>()).into_owned()
+    };
+    as_read(&nfkc.normalize(&CaseMapper::new().fold_string(&as_read(text))))
+}
+
 /// Counts words and bigrams of CJK characters by their definitions.
 fn by_definition(text: &str) -> BTreeMap<String, u32> {
-    let nfkc = ComposingNormalizerBorrowed::new_nfkc();
-    let composed = nfkc.normalize(text);
-    let folded = CaseMapper::new().fold_string(&composed);
-    let folded = nfkc.normalize(&folded);
+    let folded = folded(text);
     let mut counts = BTreeMap::new();
     let mut count = |feature: &str| *counts.entry(feature.to_owned()).or_default() += 1;
     let mut rest = &*folded;
