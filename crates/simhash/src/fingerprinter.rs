@@ -142,6 +142,12 @@ impl Fingerprinter {
         self.has_enough.then_some(self.len)
     }
 
+    /// The number of all features of the text that was fingerprinted last, however few are distinct.
+    #[must_use]
+    pub fn feature_count(&self) -> usize {
+        self.len
+    }
+
     /// The text that is cut into features: `text` without markup, folded.
     pub(crate) fn fold(&mut self, text: &str) -> &Folded {
         self.features.fold(text)

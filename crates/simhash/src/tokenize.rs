@@ -9,6 +9,7 @@ pub(crate) mod masks;
 mod sentences;
 mod shingles;
 mod stop_filter;
+pub mod unspaced;
 mod words;
 
 pub(crate) use extractor::Extractor;
@@ -41,15 +42,17 @@ pub(crate) trait Extract {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Tokenizer {
     /// Words by UAX #29, Unicode's text segmentation; runs of Han, Hiragana, Katakana and Hangul as overlapping bigrams of
-    /// characters (a run of one character is one feature).
+    /// characters (a run of one character is one feature); runs of Thai, Lao, Burmese and Khmer as every four consecutive
+    /// characters (a shorter run is one feature).
     WordsCjkBigrams,
     /// The features of [`Tokenizer::WordsCjkBigrams`], and each character of such a run. An edit changes fewer characters
     /// than bigrams, but characters discriminate less.
     WordsCjkGrams,
-    /// Words by UAX #29 alone, which makes each Han character a word.
+    /// Words by UAX #29 alone, which makes each character of Han and of Thai a word.
     Words,
     /// Words by UAX #29; runs of Han, Hiragana, Katakana and Hangul as words of jieba's dictionary,
-    /// without its guesses at unknown words. Needs the crate feature `jieba`.
+    /// without its guesses at unknown words; and Thai and others as in [`Tokenizer::WordsCjkBigrams`]. Needs the crate feature
+    /// `jieba`.
     WordsJieba,
     /// N consecutive features of [`Tokenizer::WordsCjkBigrams`], N from 2 to 16; a text with fewer is one shingle.
     Shingles(u8),
@@ -68,7 +71,7 @@ impl Choice for Tokenizer {
         Name::new(
             "words+cjk-grams",
             Self::WordsCjkGrams,
-            "words; of Chinese, Japanese and Korean, characters and pairs of characters",
+            "words; of Chinese, Japanese and Korean, characters and pairs of characters; of Thai, Lao, Burmese and Khmer, four characters",
         ),
         Name::new(
             "words+cjk-bigrams",

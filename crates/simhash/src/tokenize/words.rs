@@ -1,4 +1,4 @@
-//! Extracts words by UAX #29, and words or n-grams of Chinese, Japanese and Korean text.
+//! Extracts words by UAX #29, words or n-grams of Chinese, Japanese and Korean text, and n-grams of the scripts of [`unspaced`].
 //!
 //! White space separates stretches of plain characters ([`crate::plain`]) from pieces with others.
 //! [`masks`] finds the words of the stretches; the full rules of UAX #29 cut the pieces.
@@ -8,7 +8,7 @@ use std::ops::Range;
 use unicode_segmentation::UnicodeSegmentation as _;
 
 use super::masks::{self, Chunk};
-use super::{Extract, TakeFeature, cjk};
+use super::{Extract, TakeFeature, cjk, unspaced};
 use crate::isa::Kernel;
 use crate::text::Folded;
 
@@ -234,7 +234,7 @@ impl Words {
             let start = cjk::next_start(&whole[..range.end], next);
             match self.next_byte(from..start, |chunk| chunk.other) == start {
                 true => self.plain_words(text, from..start, each),
-                false => uax29_words(text, from..start, each),
+                false => other_words(text, from..start, each),
             }
             if self.cjk == Cjk::Grams {
                 from = cjk::chars_and_bigrams(text, start, range.end, each);
@@ -269,6 +269,16 @@ fn take_word(text: &Folded, word: Range<usize>, each: &mut impl TakeFeature) {
 }
 
 const NONE: usize = usize::MAX;
+
+/// Extracts the features of a piece without CJK: n-grams of the runs of [`unspaced`], and the words between them.
+fn other_words(text: &Folded, range: Range<usize>, each: &mut impl TakeFeature) {
+    let mut from = range.start;
+    while from < range.end {
+        let start = unspaced::next_start(&text.as_str()[..range.end], from);
+        uax29_words(text, from..start, each);
+        from = unspaced::grams(text, start, range.end, each);
+    }
+}
 
 /// Extracts the words of a piece by UAX #29.
 fn uax29_words(text: &Folded, range: Range<usize>, each: &mut impl TakeFeature) {
@@ -314,19 +324,29 @@ mod tests {
         all[0].clone()
     }
 
-    /// The definition: runs of CJK are cut into bigrams, or into characters and bigrams, and the text between them by
-    /// UAX #29.
+    /// The definition: runs of CJK are cut into bigrams, or into characters and bigrams; runs of Thai, Lao, Burmese and Khmer
+    /// into four characters; and the text between them by UAX #29.
     fn by_definition(cjk_features: Cjk, text: &str) -> Vec<String> {
         let mut features = Vec::new();
         let mut rest = text;
         while !rest.is_empty() {
-            let start = rest.find(cjk::is_cjk).unwrap_or(rest.len());
+            let is_in_run = |c| cjk::is_cjk(c) || unspaced::is_unspaced(c);
+            let start = rest.find(is_in_run).unwrap_or(rest.len());
             let (spaced, from) = rest.split_at(start);
             features.extend(spaced.unicode_words().map(str::to_owned));
-            let end = from.find(|c| !cjk::is_cjk(c)).unwrap_or(from.len());
+            let is_cjk = from.starts_with(cjk::is_cjk);
+            let ends = |c| match is_cjk {
+                true => !cjk::is_cjk(c),
+                false => !unspaced::is_unspaced(c),
+            };
+            let end = from.find(ends).unwrap_or(from.len());
             let run: Vec<char> = from[..end].chars().collect();
             match run.len() {
                 0 => {}
+                1..4 if !is_cjk => features.push(run.iter().collect()),
+                _ if !is_cjk => {
+                    features.extend(run.windows(4).map(|four| four.iter().collect::<String>()));
+                }
                 _ if cjk_features == Cjk::Grams => {
                     for (at, c) in run.iter().enumerate() {
                         features.push(c.to_string());
@@ -376,9 +396,26 @@ mod tests {
     }
 
     #[test]
+    fn four_characters_of_scripts_without_spaces() {
+        let grams = |text| extract(Cjk::Grams, text);
+        assert_eq!(grams("สวัสดี 12"), ["สวัส", "วัสด", "ัสดี", "12"]);
+        assert_eq!(grams("กา ลาว"), ["กา", "ลาว"]);
+        assert_eq!(grams("ພາສາ၁ភាសា"), ["ພາສາ", "၁", "ភាសា"]);
+        assert_eq!(grams("rustไทย中"), ["rust", "ไทย", "中"]);
+    }
+
+    #[test]
     fn runs_at_every_place_of_a_chunk() {
         for place in 0..130 {
-            for run in ["近", "近似", "近似重复网页", "近x似", "近々似"] {
+            for run in [
+                "近",
+                "近似",
+                "近似重复网页",
+                "近x似",
+                "近々似",
+                "ไทย",
+                "ภาษาไทย近",
+            ] {
                 for after in ["", " x", "x", "々"] {
                     let text = format!("{}{run}{after}", "a".repeat(place));
                     for cjk in [Cjk::Bigrams, Cjk::Grams] {
@@ -421,6 +458,7 @@ mod tests {
             1 => "[ \u{1680}\u{3000}]{1,30}[\u{93e}\u{301}]?",
             1 => "[ -~]{0,70}",
             1 => "[近似重复网页一丁㐀龥かなカナ한국𠀀]{1,5}",
+            1 => "[ภาษไทยัีລາວမြန်မာខ្មែរꩠ๑]{1,9}",
             1 => "[，。、《》…—’“”·«é\\u{301}\\u{200d}א-ת\"]{1,3}",
             1 => "\\PC{0,3}",
             1 => any::<char>().prop_map(String::from),

@@ -14,6 +14,7 @@ use icu_properties::CodePointSetData;
 use icu_properties::props::DefaultIgnorableCodePoint;
 use libfuzzer_sys::fuzz_target;
 use simhash::tokenize::cjk::is_cjk;
+use simhash::tokenize::unspaced::is_unspaced;
 use simhash::{Choice as _, Fingerprinter, Kernel, Markup, Measure, Model, Normalize, Similarity, Spec, Tokenizer, Weight};
 use unicode_segmentation::UnicodeSegmentation as _;
 
@@ -60,21 +61,25 @@ fn folded(text: &str) -> String {
     as_read(&nfkc.normalize(&CaseMapper::new().fold_string(&as_read(text))))
 }
 
-/// Counts words and bigrams of CJK characters by their definitions.
+/// Counts words, bigrams of CJK characters, and four characters of scripts without spaces by their definitions.
 fn by_definition(text: &str) -> BTreeMap<String, u32> {
     let folded = folded(text);
     let mut counts = BTreeMap::new();
     let mut count = |feature: &str| *counts.entry(feature.to_owned()).or_default() += 1;
     let mut rest = &*folded;
     while !rest.is_empty() {
-        let (spaced, from) = rest.split_at(rest.find(is_cjk).unwrap_or(rest.len()));
+        let is_in_run = |c: char| is_cjk(c) || is_unspaced(c);
+        let (spaced, from) = rest.split_at(rest.find(is_in_run).unwrap_or(rest.len()));
         spaced.unicode_words().for_each(&mut count);
-        let (run, after) = from.split_at(from.find(|c| !is_cjk(c)).unwrap_or(from.len()));
+        let is_han = from.starts_with(is_cjk);
+        let goes_on = |c: char| if is_han { is_cjk(c) } else { is_unspaced(c) };
+        let (run, after) = from.split_at(from.find(|c| !goes_on(c)).unwrap_or(from.len()));
         let characters: Vec<char> = run.chars().collect();
+        let gram = if is_han { 2 } else { 4 };
         match characters.len() {
             0 => {}
-            1 => count(run),
-            _ => characters.windows(2).for_each(|pair| count(&pair.iter().collect::<String>())),
+            short if short < gram => count(run),
+            _ => characters.windows(gram).for_each(|gram| count(&gram.iter().collect::<String>())),
         }
         rest = after;
     }
