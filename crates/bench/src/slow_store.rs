@@ -166,6 +166,8 @@ async fn run_once(args: &Args, source: &Source) -> Summary {
         limits: engine::run::RunLimits::default(),
         within: true,
         existing: archive::Existing::Keep,
+        drop_empty: false,
+        audit: None,
         append: None,
         rows_per_file: None,
         day: Some(DaySource::Date("2026-01-31".parse().expect("a day"))),

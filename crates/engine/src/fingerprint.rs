@@ -12,6 +12,7 @@ use arrow::array::{Array as _, ArrayRef, AsArray as _, BooleanArray};
 use arrow::datatypes::{FieldRef, Int64Type, Schema, SchemaRef};
 use arrow::error::ArrowError;
 use chrono::NaiveDate;
+use datafusion::common::ScalarValue;
 use datafusion::dataframe::DataFrame;
 use datafusion::execution::memory_pool::MemoryConsumer;
 use datafusion::prelude::{Expr, SessionContext, ident};
@@ -27,7 +28,7 @@ use crate::batch::{FingerprintRows, select_columns};
 use crate::crawl_counts::CrawlRecordCounts;
 use crate::decide::Keys;
 use crate::decide::keys::KeysWriter;
-use crate::documents::{DECISION_COLUMNS, Documents, POSITION, TEXT};
+use crate::documents::{DECISION_COLUMNS, DecisionColumn, Documents, POSITION, PREFERENCE, TEXT};
 use crate::error::{EngineError, Result};
 use crate::fingerprint_sort;
 use crate::map_counters::MapCounters;
@@ -36,7 +37,7 @@ use crate::recipe::Recipe;
 use crate::stream::{self, BatchSize};
 use crate::text_counts::{TextCounters, TextCounts};
 use crate::threads::thread_pool;
-use crate::udf::{FingerprintAndSketch, Part, Simhash};
+use crate::udf::{MadeOfText, Part};
 
 /// A batch's file of fingerprints, with counts of its documents.
 #[derive(Debug, Clone)]
@@ -92,7 +93,7 @@ pub fn rows_schema(id_type: IdType, spec: &Spec, decision_columns: bool) -> Sche
 }
 
 /// Adds fingerprints, and sketches if the spec has them, to a table of documents. The result has the columns `fp`, `id`,
-/// `sketch` (if the spec has sketches), and those of [`DECISION_COLUMNS`] that the table has. Counts texts in `counters`.
+/// `sketch` (if the spec has sketches), and [`DECISION_COLUMNS`] if the table has those. Counts texts in `counters`.
 ///
 /// # Errors
 /// When the table lacks the columns.
@@ -103,41 +104,42 @@ pub fn with_fingerprints(
 ) -> datafusion::error::Result<DataFrame> {
     let has_sketches = !recipe.spec().sketch.is_none();
     let schema = documents.schema();
-    let decision_columns = DECISION_COLUMNS.iter().map(|column| column.name);
-    let decision_columns =
-        decision_columns.filter(|name| schema.has_column_with_unqualified_name(name));
-    let decision_columns: Vec<Expr> = decision_columns.map(ident).collect();
-    let select = |made: Vec<Expr>| -> Vec<Expr> {
-        made.into_iter().chain(decision_columns.clone()).collect()
-    };
-    match recipe {
-        Recipe::Ready(_) if has_sketches => {
-            let columns = select(vec![ident(FINGERPRINT), ident(ID), ident(SKETCH)]);
-            documents.select(columns)
-        }
+    let has = |name: &str| schema.has_column_with_unqualified_name(name);
+    let decides = has(POSITION);
+    // One pass over the tokens makes all parts.
+    const MADE: &str = "made of the text";
+    let part = |part: Part| part.udf().call(vec![ident(MADE)]).alias(part.name());
+    let (fingerprint, sketch, by_length) = match recipe {
         Recipe::Ready(_) => {
-            let columns = select(vec![ident(FINGERPRINT), ident(ID)]);
-            documents.select(columns)
+            let none = Expr::Literal(ScalarValue::Binary(None), None);
+            (ident(FINGERPRINT), ident(SKETCH), none.alias(PREFERENCE))
         }
-        Recipe::Texts(model) if has_sketches => {
-            // One pass over the tokens makes both.
-            const BOTH: &str = "fingerprint_and_sketch";
-            let both = FingerprintAndSketch::udf(model.clone(), Arc::clone(counters))
-                .call(vec![ident(TEXT)])
-                .alias(BOTH);
-            let part = |part: Part| part.udf().call(vec![ident(BOTH)]).alias(part.name());
-            let parts = vec![part(Part::Fingerprint), ident(ID), part(Part::Sketch)];
-            let (made, parts) = (select(vec![both, ident(ID)]), select(parts));
-            documents.select(made)?.select(parts)
-        }
-        Recipe::Texts(model) => {
-            let fingerprint = Simhash::udf(model.clone(), Arc::clone(counters))
-                .call(vec![ident(TEXT)])
-                .alias(FINGERPRINT);
-            let columns = select(vec![fingerprint, ident(ID)]);
-            documents.select(columns)
-        }
+        Recipe::Texts(_) => (
+            part(Part::Fingerprint),
+            part(Part::Sketch),
+            part(Part::Length),
+        ),
+    };
+    let mut columns = vec![fingerprint, ident(ID)];
+    columns.extend(has_sketches.then_some(sketch));
+    if decides {
+        let column = |column: &DecisionColumn| match column.name {
+            PREFERENCE if !has(PREFERENCE) => by_length.clone(),
+            name => ident(name),
+        };
+        columns.extend(DECISION_COLUMNS.iter().map(column));
     }
+    let documents = match recipe {
+        Recipe::Ready(_) => documents,
+        Recipe::Texts(model) => {
+            let made = MadeOfText::udf(model.clone(), Arc::clone(counters)).call(vec![ident(TEXT)]);
+            let names = schema.fields().iter().map(|field| field.name().as_str());
+            let others = names.filter(|name| *name != TEXT).map(ident);
+            let columns: Vec<Expr> = others.chain([made.alias(MADE)]).collect();
+            documents.select(columns)?
+        }
+    };
+    documents.select(columns)
 }
 
 /// Fingerprints and ids in the order of the documents, made as they are read.

@@ -167,6 +167,8 @@ pub struct CompareOptions {
     pub min_similarity: Option<f64>,
     /// Files, directories or patterns of the archive's documents.
     pub base_text: Vec<String>,
+    /// Whether an audit compares texts, too.
+    pub audits: bool,
 }
 
 /// What a batch is compared with, as far as it decides the settings that options leave open.
@@ -225,11 +227,16 @@ impl CompareOptions {
         let Some(measure) = measure else {
             let dependent = [
                 (self.min_similarity.is_some(), "--min-similarity"),
-                (!self.base_text.is_empty(), "--base-text"),
+                (!self.base_text.is_empty() && !self.audits, "--base-text"),
             ];
             return match dependent.into_iter().find(|(given, _)| *given) {
                 Some((_, option)) => Err(EngineError::Usage(format!(
-                    "{option} needs --verify MEASURE; see --help"
+                    "{option} needs --verify MEASURE{}; see --help",
+                    if option == "--base-text" {
+                        " or --audit N"
+                    } else {
+                        ""
+                    }
                 ))),
                 None => Ok(CompareSettings {
                     max_distance,
@@ -238,9 +245,9 @@ impl CompareOptions {
                 }),
             };
         };
-        if measure == Measure::Sketch && !self.base_text.is_empty() {
+        if measure == Measure::Sketch && !self.base_text.is_empty() && !self.audits {
             return Err(EngineError::Usage(
-                "--verify sketch reads no texts: leave out --base-text, or say --verify jaccard"
+                "--verify sketch reads no texts: leave out --base-text, or say --verify jaccard or --audit N"
                     .into(),
             ));
         }

@@ -16,6 +16,7 @@ use datafusion::logical_expr::{
 };
 use simhash::{Fingerprinter, Model};
 
+use crate::documents::{PREFERENCE, length_key};
 use crate::text_counts::{TextCounters, TextCounts};
 
 /// `simhash(text)`: the fingerprint of a text as BIGINT; NULL for a text without a fingerprint.
@@ -128,28 +129,30 @@ fn coerce_text(name: &str, types: &[DataType]) -> Result<Vec<DataType>> {
     }
 }
 
-/// `fingerprint_and_sketch(text)`: the fingerprint of a text and its sketch, as a structure of `fp` and `sketch`; both are
-/// NULL for a text without a fingerprint. Takes what [`Simhash`] takes.
+/// `made_of_text(text)`: what a run makes of a text, as a structure with a field for each [`Part`]. The fingerprint and the sketch
+/// are NULL for a text without a fingerprint. Takes what [`Simhash`] takes.
 #[derive(Debug, PartialEq, Eq, Hash)]
-pub(crate) struct FingerprintAndSketch(TextFunction);
+pub(crate) struct MadeOfText(TextFunction);
 
-impl FingerprintAndSketch {
-    /// The function for one model whose spec has sketches; it counts texts in `counters`.
+impl MadeOfText {
+    /// The function for one model; it counts texts in `counters`.
     pub(crate) fn udf(model: Model, counters: Arc<TextCounters>) -> ScalarUDF {
         ScalarUDF::new_from_impl(Self(TextFunction::new(model, counters)))
     }
 
     fn fields() -> Fields {
-        Fields::from(vec![
-            Field::new(FINGERPRINT, DataType::Int64, true),
-            Field::new(SKETCH, DataType::Binary, true),
-        ])
+        let field = |part: Part| Field::new(part.name(), part.data_type(), true);
+        Fields::from(
+            [Part::Fingerprint, Part::Sketch, Part::Length]
+                .map(field)
+                .to_vec(),
+        )
     }
 }
 
-impl ScalarUDFImpl for FingerprintAndSketch {
+impl ScalarUDFImpl for MadeOfText {
     fn name(&self) -> &str {
-        "fingerprint_and_sketch"
+        "made_of_text"
     }
 
     fn signature(&self) -> &Signature {
@@ -167,19 +170,24 @@ impl ScalarUDFImpl for FingerprintAndSketch {
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let rows = args.number_rows;
         let mut fingerprints = Int64Builder::with_capacity(rows);
-        let bytes = rows * self.0.model.spec().sketch.bytes();
-        let mut sketches = BinaryBuilder::with_capacity(rows, bytes);
+        let bytes = self.0.model.spec().sketch.bytes();
+        let mut sketches = BinaryBuilder::with_capacity(rows, rows * bytes);
+        let mut lengths = BinaryBuilder::with_capacity(rows, rows * length_key(1).len());
         let mut sketch = Vec::new();
         self.0.for_each_text(self.name(), args, |maker, text| {
             sketch.clear();
             let made = text.and_then(|text| maker.fingerprint_and_sketch(text, &mut sketch));
             fingerprints.append_option(made.map(u64::cast_signed));
-            sketches.append_option(made.map(|_| &sketch));
+            sketches.append_option(made.filter(|_| bytes > 0).map(|_| &sketch));
+            lengths.append_option(text.map(|_| length_key(maker.feature_count())));
         })?;
-        let columns: Vec<ArrayRef> =
-            vec![Arc::new(fingerprints.finish()), Arc::new(sketches.finish())];
-        let both = StructArray::try_new(Self::fields(), columns, None)?;
-        Ok(ColumnarValue::Array(Arc::new(both)))
+        let columns: Vec<ArrayRef> = vec![
+            Arc::new(fingerprints.finish()),
+            Arc::new(sketches.finish()),
+            Arc::new(lengths.finish()),
+        ];
+        let made = StructArray::try_new(Self::fields(), columns, None)?;
+        Ok(ColumnarValue::Array(Arc::new(made)))
     }
 }
 
@@ -211,13 +219,15 @@ impl ScalarUDFImpl for Simhash {
     }
 }
 
-/// A field of what [`FingerprintAndSketch`] returns, and the function that reads it. DataFusion
+/// A field of what [`MadeOfText`] returns, and the function that reads it. DataFusion
 /// would move its own `get_field` into the projection below, which would then make the structure
 /// once for each field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Part {
     Fingerprint,
     Sketch,
+    /// The key by which the text with the most features is preferred.
+    Length,
 }
 
 impl Part {
@@ -226,6 +236,14 @@ impl Part {
         match self {
             Self::Fingerprint => FINGERPRINT,
             Self::Sketch => SKETCH,
+            Self::Length => PREFERENCE,
+        }
+    }
+
+    fn data_type(self) -> DataType {
+        match self {
+            Self::Fingerprint => DataType::Int64,
+            Self::Sketch | Self::Length => DataType::Binary,
         }
     }
 
@@ -255,20 +273,17 @@ impl ScalarUDFImpl for PartOf {
     }
 
     fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        Ok(match self.part {
-            Part::Fingerprint => DataType::Int64,
-            Part::Sketch => DataType::Binary,
-        })
+        Ok(self.part.data_type())
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let rows = args.number_rows;
-        let [both] = take_function_args(self.name(), args.args)?;
-        let both = both.into_array(rows)?;
-        let structure = both.as_struct_opt();
-        match structure.and_then(|both| both.column_by_name(self.part.name())) {
+        let [made] = take_function_args(self.name(), args.args)?;
+        let made = made.into_array(rows)?;
+        let structure = made.as_struct_opt();
+        match structure.and_then(|made| made.column_by_name(self.part.name())) {
             Some(part) => Ok(ColumnarValue::Array(Arc::clone(part))),
-            None => internal_err!("{} of {}", self.part.name(), both.data_type()),
+            None => internal_err!("{} of {}", self.part.name(), made.data_type()),
         }
     }
 }

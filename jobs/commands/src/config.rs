@@ -12,7 +12,7 @@ use clap::{ArgMatches, Command, CommandFactory as _, FromArgMatches as _, Parser
 use engine::run::DaySource;
 use toml::{Table, Value};
 
-use crate::args::{Cli, DEFAULT_OUTPUT, RunArgs};
+use crate::args::{Cli, DEFAULT_OUTPUT, RunArgs, definition};
 use crate::exit::Failure;
 
 /// Why the arguments were not parsed.
@@ -26,7 +26,7 @@ pub enum Refused {
 /// Parses the command line, together with the options of the configuration file.
 pub fn parse(arguments: &[OsString]) -> Result<Cli, Refused> {
     let arguments = &join_optional_values(arguments);
-    let matches = Cli::command()
+    let matches = definition()
         .try_get_matches_from(arguments)
         .map_err(Refused::Clap)?;
     let given = read(&matches).map_err(Refused::Clap)?;
@@ -49,7 +49,7 @@ pub fn parse(arguments: &[OsString]) -> Result<Cli, Refused> {
     let mut all = arguments.to_vec();
     let at = position_after(arguments, command);
     all.splice(at..at, added.into_iter().map(OsString::from));
-    Cli::command()
+    definition()
         .args_override_self(true)
         .try_get_matches_from(&all)
         .and_then(|matches| read(&matches))

@@ -21,7 +21,7 @@ pub(crate) struct Chunks<A> {
 
 impl<'a> IdColumn<'a> {
     /// The ids in `arrays` of `rows` rows each.
-    pub(super) fn new(arrays: &'a [ArrayRef], rows: usize) -> Self {
+    pub(crate) fn new(arrays: &'a [ArrayRef], rows: usize) -> Self {
         let texts = arrays.iter().map(|array| array.as_string_opt());
         match texts.collect::<Option<Vec<_>>>() {
             Some(arrays) => Self::Text(Chunks { arrays, rows }),

@@ -19,6 +19,7 @@ mod byte_sort;
 mod carried;
 pub mod greedy;
 pub(crate) mod keys;
+mod losses;
 mod order;
 mod output_rows;
 pub mod sorter;
@@ -38,17 +39,20 @@ use serde::Serialize;
 
 use crate::batch::{Batch, Classes};
 use crate::class_pairs::{CLASS, OTHER_CLASS};
-use crate::documents::{DocumentId, KeptPlace, RowSet};
+use crate::documents::{DocumentId, KeptPlace, RowSet, SOURCE, positions_and_bytes};
 use crate::error::{EngineError, Result};
 use crate::output::OutputTarget;
 use crate::pairs::{BASE_DAY, BASE_ID, DISTANCE, SIMILARITY};
 use crate::probe::Neighbour;
 use crate::threads::{blocking, ended};
 use greedy::{Decision, Greedy, OrderedPair};
+use losses::{Sample, Sources};
 use order::{IdOrder, Order, Sorting};
 use sorter::PairSorter;
 
 pub use keys::Keys;
+pub use losses::{Dropped, SourceLoss};
+pub(crate) use losses::{SHOWN, shown};
 pub use output_rows::{DUPLICATE_DAY, DUPLICATE_OF, GROUP_SIZE, layout};
 
 /// Bytes of memory for each class that is a duplicate of a document of the archive: its entries in
@@ -75,11 +79,27 @@ pub struct DecisionCounts {
     pub duplicates_within: u64,
     /// Documents of the largest group: a kept document and its duplicates in the batch.
     pub largest_group: u64,
+    /// Empty documents that are dropped.
+    pub empty: u64,
     /// Bytes of the texts of all duplicates.
     pub duplicate_bytes: u64,
     /// The day of the archive with the most originals of duplicates, in days since 1970, and the number of those duplicates.
     #[serde(skip)]
     pub most_repeated: Option<(i32, u64)>,
+}
+
+impl DecisionCounts {
+    /// Documents that are dropped.
+    #[must_use]
+    pub fn dropped(&self) -> u64 {
+        self.duplicates_of_archive + self.duplicates_within + self.empty
+    }
+
+    /// All documents.
+    #[must_use]
+    pub fn documents(&self) -> u64 {
+        self.kept + self.dropped()
+    }
 }
 
 /// The inputs of the decisions about a batch.
@@ -94,6 +114,10 @@ pub(crate) struct Deciding {
     pub(crate) have_content: Option<BooleanBuffer>,
     /// Whether the run verifies pairs. Then no document is a duplicate by a pair whose similarity is not known.
     pub(crate) verified: bool,
+    /// Whether documents without a fingerprint, which are empty, are dropped.
+    pub(crate) drop_empty: bool,
+    /// How many duplicates are drawn at random.
+    pub(crate) draws: usize,
     /// Day of the batch, in days since 1970.
     pub(crate) day: Option<i32>,
 }
@@ -106,6 +130,8 @@ pub(crate) struct Decided {
     have_content: Option<BooleanBuffer>,
     /// As in [`Deciding`].
     verified: bool,
+    /// As in [`Deciding`].
+    drop_empty: bool,
     by_id: IdOrder,
     order: Order,
     greedy: Greedy,
@@ -115,6 +141,12 @@ pub(crate) struct Decided {
     archive_group_sizes: HashMap<(Option<i32>, DocumentId), u64>,
     day: Option<i32>,
     pub(crate) counts: DecisionCounts,
+    /// The sources that lose most documents.
+    pub(crate) sources: Vec<SourceLoss>,
+    /// The source that loses the greatest share of its documents, of those with enough of them.
+    pub(crate) worst_source: Option<SourceLoss>,
+    /// Duplicates drawn at random, as rows of the batch's file.
+    drawn: Vec<u32>,
     /// The positions of the kept documents in the inputs.
     pub(crate) kept_positions: Arc<RowSet>,
     /// Whether each row of the batch's file is kept.
@@ -198,6 +230,7 @@ impl Deciding {
             classes,
             have_content: self.have_content,
             verified,
+            drop_empty: self.drop_empty,
             by_id,
             order,
             greedy,
@@ -205,13 +238,17 @@ impl Deciding {
             archive_group_sizes: HashMap::new(),
             day: self.day,
             counts: DecisionCounts::default(),
+            sources: Vec::new(),
+            worst_source: None,
+            drawn: Vec::new(),
             kept_positions: Arc::default(),
             kept_in_batch: BooleanBuffer::new_unset(0),
             _memory: [memory, reserved],
         };
         let keys = self.keys;
+        let (sources, sample) = (Sources::new(pool), Sample::new(self.draws));
         blocking(move || {
-            decided.count(&keys)?;
+            decided.count(&keys, sources, sample)?;
             Ok(decided)
         })
         .await
@@ -234,6 +271,8 @@ struct Collected {
 enum Fate {
     /// It is kept. The rank of its class, if it stands for its class.
     Kept(Option<u32>),
+    /// It is empty, and dropped.
+    Empty,
     /// It is a duplicate of the preferred document of the class with the rank `kept`.
     Within {
         kept: u32,
@@ -253,7 +292,10 @@ impl Decided {
     /// What is decided about the document at a row of the batch's file.
     fn fate(&self, row: u32) -> Fate {
         let Some(class) = self.classes.of_row(row) else {
-            return Fate::Kept(None);
+            return match self.drop_empty {
+                true => Fate::Empty,
+                false => Fate::Kept(None),
+            };
         };
         let rank = self.order.rank(class);
         match self.greedy.decision(rank) {
@@ -285,17 +327,25 @@ impl Decided {
     }
 
     /// Counts the documents of each group and of each fate, and marks those that are kept.
-    fn count(&mut self, keys: &Keys) -> Result<()> {
+    fn count(&mut self, keys: &Keys, mut sources: Sources, mut sample: Sample) -> Result<()> {
         let mut kept_positions = RowSet::default();
         let mut kept_in_batch = BooleanBufferBuilder::new(0);
         kept_in_batch.append_n(keys.rows() as usize, false);
         let mut rows = 0..;
+        let whole = Arc::clone(&self.batch);
+        let ids = whole.id_column();
         let mut by_day: HashMap<i32, u64> = HashMap::new();
         for batch in keys.read()? {
             let batch = batch?;
-            let (positions, bytes) = crate::documents::positions_and_bytes(&batch)?;
+            let (positions, bytes) = positions_and_bytes(&batch)?;
+            let source = batch.column_by_name(SOURCE);
+            let source = source.and_then(|column| column.as_string_opt::<i32>());
             for (at, row) in rows.by_ref().take(batch.num_rows()).enumerate() {
-                let duplicates = match self.fate(row) {
+                let fate = self.fate(row);
+                if let Some(source) = source.filter(|source| source.is_valid(at)) {
+                    sources.add(source.value(at), !matches!(fate, Fate::Kept(_)))?;
+                }
+                let duplicates = match fate {
                     Fate::Kept(rank) => {
                         if let Some(rank) = rank {
                             self.greedy.count_in_group(rank);
@@ -303,6 +353,10 @@ impl Decided {
                         kept_positions.add(positions.value(at));
                         kept_in_batch.set_bit(row as usize, true);
                         self.counts.kept += 1;
+                        continue;
+                    }
+                    Fate::Empty => {
+                        self.counts.empty += 1;
                         continue;
                     }
                     Fate::Within { kept, .. } => {
@@ -322,12 +376,15 @@ impl Decided {
                     }
                 };
                 *duplicates += 1;
+                sample.add(&ids, row);
                 if bytes.is_valid(at) {
                     self.counts.duplicate_bytes += bytes.value(at).max(0).cast_unsigned();
                 }
             }
         }
         self.counts.most_repeated = by_day.into_iter().max_by_key(|(day, part)| (*part, *day));
+        (self.sources, self.worst_source) = sources.losses();
+        self.drawn = sample.rows();
         self.kept_positions = Arc::new(kept_positions);
         self.kept_in_batch = kept_in_batch.finish();
         let within = Some(u64::from(self.greedy.largest_group()));

@@ -27,7 +27,7 @@ pub const DUPLICATE_OF: &str = "duplicate_of";
 /// Column: the day of the document that `duplicate_of` names; null if that document has no day.
 pub const DUPLICATE_DAY: &str = "duplicate_day";
 /// Column: the number of documents in the group, which are the kept document and its duplicates in
-/// the batch.
+/// the batch; 0 for an empty document that is dropped.
 pub const GROUP_SIZE: &str = "group_size";
 
 /// Rows that are made at once: few, because an id may have a megabyte.
@@ -51,7 +51,7 @@ pub fn layout() -> &'static [&'static str] {
 }
 
 /// Schema of decisions.
-pub(crate) fn schema(id_type: IdType) -> SchemaRef {
+pub(super) fn schema(id_type: IdType) -> SchemaRef {
     let types = [
         (id_type.data_type(), false),
         (DataType::Boolean, false),
@@ -93,7 +93,7 @@ impl Decided {
     }
 
     /// The decisions about the documents at `rows` of the batch's file.
-    fn rows_of(&self, rows: &[u32], schema: &SchemaRef) -> Result<RecordBatch> {
+    pub(super) fn rows_of(&self, rows: &[u32], schema: &SchemaRef) -> Result<RecordBatch> {
         let mut kept = Vec::with_capacity(rows.len());
         let mut of = Others::default();
         let mut sizes = Vec::with_capacity(rows.len());
@@ -112,6 +112,10 @@ impl Decided {
                 } => {
                     of.push_row(self.order.row(kept), self.day, distance, similarity);
                     sizes.push(i64::from(self.greedy.group_size(kept)));
+                }
+                Fate::Empty => {
+                    of.push_none();
+                    sizes.push(0);
                 }
                 Fate::OfArchive(rank) => {
                     let near = self.of_archive.get(&rank).ok_or_else(|| {

@@ -41,7 +41,7 @@ impl Documents {
         let content = self.files.first();
         let content = content.and_then(|file| file.columns.content.as_ref());
         let (sketches, carried) = (self.has_sketches(), self.carried_fields());
-        let schema = table_columns::schema(id_type, content, sketches, false, carried);
+        let schema = table_columns::schema(id_type, content, sketches, None, carried);
         let splits = numbered_splits(&files);
         read_table(
             context,

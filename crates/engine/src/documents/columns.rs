@@ -7,6 +7,7 @@ use arrow::datatypes::DataType;
 use serde::{Deserialize, Serialize};
 
 use super::preference::Prefer;
+use super::source::{Says, URL_NAMES};
 use crate::error::{EngineError, Result};
 
 /// Names of id columns that are found without an option, the best first: the names in this program,
@@ -41,12 +42,16 @@ const FINGERPRINT_NAME: &str = archive::schema::FINGERPRINT;
 pub struct Columns {
     /// The id column.
     pub id: Option<String>,
-    /// The text column.
+    /// The text column; or several, separated by commas, whose texts are joined by newlines.
     pub text: Option<String>,
     /// The column of ready fingerprints.
     pub fingerprint: Option<String>,
     /// How documents are ordered by preference.
     pub prefer: Prefer,
+    /// Whether the sources of documents are read.
+    pub with_sources: bool,
+    /// The column that says the source of a document; the URLs in the column `url`, or else in the ids, if it is `None`.
+    pub source: Option<String>,
     /// The columns that go along to decisions. Opened documents keep them apart.
     #[serde(skip)]
     pub carried: Vec<String>,
@@ -148,11 +153,15 @@ pub(super) struct FoundColumns {
     pub(super) is_one_document: bool,
     /// `None` if only carried columns are read.
     pub(super) content: Option<Content>,
+    /// The columns whose texts are joined to the content.
+    pub(super) further_texts: Vec<String>,
     /// Whether the sketches beside ready fingerprints are read, which is so if the file's spec has
     /// them.
     pub(super) sketches: bool,
     /// How documents are ordered by preference.
     pub(super) prefer: Prefer,
+    /// The column that says the sources of documents; `None` if the ids do.
+    pub(super) source: Option<(String, Says)>,
     /// The columns that go along to decisions.
     pub(super) carried: Vec<CarriedColumn>,
     /// What separates the fields of CSV; without meaning for other formats.
@@ -168,8 +177,10 @@ pub(super) struct FoundColumns {
 pub(super) enum Role<'a> {
     Id,
     Content(&'a Content),
+    FurtherText,
     Sketch,
     Preference,
+    Source,
     /// It goes along to decisions, with values of this type.
     Carried(&'a DataType),
 }
@@ -181,16 +192,24 @@ impl FoundColumns {
         let id = self.id.as_deref().map(|name| (name, Role::Id));
         let content = self.content.as_ref();
         let content = content.map(|content| (content.column(), Role::Content(content)));
+        let further = self.further_texts.iter();
+        let further = further.map(|name| (&**name, Role::FurtherText));
         let sketch = self.sketches.then_some((SKETCH, Role::Sketch));
         let preference = self.prefer.column().map(|name| (name, Role::Preference));
+        let source = self
+            .source
+            .as_ref()
+            .map(|(name, _)| (&**name, Role::Source));
         let carried = self.carried.iter();
         let carried = carried.map(|column| (&*column.name, Role::Carried(&column.data_type)));
         let mut roles: Vec<(&str, Role<'_>)> = Vec::new();
         for (name, role) in id
             .into_iter()
             .chain(content)
+            .chain(further)
             .chain(sketch)
             .chain(preference)
+            .chain(source)
             .chain(carried)
         {
             if roles.iter().all(|(other, _)| *other != name) {
@@ -216,6 +235,15 @@ impl Columns {
             ..self.find("", names).ok()?
         };
         Some(found.names().into_iter().map(str::to_owned).collect())
+    }
+
+    /// The text columns that are asked for; `names` are those of the file, which may have commas.
+    pub(super) fn text_names(&self, names: &[&str]) -> Vec<&str> {
+        match self.text.as_deref() {
+            None => Vec::new(),
+            Some(text) if names.contains(&text) => vec![text],
+            Some(text) => text.split(',').map(str::trim).collect(),
+        }
     }
 
     /// Finds the columns among a file's `names`. Ready fingerprints win over texts unless texts are asked for.
@@ -247,6 +275,7 @@ impl Columns {
         if id.is_none() && (self.id.is_some() || !self.row_ids) {
             return Err(missing("id", &sought(&self.id, &ID_NAMES), "--id-column"));
         }
+        let mut further_texts = Vec::new();
         let content = if let Some(name) = &self.fingerprint {
             let found = names
                 .contains(&name.as_str())
@@ -255,17 +284,26 @@ impl Columns {
         } else if self.text.is_none() && !self.texts_only && names.contains(&FINGERPRINT_NAME) {
             Content::Fingerprint(FINGERPRINT_NAME.to_owned())
         } else {
-            let text = pick(&self.text, &TEXT_NAMES).ok_or_else(|| {
-                let sought = sought(&self.text, &TEXT_NAMES);
-                if self.texts_only {
-                    return missing("text", &sought, "--text-column");
-                }
-                missing(
-                    "text or fingerprint",
-                    &format!("{sought}, or {FINGERPRINT_NAME}"),
-                    "--text-column or --fingerprint-column",
-                )
-            })?;
+            let mut asked = self.text_names(names);
+            let are_there = asked.iter().all(|name| names.contains(name));
+            let asked_for = match asked.is_empty() {
+                true => None,
+                false => Some(asked.remove(0).to_owned()),
+            };
+            further_texts = asked.into_iter().map(str::to_owned).collect();
+            let text = pick(&asked_for, &TEXT_NAMES)
+                .filter(|_| are_there)
+                .ok_or_else(|| {
+                    let sought = sought(&self.text, &TEXT_NAMES);
+                    if self.texts_only {
+                        return missing("text", &sought, "--text-column");
+                    }
+                    missing(
+                        "text or fingerprint",
+                        &format!("{sought}, or {FINGERPRINT_NAME}"),
+                        "--text-column or --fingerprint-column",
+                    )
+                })?;
             Content::Text(text)
         };
         if let Some(name) = self.prefer.column()
@@ -273,6 +311,17 @@ impl Columns {
         {
             return Err(missing("preference", name, "--prefer"));
         }
+        let source = match &self.source {
+            _ if !self.with_sources => None,
+            Some(name) if !names.contains(&&**name) => {
+                return Err(missing("source", name, "--source"));
+            }
+            Some(name) => Some((name.clone(), Says::Sources)),
+            None => {
+                let known = URL_NAMES.into_iter().find(|name| names.contains(name));
+                known.map(|name| (name.to_owned(), Says::Urls))
+            }
+        };
         let is_missing = |name: &&String| !names.contains(&name.as_str());
         if let Some(name) = self.carried.iter().find(is_missing) {
             return Err(EngineError::BadData {
@@ -292,6 +341,8 @@ impl Columns {
             is_one_document: false,
             content: Some(content),
             carried: carried.collect(),
+            source,
+            further_texts,
             sketches: false,
             delimiter: self.delimiter.unwrap_or(b','),
             pages: self.pages,

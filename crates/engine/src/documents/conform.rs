@@ -5,12 +5,15 @@ use std::sync::Arc;
 use archive::IdType;
 use archive::reader::to_id_type;
 use archive::schema::{FINGERPRINT, ID, SKETCH};
-use arrow::array::{Array as _, ArrayRef, AsArray as _, Int64Array, RecordBatch, StringArray};
+use arrow::array::{
+    Array as _, ArrayRef, AsArray as _, BinaryViewBuilder, Int64Array, RecordBatch, StringArray,
+};
 use arrow::datatypes::{DataType, Field, SchemaRef};
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
 
-use super::columns::{Content, FoundColumns};
-use super::preference;
+use super::columns::{Content, FoundColumns, ITEM_SEPARATOR};
+use super::preference::{self, Prefer};
+use super::source::{self, Says};
 use super::table_columns::POSITION;
 use crate::error::{EngineError, Result, root_message};
 use crate::udf::FingerprintBits;
@@ -109,7 +112,12 @@ pub(super) fn conform(
         Content::Text(_) => as_bytes(values),
         Content::Fingerprint(_) => as_fingerprints(values),
     };
-    let values = values.map_err(|reason| bad_data(column, reason))?;
+    let mut values = values.map_err(|reason| bad_data(column, reason))?;
+    for column in &found.further_texts {
+        let further = as_bytes(file_column(batch, column, object)?);
+        let further = further.map_err(|reason| bad_data(column, reason))?;
+        values = joined(&values, &further);
+    }
     let mut columns = vec![ids, values];
     if schema.field_with_name(SKETCH).is_ok() {
         let sketches = file_column(batch, SKETCH, object)?;
@@ -118,14 +126,18 @@ pub(super) fn conform(
     }
     if schema.field_with_name(POSITION).is_ok() {
         let bytes = text_bytes(&columns[1]);
-        let descending = found.prefer.is_descending();
-        let preference = match found.prefer.column() {
-            Some(name) => preference::keys(file_column(batch, name, object)?, descending)
-                .map_err(|reason| bad_data(name, reason))?,
-            None => preference::keys(&bytes, descending).map_err(EngineError::Internal)?,
+        if let Prefer::Column { name, descending } = &found.prefer {
+            let preference = preference::keys(file_column(batch, name, object)?, *descending);
+            columns.push(Arc::new(
+                preference.map_err(|reason| bad_data(name, reason))?,
+            ));
+        }
+        let sources = match &found.source {
+            Some((name, says)) => source::sources(file_column(batch, name, object)?, *says),
+            None => source::sources(&columns[0], Says::Ids),
         };
-        columns.push(Arc::new(preference));
         columns.push(bytes);
+        columns.push(Arc::new(sources));
         columns.push(Arc::new(positions));
     }
     let fields = &schema.fields()[columns.len()..];
@@ -183,9 +195,30 @@ fn as_carried(batch: &RecordBatch, name: &str, field: &Field, object: &str) -> R
 }
 
 /// Texts of bytes. Those that are no UTF-8 become replacement characters.
-fn lossy_texts<'a>(texts: impl Iterator<Item = Option<&'a [u8]>>) -> ArrayRef {
+pub(super) fn lossy_texts<'a>(texts: impl Iterator<Item = Option<&'a [u8]>>) -> ArrayRef {
     let texts = texts.map(|text| text.map(String::from_utf8_lossy));
     Arc::new(texts.collect::<StringArray>())
+}
+
+/// The texts of two columns, joined by newlines; null where neither has one.
+fn joined(texts: &ArrayRef, further: &ArrayRef) -> ArrayRef {
+    let (texts, further) = (texts.as_binary_view(), further.as_binary_view());
+    let mut both = BinaryViewBuilder::with_capacity(texts.len());
+    let mut text = Vec::new();
+    for row in 0..texts.len() {
+        text.clear();
+        for column in [texts, further] {
+            if column.is_valid(row) {
+                if !text.is_empty() {
+                    text.push(ITEM_SEPARATOR);
+                }
+                text.extend_from_slice(column.value(row));
+            }
+        }
+        let is_there = texts.is_valid(row) || further.is_valid(row);
+        both.append_option(is_there.then_some(&text));
+    }
+    Arc::new(both.finish())
 }
 
 /// The length of each text in bytes; null for a null text, and for ready fingerprints.
@@ -263,6 +296,8 @@ mod tests {
             content: Some(Content::Text("text".into())),
             sketches: false,
             prefer: Default::default(),
+            further_texts: Vec::new(),
+            source: None,
             carried: Vec::new(),
         };
         let schema = Arc::new(Schema::new(vec![

@@ -154,8 +154,10 @@ impl InputFile {
         file.columns = FoundColumns {
             id: None,
             content: None,
+            further_texts: Vec::new(),
             sketches: false,
             prefer: Prefer::default(),
+            source: None,
             carried: carried.to_vec(),
             ..file.columns
         };

@@ -20,6 +20,7 @@ mod record_days;
 mod resume_chunks;
 mod row_set;
 mod rows;
+mod source;
 mod splits;
 mod strays;
 mod table_columns;
@@ -53,11 +54,14 @@ pub use kept::{KeptDrafts, KeptFiles, KeptPlace, Replace};
 pub use planned::SplitPlan;
 pub(crate) use planned::{DocumentsPlan, FileCuts};
 pub use preference::Prefer;
+pub(crate) use preference::length_key;
 pub(crate) use resume_chunks::ResumeChunk;
 pub(crate) use row_set::InputNumbers;
 pub use row_set::RowSet;
+pub use source::source_of_url;
 pub(crate) use table_columns::{
-    DECISION_COLUMNS, POSITION, PREFERENCE, TEXT, TextRows, positions_and_bytes,
+    DECISION_COLUMNS, DecisionColumn, POSITION, PREFERENCE, SOURCE, TEXT, TextRows,
+    positions_and_bytes,
 };
 
 use crate::crawl_counts::CrawlCounters;
@@ -418,8 +422,9 @@ impl Documents {
     ) -> Result<DataFrame> {
         let content = self.files.first();
         let content = content.and_then(|file| file.columns.content.as_ref());
-        let (sketches, decision_columns) = (self.has_sketches(), rows.have_decision_columns());
-        let schema = table_columns::schema(id_type, content, sketches, decision_columns, vec![]);
+        let decide_by = rows.have_decision_columns().then_some(&self.columns.prefer);
+        let schema =
+            table_columns::schema(id_type, content, self.has_sketches(), decide_by, vec![]);
         read_table(context, schema, id_type, partitions, &rows, splits, crawl)
     }
 }

@@ -12,7 +12,7 @@ use arrow::datatypes::{DataType, Float64Type, Int64Type, TimeUnit, UInt64Type};
 /// comes first.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Prefer {
-    /// The longest text, in bytes.
+    /// The longest text, in features: markup, scripts and white space do not count.
     #[default]
     LongestText,
     /// The values of a column of the documents. Numbers, times and texts that are numbers come before other texts, and a
@@ -32,15 +32,6 @@ impl Prefer {
         match self {
             Self::LongestText => None,
             Self::Column { name, .. } => Some(name),
-        }
-    }
-
-    /// Whether the largest value comes first.
-    #[must_use]
-    pub(super) fn is_descending(&self) -> bool {
-        match self {
-            Self::LongestText => true,
-            Self::Column { descending, .. } => *descending,
         }
     }
 }
@@ -79,6 +70,11 @@ impl FromStr for Prefer {
             }),
         }
     }
+}
+
+/// The sort key by which the text with the most features comes first.
+pub(crate) fn length_key(features: usize) -> Vec<u8> {
+    directed(integer_key(features as i128), true)
 }
 
 /// Sort keys of a column's values: in the order of their bytes, the most preferred value comes

@@ -8,12 +8,15 @@ use arrow::array::{ArrayRef, AsArray as _, BinaryViewArray, Int64Array, RecordBa
 use arrow::datatypes::{DataType, Field, Int64Type, Schema, SchemaRef};
 
 use super::columns::Content;
+use super::preference::Prefer;
 use crate::error::{EngineError, Result};
 
 /// Column of the keys that order documents by preference; null for a document without a value.
 pub(crate) const PREFERENCE: &str = "preference";
 /// Column of the documents' positions in the inputs.
 pub(crate) const POSITION: &str = "position";
+/// Column of the sources of documents; null for a document without one.
+pub(crate) const SOURCE: &str = "source";
 /// Column of the lengths of texts, in bytes; null without a text.
 const BYTES: &str = "bytes";
 
@@ -31,8 +34,9 @@ impl DecisionColumn {
     }
 }
 
-/// The columns that a table of documents has for decisions.
-pub(crate) const DECISION_COLUMNS: [DecisionColumn; 3] = [
+/// The columns that a table of documents has for decisions. If the longest texts are preferred, it has no [`PREFERENCE`]: that
+/// is made with the fingerprints.
+pub(crate) const DECISION_COLUMNS: [DecisionColumn; 4] = [
     DecisionColumn {
         name: PREFERENCE,
         data_type: DataType::Binary,
@@ -41,6 +45,11 @@ pub(crate) const DECISION_COLUMNS: [DecisionColumn; 3] = [
     DecisionColumn {
         name: BYTES,
         data_type: DataType::Int64,
+        nullable: true,
+    },
+    DecisionColumn {
+        name: SOURCE,
+        data_type: DataType::Utf8,
         nullable: true,
     },
     DecisionColumn {
@@ -60,13 +69,13 @@ pub(crate) fn positions_and_bytes(batch: &RecordBatch) -> Result<(&Int64Array, &
 /// Column of texts.
 pub(crate) const TEXT: &str = "text";
 
-/// The schema: an id; a text or a fingerprint; a sketch if the files have `sketches`; the
-/// columns of [`DECISION_COLUMNS`] if `decision_columns`; and the `carried` columns.
+/// The schema: an id; a text or a fingerprint; a sketch if the files have `sketches`; those columns of [`DECISION_COLUMNS`] that
+/// decisions by `decide_by` need, if it is given; and the `carried` columns.
 pub(super) fn schema(
     id_type: IdType,
     content: Option<&Content>,
     sketches: bool,
-    decision_columns: bool,
+    decide_by: Option<&Prefer>,
     carried: Vec<Field>,
 ) -> SchemaRef {
     let content = match content {
@@ -78,8 +87,11 @@ pub(super) fn schema(
     if sketches {
         fields.push(Field::new(SKETCH, DataType::Binary, true));
     }
-    if decision_columns {
-        fields.extend(DECISION_COLUMNS.map(DecisionColumn::field));
+    if let Some(prefer) = decide_by {
+        let columns = DECISION_COLUMNS.into_iter();
+        let columns =
+            columns.filter(|column| column.name != PREFERENCE || prefer.column().is_some());
+        fields.extend(columns.map(DecisionColumn::field));
     }
     fields.extend(carried);
     Arc::new(Schema::new(fields))

@@ -258,6 +258,10 @@ fn each_row(
                     .map(|sites| sites.value(row)),
             };
             number += 1;
+            if row.group_size == Some(0) {
+                // An empty document that is dropped: it is in no group.
+                continue;
+            }
             row.check().map_err(|reason| EngineError::BadData {
                 object: name.to_owned(),
                 reason: format!("row {number}: {reason}"),

@@ -1,6 +1,6 @@
 //! The end of a run: appends the batch to the archive, then publishes the outputs.
 
-use archive::{Append, DecisionSettings, RowDecisions, StagedDay};
+use archive::{Append, Archive, DecisionSettings, RowDecisions, StagedDay};
 use arrow::buffer::BooleanBuffer;
 use chrono::NaiveDate;
 use storage::Draft;
@@ -11,6 +11,7 @@ use super::fingerprinting::Fingerprints;
 use super::inputs::OpenedArchive;
 use super::summary::Commit;
 use super::view::View;
+use crate::documents::Columns;
 use crate::error::{EngineError, Result};
 use crate::output::DraftOutput;
 use crate::progress::Stage;
@@ -75,8 +76,9 @@ impl Appender {
             date,
             already_committed,
             remaining,
-            ..
+            snapshot,
         } = view;
+        let is_first_day = snapshot.files.is_empty();
         let rows = fingerprints.batch.file.rows;
         let compared = remaining.map_or(rows, |remaining| remaining.file.rows);
         let (version_before, comparisons) = (self.version_before, self.attempts);
@@ -121,7 +123,10 @@ impl Appender {
         };
         match archive.commit(&staged, settings.existing).await? {
             Append::Committed(version) => {
-                return Ok(done(Commit::Committed(version), Some(version)));
+                if is_first_day {
+                    remember_columns(&mut archive, &settings.columns).await;
+                }
+                return Ok(done(Commit::Committed(version), Some(archive.version())));
             }
             // Another run committed the same day, and may have compared it with fewer days.
             Append::AlreadyThere => {}
@@ -139,6 +144,22 @@ impl Appender {
         Ok(Attempt::Overtaken(OpenedArchive::Archive(Box::new(
             archive,
         ))))
+    }
+}
+
+/// Records in an archive the columns that options named for its first day, so that further days need no options.
+pub async fn remember_columns(archive: &mut Archive, columns: &Columns) {
+    let recorded = archive.set_run_defaults(|defaults| {
+        if (&defaults.id_column, &defaults.text_column) == (&None, &None) {
+            defaults.id_column.clone_from(&columns.id);
+            defaults.text_column.clone_from(&columns.text);
+        }
+    });
+    if let Err(error) = recorded.await {
+        tracing::warn!(
+            "{}: the names of the columns were not recorded, name them again with the next day: {error}",
+            archive.location()
+        );
     }
 }
 

@@ -14,7 +14,7 @@ use crate::job::{Job, Pins, file_versions};
 use crate::profile::{Against, CompareOptions, CompareSettings, Profile};
 use crate::progress::Stage;
 use crate::recipe::{Recipe, SpecOptions};
-use crate::verify::Verifier;
+use crate::verify::{Verifier, Verify};
 
 /// The archive of a run, opened: a Delta table, or plain files in its place. The run chooses the
 /// days to compare with later, when it has made the batch's fingerprints.
@@ -246,6 +246,8 @@ pub(super) struct Inputs {
     /// How pairs are found and verified.
     pub(super) compare: CompareSettings,
     pub(super) verifier: Option<Verifier>,
+    /// Compares dropped documents, if an audit is asked for.
+    pub(super) auditor: Option<Verifier>,
     /// What to decide about the documents; `None` for nothing.
     pub(super) decide: Option<Decide>,
     /// What the archive notes about the decisions of the batch's day; `None` if it notes nothing.
@@ -307,10 +309,24 @@ impl Inputs {
                 opened.name()
             )));
         }
+        if decide.is_none() && (settings.drop_empty || settings.audit.is_some()) {
+            return Err(EngineError::Usage(
+                "--audit and --drop-empty need decisions: --decisions, --kept, or --append to an archive with decisions".into(),
+            ));
+        }
+        let columns = &Columns {
+            with_sources: decide.is_some(),
+            ..columns.clone()
+        };
         let (new, options) = (&settings.new, &settings.spec_options);
         let profile = settings.compare.profile.unwrap_or(Profile::Sharp);
         let (mut documents, recipe, id_type) =
             open_batch(context, new, columns, Some(&opened), options, profile).await?;
+        if settings.drop_empty && recipe.spec().short_texts.is_unmarked() {
+            return Err(EngineError::Usage(
+                "--drop-empty: texts that are too short to compare have no fingerprint here, either, and would be dropped with the empty ones; leave out --profile paper, and take an archive made without it".into(),
+            ));
+        }
         match run.job().map(|job| (job.cuts(), job.readers())) {
             Some((Some(cuts), _)) => documents.cut_as_before(&cuts),
             Some((None, readers)) => documents.cut(context, readers).await?,
@@ -368,6 +384,7 @@ impl Inputs {
         // The verifier reads texts, and needs no preferences and no carried columns.
         let columns = &Columns {
             prefer: Prefer::default(),
+            with_sources: false,
             carried: Vec::new(),
             ..opened.columns(columns)
         };
@@ -385,11 +402,18 @@ impl Inputs {
                 None
             }
             Some(verify) => {
-                let model = verification_model(run, verify.measure, &opened, &recipe).await?;
-                let pages = settings.spec_options.pages_under(model.spec());
-                let model = (model, matches!(recipe, Recipe::Texts(_)));
-                let verify = verify.clone();
-                Some(Verifier::open(context, verify, model, &documents, columns, pages).await?)
+                Some(open_texts(run, verify.clone(), &opened, &recipe, &documents, columns).await?)
+            }
+            None => None,
+        };
+        let auditor = match settings.audit {
+            Some(_) => {
+                let verify = Verify {
+                    measure: Measure::Jaccard,
+                    min_similarity: 0.0,
+                    base_text: settings.compare.base_text.clone(),
+                };
+                Some(open_texts(run, verify, &opened, &recipe, &documents, columns).await?)
             }
             None => None,
         };
@@ -401,6 +425,7 @@ impl Inputs {
             id_type,
             compare,
             verifier,
+            auditor,
             decide,
             day_decisions,
             kept_files,
@@ -410,7 +435,7 @@ impl Inputs {
     /// Makes a file whole again after `error`, as [`Documents::uncut`].
     pub(super) fn uncut(&mut self, error: EngineError) -> Result<()> {
         self.documents.uncut(error)?;
-        if let Some(verifier) = &mut self.verifier {
+        for verifier in self.verifier.iter_mut().chain(&mut self.auditor) {
             verifier.cut_as(&self.documents);
         }
         Ok(())
@@ -441,6 +466,21 @@ fn decision_settings(columns: &Columns, compare: &CompareSettings) -> String {
         text.push_str(&format!(" min-similarity={}", verify.min_similarity));
     }
     text
+}
+
+/// Opens the texts of `documents`, and of the archive, to compare them as `verify` says.
+async fn open_texts(
+    run: Run<'_>,
+    verify: Verify,
+    opened: &OpenedArchive,
+    recipe: &Recipe,
+    documents: &Documents,
+    columns: &Columns,
+) -> Result<Verifier> {
+    let model = verification_model(run, verify.measure, opened, recipe).await?;
+    let pages = run.settings.spec_options.pages_under(model.spec());
+    let model = (model, matches!(recipe, Recipe::Texts(_)));
+    Verifier::open(run.context, verify, model, documents, columns, pages).await
 }
 
 /// The model of a verification: it normalizes the texts and, for the cosine, weighs their features.

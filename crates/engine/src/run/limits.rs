@@ -3,8 +3,7 @@
 use archive::ArchiveError;
 use arrow::datatypes::Date32Type;
 
-use super::summary::Repeats;
-use crate::decide::DecisionCounts;
+use super::summary::{DecisionSummary, Repeats};
 use crate::error::Result;
 
 /// Share of a batch from which on its duplicates of one day mean that the batch is that day.
@@ -17,7 +16,7 @@ pub struct RunLimits {
     pub min_new: Option<u64>,
     /// Whether a batch without documents may be appended.
     pub allow_empty: bool,
-    /// The greatest share of documents that are dropped, from 0 to 1.
+    /// The greatest share of documents that are dropped, from 0 to 1: of all, and of each source with ten or more.
     pub max_dropped: Option<f64>,
     /// Whether a batch is refused that is a day of the archive already, by more than nine tenths.
     pub refuse_repeats: bool,
@@ -30,7 +29,10 @@ impl RunLimits {
     }
 
     /// Checks the number of documents of the batch called `given`.
-    pub(super) fn check_batch(&self, given: &str, documents: u64, appends: bool) -> Result<()> {
+    ///
+    /// # Errors
+    /// When it has too few.
+    pub fn check_batch(&self, given: &str, documents: u64, appends: bool) -> Result<()> {
         let reason = match self.min_new {
             Some(least) if documents < least => {
                 format!("it has {documents} documents, fewer than --min-new {least}")
@@ -47,10 +49,10 @@ impl RunLimits {
     pub(super) fn check_decisions(
         &self,
         given: &str,
-        counts: &DecisionCounts,
+        decisions: &DecisionSummary,
     ) -> Result<Option<Repeats>> {
-        let dropped = counts.duplicates_of_archive + counts.duplicates_within;
-        let documents = counts.kept + dropped;
+        let counts = &decisions.counts;
+        let (dropped, documents) = (counts.dropped(), counts.documents());
         let share = |part: u64| part as f64 / documents.max(1) as f64;
         if let Some(most) = self.max_dropped.filter(|most| share(dropped) > *most) {
             let reason = format!(
@@ -58,6 +60,16 @@ impl RunLimits {
                 100.0 * share(dropped),
                 counts.duplicates_of_archive,
                 counts.duplicates_within
+            );
+            return Err(refused(given, reason));
+        }
+        let worst = decisions.worst_source.as_ref();
+        if let (Some(most), Some(worst)) = (self.max_dropped, worst)
+            && worst.dropped as f64 > most * worst.documents as f64
+        {
+            let reason = format!(
+                "of source {}, {} of {} documents would be dropped, more than --max-dropped {most}",
+                worst.source, worst.dropped, worst.documents
             );
             return Err(refused(given, reason));
         }

@@ -40,6 +40,8 @@ use inputs::Inputs;
 use summary::Clock;
 use view::View;
 
+pub use commit::remember_columns;
+pub use compare::Audit;
 pub use day_source::DaySource;
 pub use inputs::{OpenedArchive, open_batch};
 pub use limits::RunLimits;
@@ -128,6 +130,7 @@ pub async fn run(
         id_type,
         compare: mut compare_settings,
         verifier,
+        auditor,
         documents,
         day,
         decide,
@@ -180,6 +183,7 @@ pub async fn run(
             batch: view.remaining.as_ref().unwrap_or(&fingerprints.batch),
             view: &view,
             verifier: verifier.as_ref(),
+            auditor: auditor.as_ref(),
             documents: &documents,
             // A rerun that writes no decisions needs none: the archive keeps those of the first run.
             decide: decide
@@ -194,7 +198,7 @@ pub async fn run(
         }
         if let Some(decided) = &mut compared.decided {
             let summary = &mut decided.summary;
-            summary.repeats = settings.limits.check_decisions(given, &summary.counts)?;
+            summary.repeats = settings.limits.check_decisions(given, summary)?;
         }
         let kept = compared.kept_in_batch();
         let attempt = appender.commit(run, &fingerprints, view, kept, day_decisions);

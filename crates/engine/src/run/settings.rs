@@ -34,6 +34,10 @@ pub struct RunSettings {
     pub output: Option<OutputTarget>,
     /// What to decide about the documents; `None` for nothing, unless the batch is appended to an archive that has decisions.
     pub decide: Option<Decide>,
+    /// Whether decisions drop empty documents.
+    pub drop_empty: bool,
+    /// How many dropped documents an audit compares by their texts; `None` for no audit.
+    pub audit: Option<usize>,
     /// How pairs are found and verified, as far as the options say it.
     pub compare: CompareOptions,
     /// Whether the batch is compared with itself too.

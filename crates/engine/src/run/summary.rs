@@ -5,8 +5,9 @@ use std::time::Instant;
 use serde::Serialize;
 use storage::Stores;
 
+use super::compare::Audit;
 use crate::crawl_counts::CrawlRecordCounts;
-use crate::decide::DecisionCounts;
+use crate::decide::{DecisionCounts, Dropped, SourceLoss};
 use crate::fingerprint::ShortDocuments;
 use crate::progress::{Stage, Stages};
 use crate::verify::Verified;
@@ -70,6 +71,16 @@ pub struct DecisionSummary {
     /// What was decided.
     #[serde(flatten)]
     pub counts: DecisionCounts,
+    /// The sources that lose most documents, ten at most.
+    pub sources: Vec<SourceLoss>,
+    /// The source that loses the greatest share of its documents, of those with ten or more.
+    #[serde(skip)]
+    pub worst_source: Option<SourceLoss>,
+    /// Five duplicates that are dropped, drawn at random.
+    pub dropped_at_random: Vec<Dropped>,
+    /// The audit, if one was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub audit: Option<Audit>,
     /// The day that the batch repeats, if more than nine tenths of its documents are duplicates of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repeats: Option<Repeats>,

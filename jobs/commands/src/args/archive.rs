@@ -67,6 +67,9 @@ pub enum ArchiveCommand {
         /// Date of the documents: YYYY-MM-DD, or yesterday or today (in UTC); or from-records, as for `run`
         #[arg(long, value_name = "YYYY-MM-DD", value_parser = day)]
         day: DaySource,
+        /// Commit a day without documents, too
+        #[arg(long)]
+        allow_empty: bool,
         #[command(flatten)]
         columns: ColumnArgs,
     },

@@ -14,11 +14,15 @@ pub struct CommonArgs {
     /// Read options from a TOML file; flags override it
     #[arg(long, global = true, value_name = "FILE", value_parser = local_path, value_hint = ValueHint::FilePath)]
     pub config: Option<PathBuf>,
-    /// Print the summary or the answer as JSON: one line, or one line per row for `sql` and per pair for `show`
+    /// Print the summary or the answer as JSON
+    ///
+    /// One line; or one line per row for `sql`, and per pair for `show`.
     #[arg(long, global = true)]
     pub json: bool,
-    /// Print no progress, no warnings, and no summary unless --json asks for it. Errors are printed, and so are the answers of
-    /// commands that answer a question, such as `plan`, `lookup` and `archive info`
+    /// Print no progress, no warnings, and no summary
+    ///
+    /// --json asks for the summary. Errors are printed, and so are the answers of commands that answer a question, such as
+    /// `plan`, `lookup` and `archive info`.
     #[arg(long, short, global = true, conflicts_with = "verbose")]
     pub quiet: bool,
     /// Log each step; -vv logs details

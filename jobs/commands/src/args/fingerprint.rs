@@ -9,12 +9,14 @@ use super::values::{choice, day, delimiter};
 /// The columns of the input to read.
 #[derive(Debug, Clone, Default, Args)]
 pub struct ColumnArgs {
-    /// Column of document ids; in structures, here and below, its path, such as meta.id [default: id, or another common name
-    /// such as doc_id or url]
+    /// Column of ids [default: id, or a common name such as doc_id, url]
+    ///
+    /// Of a column in structures, its path, such as meta.id; also in other options.
     #[arg(long, value_name = "NAME")]
     pub id_column: Option<String>,
-    /// Column of texts, or of lists such as messages.content, whose texts are joined by newlines [default: text, or another
-    /// common name such as content or body]
+    /// Column of texts [default: text, or a common name such as body]
+    ///
+    /// Or of lists, such as messages.content, whose texts are joined by newlines; or several columns, such as title,body.
     #[arg(long, value_name = "NAME", conflicts_with = "fingerprint_column")]
     pub text_column: Option<String>,
     /// Column of ready 64-bit fingerprints [default: fp, if the input has it and --text-column is not given]
@@ -62,9 +64,11 @@ pub struct FeatureArgs {
     /// How a text is normalised before it is cut
     #[arg(long, value_name = "FORM", value_parser = choice(Some(Spec::default().normalize)))]
     pub normalize: Option<simhash::Normalize>,
-    /// Which text of HTML pages counts. With any value but none, texts of Parquet, JSON and CSV are parsed as HTML, too; plain text
-    /// (.txt, .wet, and text/plain in .warc) never is. An archive fixes it: the default of `archive create` is none, or with
-    /// --learn that of the documents. Without an archive, the default is text for HTML files and .warc files, and none for others
+    /// Which text of HTML pages counts
+    ///
+    /// With any value but none, texts of Parquet, JSON and CSV are parsed as HTML, too; plain text (.txt, .wet, and text/plain in
+    /// .warc) never is. An archive fixes it: the default of `archive create` is none, or with --learn that of the documents.
+    /// Without an archive, the default is text for HTML files and .warc files, and none for others.
     #[arg(long, value_name = "HOW", value_parser = choice(None::<simhash::Markup>))]
     pub markup: Option<simhash::Markup>,
     /// File of words to leave out, one per line
@@ -131,6 +135,9 @@ pub struct FingerprintArgs {
     /// Commit the fingerprints to this archive, as the day of --day
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub append: Option<String>,
+    /// With --append: commit a day without documents, too
+    #[arg(long)]
+    pub allow_empty: bool,
     /// Date of the documents: YYYY-MM-DD, or yesterday or today (in UTC); or from-records, as for `run`
     #[arg(long, value_name = "YYYY-MM-DD", value_parser = day)]
     pub day: Option<DaySource>,

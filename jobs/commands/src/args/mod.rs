@@ -7,6 +7,7 @@ mod archive;
 mod common;
 mod fingerprint;
 mod generate;
+mod help;
 mod inspect;
 mod job;
 mod lookup;
@@ -24,6 +25,7 @@ pub use self::fingerprint::{ColumnArgs, FeatureArgs, FingerprintArgs, IdFrom, Id
 pub use self::generate::{
     GenerateArgs, GenerateCommand, GenerateFingerprintsArgs, GeneratePagesArgs,
 };
+pub use self::help::definition;
 pub use self::inspect::{
     ExplainArgs, GroupsArgs, PlanArgs, ReportArgs, ShowArgs, SortPairs, SqlArgs, TuneArgs,
 };
@@ -74,9 +76,9 @@ pub enum Command {
     Explain(ExplainArgs),
     /// Show pairs, or duplicates, side by side, with the words that differ marked
     Show(ShowArgs),
-    /// Show the groups of duplicates over one or many days: their sizes, the largest, and how they grow
+    /// Show the groups of duplicates over one or many days: sizes, the largest, how they grow
     Groups(GroupsArgs),
-    /// Make a page (HTML) about pairs or decisions: charts, warnings, and samples with their texts
+    /// Make a page (HTML) about pairs or decisions: charts, warnings, samples with texts
     Report(ReportArgs),
     /// Build an index of an archive for online lookups, and show what it contains
     #[command(subcommand)]

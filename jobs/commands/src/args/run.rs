@@ -19,40 +19,65 @@ const DAY: &str = "{day}";
 #[derive(Debug, Clone, Default, Args)]
 #[command(override_usage = "dedup-job run [OPTIONS] <NEW>...")]
 pub struct RunArgs {
-    /// Documents of the batch: files, directories or patterns. Parquet; or JSON Lines, CSV, WARC, WET, HTML or plain text, each
-    /// also compressed (.gz, .zst)
+    /// Documents of the batch: files, directories or patterns
+    ///
+    /// Parquet; or JSON Lines, CSV, WARC, WET, HTML or plain text, each also compressed (.gz, .zst).
     #[arg(value_name = "NEW", conflicts_with = "new", value_hint = ValueHint::AnyPath)]
     pub documents: Vec<String>,
     /// The same as NEW, as an option
     #[arg(long, value_name = "PATH", num_args = 1.., value_hint = ValueHint::AnyPath)]
     pub new: Vec<String>,
-    /// Archive to compare the batch with; or Parquet files with fingerprints: a file, directory or pattern. Without it, the
-    /// batch is compared with itself only
+    /// Archive to compare the batch with [default: the batch alone]
+    ///
+    /// Or Parquet files with fingerprints: a file, directory or pattern.
     #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub base: Option<String>,
-    /// File for the pairs, in the format of its ending: .parquet, .csv or .jsonl. With -, the pairs go to standard output as
-    /// JSON Lines, and the summary to standard error. There is one row for each pair of ids and day of the base document, with
-    /// the smallest distance. Two near-duplicates in the batch that have the same id give a row of that id with itself
-    /// [default: hits.parquet, unless --decisions or --kept is given]
+    /// File for the pairs: .parquet, .csv or .jsonl [default: hits.parquet]
+    ///
+    /// If --decisions or --kept is given, pairs are written only with this option. With -, the pairs go to standard output as JSON Lines, and the summary to standard error. There is one row for each pair of
+    /// ids and day of the base document, with the smallest distance. Two near-duplicates in the batch that have the same id give a
+    /// row of that id with itself.
     #[arg(long, short, value_name = "PATH", value_hint = ValueHint::FilePath)]
     pub output: Option<String>,
-    /// Decide which documents of the batch to keep, and write a row for each to this file, in the format of its ending: id,
-    /// kept, duplicate_of, duplicate_day, distance, similarity, group_size. A document is kept unless it has a pair with a kept
-    /// document before it: of the archive, or of the batch in the order of --prefer. Pairs are then written only with --output
+    /// File for a row per document: whether it is kept or dropped, and why
+    ///
+    /// In the format of its ending, .parquet, .csv or .jsonl: id, kept, duplicate_of, duplicate_day, distance, similarity,
+    /// group_size. A document is kept unless it has a pair with a kept document before it: of the archive, or of the batch in the
+    /// order of --prefer.
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath, help_heading = DECISIONS)]
     pub decisions: Option<String>,
-    /// Copy the kept documents, with all their columns, in the format, order and compression of the batch: to a file; or to a
-    /// directory, if the batch has several files
+    /// Copy the kept documents to this file or directory
+    ///
+    /// With all their columns, in the format, order and compression of the batch: to a file; or to a directory, if the batch has
+    /// several files, unless these are JSON Lines.
     #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath, help_heading = DECISIONS)]
     pub kept: Option<String>,
-    /// Of near-duplicates in the batch, keep the one with the smallest value in this column, or with :desc the largest; then
-    /// the one with the smallest id [default: the longest text]
+    /// Keep that with the smallest value here [default: longest text]
+    ///
+    /// Of near-duplicates in the batch. With :desc, that with the largest value. Of equally preferred ones, that with the smallest id. A text is as long as what is
+    /// compared of it: markup, scripts and white space do not count.
     #[arg(long, value_name = "COLUMN[:asc|desc]", help_heading = DECISIONS)]
     pub prefer: Option<Prefer>,
     /// Copy these columns of the documents into --decisions, after its own columns: names, separated by commas
     #[arg(id = "columns", long = "columns", value_name = "NAME", value_delimiter = ',', help_heading = DECISIONS)]
     pub carried: Vec<String>,
-    /// End with exit code 65, before anything is published, if more than this share of the documents is dropped, from 0 to 1
+    /// Drop empty documents, too; they repeat nothing
+    #[arg(long, help_heading = DECISIONS)]
+    pub drop_empty: bool,
+    /// Column that says where a document is from: a name, or a URL, of which the host counts. The summary says which sources lose
+    /// most [default: the column url, or else ids that are URLs]
+    #[arg(long, value_name = "COLUMN", help_heading = DECISIONS)]
+    pub source: Option<String>,
+    /// Compare N random drops by their texts, and count wrong ones
+    ///
+    /// Each is compared with the document that it repeats; wrong are those less similar than --min-similarity. Of documents in the
+    /// archive, the texts are those of --base-text.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000), help_heading = DECISIONS)]
+    pub audit: Option<u32>,
+    /// Refuse to drop more than this share, from 0 to 1
+    ///
+    /// Of all documents, or of those of a source that has ten or more. The run then ends with exit code 65, before anything is
+    /// published.
     #[arg(long, value_name = "SHARE", help_heading = DECISIONS)]
     pub max_dropped: Option<f64>,
     /// End with exit code 65 if more than nine tenths of the batch are duplicates of one day of the archive, as under a wrong
@@ -74,7 +99,9 @@ pub struct RunArgs {
     /// and paper for ready fingerprints]
     #[arg(long, value_name = "NAME", value_parser = choice::<Profile>(None))]
     pub profile: Option<Profile>,
-    /// Find pairs whose fingerprints differ in at most K of their 64 bits, K from 0 to 16 [default: see --profile]
+    /// Largest distance of a pair, in bits of 64 [default: see --profile]
+    ///
+    /// From 0 to 16. Sharp archives, and texts without an archive, have 7; others 3.
     #[arg(long, short = 'k', value_name = "K", value_parser = clap::value_parser!(u32).range(0..=16))]
     pub max_distance: Option<u32>,
     /// Also find pairs within the batch (the default)
@@ -83,8 +110,9 @@ pub struct RunArgs {
     /// Do not find pairs within the batch
     #[arg(long, overrides_with = "within")]
     pub no_within: bool,
-    /// Commit the batch to the archive as the day of --day, in the same run: all documents, or with `--append kept` only those
-    /// that are kept. If the archive has decisions (`archive create --decisions`), it gets those of this batch
+    /// Commit the batch to the archive, as the day of --day
+    ///
+    /// All documents, or with `--append kept` only those that are kept. If the archive has decisions, it gets those of this batch.
     #[arg(long, value_name = "all|kept", num_args = 0..=1, require_equals = true, default_missing_value = "all", value_parser = appended)]
     pub append: Option<Appended>,
     /// With --append: if the archive has the day already, with other documents, replace them in one commit. The batch is then
@@ -95,9 +123,10 @@ pub struct RunArgs {
     /// Maximum number of rows in a data file of the archive [default: 16777216]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub rows_per_file: Option<u64>,
-    /// Date of the batch: YYYY-MM-DD, or yesterday or today (in UTC). It replaces {day} in --new, --resume and the paths of all
-    /// outputs. Or from-records: the day on which the documents of WARC files were fetched, which must be one; the run reads the
-    /// files twice, and {day} cannot be used
+    /// Date of the batch; or yesterday, today, from-records
+    ///
+    /// In UTC. It replaces {day} in --new, --resume and the paths of all outputs. from-records: the day on which the documents of
+    /// WARC files were fetched, which must be one; the run reads the files twice, and {day} cannot be used.
     #[arg(long, value_name = "YYYY-MM-DD", value_parser = day)]
     pub day: Option<DaySource>,
     /// Keep finished fingerprints in a directory below this one until the run succeeds, and then delete them. If the run is stopped,
@@ -129,10 +158,12 @@ pub struct RunArgs {
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Verification")]
 pub struct VerifyArgs {
-    /// Compare the documents of each pair, write their similarity, and drop pairs below --min-similarity [default: see --profile]
+    /// Compare the documents of each pair, and drop pairs below --min-similarity [default: see --profile]
+    ///
+    /// The similarity of each pair is written.
     #[arg(long, value_name = "MEASURE", value_parser = choice::<VerifyBy>(None))]
     pub verify: Option<VerifyBy>,
-    /// Smallest similarity of a verified pair, from 0 to 1 [default: that of the archive, or else 0.8 and by sketch 0.755]
+    /// Least similarity, from 0 to 1 [default: of the archive, or 0.8 and by sketch 0.755]
     #[arg(long, value_name = "X")]
     pub min_similarity: Option<f64>,
     /// Documents whose fingerprints are in the archive, to look up their texts. If one of its texts is not found, a pair is
@@ -230,6 +261,7 @@ impl RunArgs {
             verify: self.verify.verify,
             min_similarity: self.verify.min_similarity,
             base_text: self.verify.base_text.clone(),
+            audits: self.audit.is_some(),
         }
     }
 
@@ -243,6 +275,18 @@ impl RunArgs {
 
     /// `path` with `{day}` replaced by the date of --day.
     pub fn with_day(&self, option: &str, path: &str) -> Result<String, String> {
+        let placeholders = path
+            .split('{')
+            .skip(1)
+            .filter_map(|rest| rest.split_once('}'));
+        let is_word =
+            |name: &&str| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphabetic());
+        let mut unknown = placeholders.map(|(name, _)| name).filter(is_word);
+        if let Some(name) = unknown.find(|name| *name != "day") {
+            return Err(format!(
+                "{{{name}}} in {option}: the only placeholder is {DAY}"
+            ));
+        }
         match self.day {
             _ if !path.contains(DAY) => Ok(path.to_owned()),
             Some(DaySource::Date(day)) => Ok(path.replace(DAY, &day.to_string())),

@@ -7,7 +7,7 @@ use engine::crawl_counts::CrawlRecordCounts;
 use engine::fingerprint::{self, FingerprintedBatch, ShortDocuments};
 use engine::output::OutputKind;
 use engine::progress::Stage;
-use engine::run::{Commit, DaySource, OpenedArchive, open_batch};
+use engine::run::{Commit, DaySource, OpenedArchive, RunLimits, open_batch, remember_columns};
 use serde::Serialize;
 use simhash::Spec;
 use storage::Draft;
@@ -32,7 +32,14 @@ pub enum Target {
         overwrite: bool,
     },
     /// A day of an archive.
-    Day(String, DaySource),
+    Day {
+        /// The path of the archive.
+        archive: String,
+        /// Where the day comes from.
+        day: DaySource,
+        /// Whether a day without documents may be committed.
+        allow_empty: bool,
+    },
 }
 
 #[derive(Serialize)]
@@ -69,9 +76,11 @@ pub fn run(common: &CommonArgs, args: &FingerprintArgs) -> Result<(), Failure> {
             path: output.clone(),
             overwrite: args.overwrite,
         },
-        (None, Some(archive)) => {
-            Target::Day(archive.clone(), required(args.day, "--day YYYY-MM-DD")?)
-        }
+        (None, Some(archive)) => Target::Day {
+            archive: archive.clone(),
+            day: required(args.day, "--day YYYY-MM-DD")?,
+            allow_empty: args.allow_empty,
+        },
         _ => {
             return Err(Failure::Usage(
                 "--output FILE or --append DIR is required; see --help".into(),
@@ -114,7 +123,9 @@ pub fn fingerprint(
                     .await?;
                 (None, Some(Draft::new(&place, scratch.path())?))
             }
-            Target::Day(dir, _) => (Some(Archive::open(&stores.locate(dir)?).await?), None),
+            Target::Day { archive: dir, .. } => {
+                (Some(Archive::open(&stores.locate(dir)?).await?), None)
+            }
         };
         let options = spec.spec_options(stores).await?;
         let opened = archive.map(|archive| OpenedArchive::Archive(Box::new(archive)));
@@ -130,7 +141,7 @@ pub fn fingerprint(
         .await?;
         documents.cut(context, process.threads()).await?;
         let day = match target {
-            Target::Day(_, day) => Some(day.resolve(context, &mut documents).await?),
+            Target::Day { day, .. } => Some(day.resolve(context, &mut documents).await?),
             Target::File { .. } => None,
         };
         progress.enter(Stage::Fingerprint);
@@ -152,6 +163,13 @@ pub fn fingerprint(
             }
             progress.reset_documents();
         };
+        if let Target::Day { allow_empty, .. } = target {
+            let limits = RunLimits {
+                allow_empty: *allow_empty,
+                ..RunLimits::default()
+            };
+            limits.check_batch(documents.given(), batch.file.rows, true)?;
+        }
         progress.enter(Stage::Commit);
         // That of runs with the fingerprints.
         let k = match &opened {
@@ -160,8 +178,14 @@ pub fn fingerprint(
         };
         let commit = match (opened, day) {
             (Some(OpenedArchive::Archive(mut archive)), Some(day)) => {
+                let is_first_day = archive.files()?.is_empty();
                 match archive.append(day, &batch.file, Existing::Keep).await? {
-                    Append::Committed(version) => Commit::Committed(version),
+                    Append::Committed(version) => {
+                        if is_first_day {
+                            remember_columns(&mut archive, &columns).await;
+                        }
+                        Commit::Committed(version)
+                    }
                     Append::AlreadyThere | Append::Overtaken => Commit::AlreadyThere,
                 }
             }
@@ -203,7 +227,7 @@ fn report(common: &CommonArgs, target: &Target, made: Made) -> Result<(), Failur
     } = made;
     let output = match target {
         Target::File { path, .. } => path.clone(),
-        Target::Day(dir, _) => dir.clone(),
+        Target::Day { archive, .. } => archive.clone(),
     };
     let file = &batch.file;
     if common.json {

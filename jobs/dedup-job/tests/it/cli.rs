@@ -47,6 +47,11 @@ fn help_names_the_options_of_the_contract() {
     assert!(dedup("--version").ok().stdout.starts_with("dedup-job "));
     insta::assert_snapshot!("help", dedup("--help").ok().stdout);
     insta::assert_snapshot!("run_help", help);
+    let brief = dedup("run -h").ok().stdout;
+    assert!(
+        brief.lines().count() <= 45 && brief.matches("\n  dedup-job run ").count() == 3,
+        "{brief}"
+    );
 }
 
 fn day_and_base(dir: &Dir) -> (String, String) {

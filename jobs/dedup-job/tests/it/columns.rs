@@ -518,3 +518,140 @@ fn long_values_of_columns_are_sorted_on_the_disk() {
     assert_eq!(lengths.len(), count as usize);
     assert!(lengths.iter().all(|length| *length > 1 << 20));
 }
+
+#[test]
+fn several_text_columns_are_joined() {
+    let dir = Dir::new();
+    let rows = [
+        ("a", "a title", "one two three four five six"),
+        ("b", "a title", "one two three four five six"),
+        ("c", "another", "one two three four five six"),
+    ];
+    let column = |of: fn(&(&'static str, &'static str, &'static str)) -> &'static str| {
+        strings(rows.iter().map(of))
+    };
+    write_parquet(
+        dir.join("d.parquet"),
+        vec![
+            ("id", column(|row| row.0)),
+            ("title", column(|row| row.1)),
+            ("body", column(|row| row.2)),
+            (
+                "joined",
+                strings(rows.map(|row| format!("{}\n{}", row.1, row.2))),
+            ),
+        ],
+    );
+    let lines = rows.map(|(id, title, body)| {
+        let of_page = serde_json::json!({ "title": title, "body": body });
+        serde_json::json!({ "id": id, "page": of_page, "title": title, "body": body }).to_string()
+    });
+    std::fs::write(dir.join("d.jsonl"), lines.join("\n")).unwrap();
+    let csv: Vec<String> = rows
+        .iter()
+        .map(|(id, title, body)| format!("{id},{title},{body}"))
+        .collect();
+    std::fs::write(
+        dir.join("d.csv"),
+        format!("id,title,body\n{}\n", csv.join("\n")),
+    )
+    .unwrap();
+    let fingerprints = |file: &str, columns: &str| {
+        let output = dir.at("fp.parquet");
+        let file = dir.at(file);
+        dedup(&format!(
+            "fingerprint {file} --text-column {columns} -o {output}"
+        ))
+        .ok();
+        std::fs::read(&output).unwrap()
+    };
+    let expected = fingerprints("d.parquet", "joined");
+    assert_ne!(expected, fingerprints("d.parquet", "body"));
+    for (file, columns) in [
+        ("d.parquet", "title,body"),
+        ("d.jsonl", "title,body"),
+        ("d.jsonl", "page.title,page.body"),
+        ("d.csv", "title,body"),
+    ] {
+        assert_eq!(fingerprints(file, columns), expected, "{file} {columns}");
+    }
+    // Also where texts decide.
+    let decided = |columns: &str| {
+        let (day, output) = (dir.at("d.jsonl"), dir.at("decisions.csv"));
+        let run = format!("run {day} --decisions {output} --text-column {columns} --json");
+        dedup(&run).ok().json()["decisions"]["kept"].clone()
+    };
+    assert_eq!(
+        (decided("title,body"), decided("body")),
+        (2.into(), 1.into())
+    );
+    for (columns, parts) in [
+        (
+            "title,none",
+            [
+                "title,none",
+                "its columns are body, id, page, title, page.body, page.title",
+            ],
+        ),
+        ("text", ["(text, or fp)", "page.body"]),
+    ] {
+        let run = format!(
+            "run {} --text-column {columns} -o {}",
+            dir.at("d.jsonl"),
+            dir.at("o.csv")
+        );
+        dedup(&run).fails(65, &parts);
+    }
+}
+
+#[test]
+fn an_archive_remembers_the_columns_of_its_first_day() {
+    let dir = Dir::new();
+    let (archive, output) = (dir.at("archive"), dir.at("pairs.csv"));
+    let write = |name: &str, column: &str| {
+        let line = |id: &str| {
+            format!(
+                "{{\"key\": \"{id}\", \"page\": {{\"{column}\": \"{id} two three four five six\"}}}}\n"
+            )
+        };
+        std::fs::write(dir.join(name), line("a") + &line("b")).unwrap();
+        dir.at(name)
+    };
+    let (first, second) = (write("1.jsonl", "body"), write("2.jsonl", "body"));
+    let runs = || dedup(&format!("archive info {archive} --json")).ok().json()["runs"].clone();
+    let run = |new: &str, day: &str, options: &str| {
+        dedup(&format!(
+            "run {new} --base {archive} --append --day {day} -o {output} {options} --json"
+        ))
+    };
+    for append in [
+        format!("archive append {archive} --input {first} --day 2026-01-01"),
+        format!("run {first} --base {archive} --append --day 2026-01-01 -o {output}"),
+    ] {
+        let _ = std::fs::remove_dir_all(&archive);
+        dedup(&format!("archive create {archive}")).ok();
+        let columns = "--id-column key --text-column page.body";
+        dedup(&format!("{append} {columns}")).ok();
+        assert_eq!(runs()["id_column"], "key");
+        assert_eq!(runs()["text_column"], "page.body");
+        assert_eq!(run(&second, "2026-01-02", "").ok().json()["hits"], 2);
+    }
+    // A rerun of the first day needs no options, either.
+    assert_eq!(
+        run(&first, "2026-01-01", "").ok().json()["commit"],
+        "already_there"
+    );
+    // The columns of a further day are not recorded.
+    let third = write("3.jsonl", "text");
+    run(&third, "2026-01-03", "--text-column page.text").ok();
+    assert_eq!(runs()["text_column"], "page.body");
+    run(&third, "2026-01-04", "").fails(65, &["page.body", "--text-column"]);
+    // A batch without documents is refused, however it is appended.
+    std::fs::write(dir.join("empty.jsonl"), "").unwrap();
+    let append = format!(
+        "archive append {archive} --input {} --day 2026-01-05",
+        dir.at("empty.jsonl")
+    );
+    dedup(&append).fails(65, &["no documents", "--allow-empty"]);
+    dedup(&format!("{append} --allow-empty")).ok();
+}

@@ -354,7 +354,9 @@ fn the_longest_text_is_kept_and_a_rerun_decides_the_same() {
     for batch in read_parquet(&day) {
         let pages = texts(batch.column_by_name("text").unwrap());
         let ids = texts(batch.column_by_name("id").unwrap());
-        lengths.extend(ids.into_iter().zip(pages.iter().map(String::len)));
+        // Words are features.
+        let words = |page: &String| page.split_whitespace().count();
+        lengths.extend(ids.into_iter().zip(pages.iter().map(words)));
     }
     for row in &decisions {
         if let Some(of) = &row.duplicate_of {

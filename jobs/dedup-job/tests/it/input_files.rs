@@ -213,9 +213,10 @@ fn a_directory_without_documents_is_named() {
 #[test]
 fn a_preference_that_no_document_has_is_named() {
     let dir = Dir::new();
-    let documents = "{\"id\": 1, \"text\": \"a b c d e f\", \"rank\": 2}\n".repeat(2);
+    let documents =
+        "{\"id\": 1, \"text\": \"a b c d e f\", \"rank\": 2, \"none\": null}\n".repeat(2);
     fs::write(dir.join("day.jsonl"), documents).unwrap();
-    let (_, log) = run(&dir, "day.jsonl", "--prefer rnk");
+    let (_, log) = run(&dir, "day.jsonl", "--prefer none");
     assert!(log.contains("no document has a value"), "{log}");
     let (_, log) = run(&dir, "day.jsonl", "--prefer rank");
     assert!(!log.contains("no document has a value"), "{log}");
@@ -254,4 +255,48 @@ fn a_signal_leaves_no_copy_behind() {
     assert!(kill.unwrap().success());
     Ran::of(child.wait_with_output().unwrap()).fails(143, &["TERM"]);
     assert!(is_empty());
+}
+
+#[test]
+fn kept_documents_of_many_files_of_lines_are_one_file() {
+    let dir = Dir::new();
+    fs::create_dir(dir.join("day")).unwrap();
+    let line = |id: usize, of: usize| format!("{{\"id\": {id}, \"text\": \"{}\"}}", text(of));
+    // The last line of a file may have no end.
+    fs::write(
+        dir.join("day/a.jsonl"),
+        format!("{}\n{}", line(1, 1), line(2, 2)),
+    )
+    .unwrap();
+    fs::write(dir.join("day/b.jsonl"), format!("{}\n", line(3, 1))).unwrap();
+    fs::write(dir.join("day/c.jsonl"), "").unwrap();
+    fs::write(
+        dir.join("day/d.jsonl"),
+        format!("{}\n{}\n", line(4, 4), line(5, 2)),
+    )
+    .unwrap();
+    let kept = dir.at("kept.jsonl");
+    let run = |options: &str| dedup(&format!("run {} {options}", dir.at("day")));
+    let expected = [line(1, 1), line(2, 2), line(4, 4), String::new()].join("\n");
+    run(&format!("--kept {kept}")).ok();
+    assert_eq!(fs::read_to_string(&kept).unwrap(), expected);
+    run(&format!("--kept {kept}")).fails(64, &["kept.jsonl exists"]);
+    // Parts make the same file.
+    let job = dir.at("job");
+    let split = |options: &str| dedup(&format!("split {job} {options} --json")).ok().json();
+    let options = format!("{} --kept {kept} --overwrite --parts 2", dir.at("day"));
+    let mut planned = split(&options);
+    while planned["ready"] == false {
+        let last = planned["parts"].as_u64().unwrap() - 1;
+        dedup(&format!("map {job} --part 0..{last}")).ok();
+        planned = split("");
+    }
+    fs::write(&kept, "").unwrap();
+    dedup(&format!("reduce {job}")).ok();
+    assert_eq!(fs::read_to_string(&kept).unwrap(), expected);
+    run(&format!("--kept {}", dir.at("kept.jsonl.gz"))).fails(64, &["a.jsonl", "in .jsonl.gz"]);
+    fs::write(dir.join("day/e.jsonl"), format!("[{}]", line(6, 6))).unwrap();
+    run(&format!("--kept {kept} --overwrite")).fails(65, &["e.jsonl", "name a directory"]);
+    assert_eq!(fs::read_to_string(&kept).unwrap(), expected);
+    run("--kept kept-{date}.jsonl").fails(64, &["{date} in --kept", "{day}"]);
 }

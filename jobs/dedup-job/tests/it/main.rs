@@ -23,6 +23,7 @@ mod interop;
 mod jobs;
 mod json_and_csv;
 mod lookup;
+mod losses;
 mod metrics;
 mod objects;
 mod outputs;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use datafusion::common::runtime::SpawnedTask;
 use datafusion::prelude::SessionContext;
 use futures::{StreamExt as _, TryStreamExt as _};
-use storage::{Draft, Location, Stores};
+use storage::{Draft, Location, Stores, UnchangedFile};
 
 use super::file::{InputFile, Source};
 use super::partition_reader::row_limit;
@@ -46,6 +46,8 @@ pub struct KeptFiles {
     files: Vec<Location>,
     /// Those of inputs without a row or a header.
     empty: Vec<Location>,
+    /// The one file that all copies go to, one behind the other, if it is one.
+    joined: Option<Location>,
     replace: Replace,
 }
 
@@ -85,8 +87,8 @@ impl KeptDrafts {
 
 impl Documents {
     /// Where each input file's copy goes; the inputs were given as `new`. If `new` is the path of
-    /// one file, and `place` is no directory, then `place` is the copy. Otherwise the copies are
-    /// below `place`, at the paths that the inputs have below their common directory.
+    /// one file, and `place` is no directory, then `place` is the copy; also of several files of JSON Lines. Otherwise the copies
+    /// are below `place`, at the paths that the inputs have below their common directory.
     ///
     /// # Errors
     /// [`EngineError::Usage`] when a copy would replace an input or another file that may not be
@@ -111,7 +113,22 @@ impl Documents {
                 .is_some_and(|one| one.identity() == location.identity())
         };
         let inputs: Vec<(&Location, &String)> = self.inputs().collect();
+        let ending = super::formats::ending(&root.file_name()).unwrap_or_default();
+        let is_joined = !is_directory
+            && !matches!(inputs[..], [(only, _)] if is_given(only))
+            && JOINED.iter().any(|lines| ending.starts_with(lines));
+        if is_joined {
+            let other = |(input, _): &&(&Location, &String)| {
+                super::formats::ending(&input.file_name()).as_ref() != Some(&ending)
+            };
+            if let Some((other, _)) = inputs.iter().find(other) {
+                return Err(usage(format!(
+                    "documents are copied in their own format, and {other} does not end in {ending}: name a directory"
+                )));
+            }
+        }
         match inputs[..] {
+            _ if is_joined => files.push(root),
             [(only, _)] if !is_directory && is_given(only) => {
                 let (name, input) = (root.file_name(), only.file_name());
                 let ending = super::formats::ending(&input).unwrap_or_default();
@@ -145,7 +162,8 @@ impl Documents {
             }
         }
         Ok(KeptFiles {
-            empty: files.split_off(self.files.len()),
+            joined: is_joined.then(|| files.remove(0)),
+            empty: files.split_off(files.len().min(self.files.len())),
             files,
             replace: place.replace,
         })
@@ -169,6 +187,11 @@ impl Documents {
         files: &KeptFiles,
         scratch: &Path,
     ) -> Result<KeptDrafts> {
+        if let Some(target) = &files.joined {
+            return self
+                .copy_joined(context, kept, target, files.replace, scratch)
+                .await;
+        }
         let limit = row_limit(context);
         let threads = context.state().config().target_partitions();
         let copying = self
@@ -203,6 +226,32 @@ impl Documents {
         Ok(copies)
     }
 
+    /// Copies the rows of `kept` to a draft of one file.
+    async fn copy_joined(
+        &self,
+        context: &SessionContext,
+        kept: &Arc<RowSet>,
+        target: &Location,
+        replace: Replace,
+        scratch: &Path,
+    ) -> Result<KeptDrafts> {
+        let draft = new_draft(target, scratch)?;
+        let name = target.to_string();
+        let file = draft.open()?;
+        for (input, first_part) in self.files.iter().zip(first_parts(&self.files)) {
+            let out = Output {
+                file: file
+                    .try_clone()
+                    .map_err(|source| Output::failed(&name, source))?,
+                name: name.clone(),
+                is_joined: true,
+            };
+            let (input, kept) = (Arc::clone(input), Arc::clone(kept));
+            write_kept(input, first_part, kept, row_limit(context), out).await?;
+        }
+        one_draft(draft, target, replace).await
+    }
+
     /// Takes the copies that the parts of a job made of the files, in their order; the copies of empty files are made here.
     ///
     /// # Errors
@@ -213,6 +262,23 @@ impl Documents {
         files: &KeptFiles,
         scratch: &Path,
     ) -> Result<KeptDrafts> {
+        if let Some(target) = &files.joined {
+            let draft = new_draft(target, scratch)?;
+            let mut file = draft.open()?;
+            let failed = |source| Output::failed(&target.to_string(), source);
+            let piece = scratch.join("copy");
+            for made in made.into_iter().flatten() {
+                made.location
+                    .copy_to(File::create(&piece).map_err(failed)?)
+                    .await?;
+                if UnchangedFile::at(&piece)?.digest().await? != (made.bytes, made.sha256.clone()) {
+                    return Err(made.damaged());
+                }
+                let mut piece = File::open(&piece).map_err(failed)?;
+                std::io::copy(&mut piece, &mut file).map_err(failed)?;
+            }
+            return one_draft(draft, target, files.replace).await;
+        }
         let mut copies = KeptDrafts::default();
         for (made, target) in made.into_iter().zip(&files.files) {
             let Some(made) = made else {
@@ -269,6 +335,7 @@ impl Documents {
         let out = Output {
             file: File::create(path).map_err(|source| Output::failed(&name, source))?,
             name,
+            is_joined: false,
         };
         write_kept(
             Arc::clone(input),
@@ -298,6 +365,20 @@ impl Documents {
         }
         Ok(())
     }
+}
+
+/// The endings of files that can be joined: JSON Lines.
+const JOINED: [&str; 2] = [".jsonl", ".ndjson"];
+
+/// The only copy.
+async fn one_draft(mut draft: Draft, target: &Location, replace: Replace) -> Result<KeptDrafts> {
+    check_replaced(replace, target, &mut draft).await?;
+    let bytes = draft.send().await?;
+    Ok(KeptDrafts {
+        bytes,
+        drafts: vec![draft],
+        ..KeptDrafts::default()
+    })
 }
 
 /// A copy of a file that a part of a job made.
@@ -357,6 +438,7 @@ impl Copying {
         let out = Output {
             file: draft.open()?,
             name: target.to_string(),
+            is_joined: false,
         };
         write_kept(
             Arc::clone(input),
@@ -427,6 +509,8 @@ fn exists(file: &Location) -> EngineError {
 pub(super) struct Output {
     pub(super) file: File,
     pub(super) name: String,
+    /// Whether the rows of other files come before or behind them.
+    pub(super) is_joined: bool,
 }
 
 impl Output {

@@ -145,7 +145,9 @@ impl Copy {
         let options = ArrowWriterOptions::new()
             .with_properties(properties)
             .with_skip_arrow_metadata(true);
-        let Output { file, name: target } = out;
+        let Output {
+            file, name: target, ..
+        } = out;
         let writer = BufWriter::new(file);
         let writer = ArrowWriter::try_new_with_options(writer, Arc::clone(&schema), options);
         let writer = writer

@@ -61,6 +61,10 @@ fn input_file(
     let names = types.fields().iter().map(|field| field.name().as_str());
     let names: Vec<&str> = names.chain(paths.iter().map(String::as_str)).collect();
     let mut found = columns.find(&name, &names)?;
+    // A column that is only called like one of URLs may have other values.
+    found.source.take_if(|(name, _)| {
+        columns.source.is_none() && leaf_for("", &types, name, Role::Source).is_err()
+    });
     for (column, role) in found.roles() {
         leaf_for(&name, &types, column, role)?;
     }

@@ -43,11 +43,17 @@ impl Values {
         match (role, id_type) {
             (Role::Id, IdType::Bigint) => Self::IntegerId(Int64Builder::new()),
             (Role::Carried(DataType::Int64), _) => Self::Integer(Int64Builder::new()),
-            (Role::Id, IdType::String) | (Role::Carried(_), _) => Self::Text(StringBuilder::new()),
-            (Role::Content(Content::Fingerprint(_)), _) => Self::Fingerprint(Int64Builder::new()),
-            (Role::Content(Content::Text(_)) | Role::Preference | Role::Sketch, _) => {
-                Self::Bytes(BinaryBuilder::new())
+            (Role::Id, IdType::String) | (Role::Carried(_) | Role::Source, _) => {
+                Self::Text(StringBuilder::new())
             }
+            (Role::Content(Content::Fingerprint(_)), _) => Self::Fingerprint(Int64Builder::new()),
+            (
+                Role::Content(Content::Text(_))
+                | Role::FurtherText
+                | Role::Preference
+                | Role::Sketch,
+                _,
+            ) => Self::Bytes(BinaryBuilder::new()),
         }
     }
 
@@ -202,6 +208,8 @@ mod tests {
             pages: Default::default(),
             crawl: Default::default(),
             prefer: Default::default(),
+            further_texts: Vec::new(),
+            source: None,
             carried: Vec::new(),
             id: Some("id".into()),
             content: Some(content),

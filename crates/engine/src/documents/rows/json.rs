@@ -198,9 +198,11 @@ impl RawRecords for RawObjects {
     }
 }
 
+/// The most fields of an inner object that an error lists.
+const MAX_NESTED: usize = 100;
 /// The most objects behind the first in which columns are sought that the first lacks, and about the most bytes of them.
-const NEXT_OBJECTS: usize = 63;
-const NEXT_BYTES: usize = 1 << 18;
+const NEXT_OBJECTS: usize = 999;
+const NEXT_BYTES: usize = 1 << 20;
 
 /// The first object, with the name of its line.
 struct FirstObject {
@@ -214,9 +216,17 @@ impl FirstRecord for FirstObject {
     fn find(&self, location: &Location, columns: &Columns) -> Result<(FoundColumns, IdType)> {
         let bad = |error| bad_line(&self.name, &error);
         let names = names_in(&self.text, columns).map_err(bad)?;
-        // An object may lack the preference and the carried columns, and others have them.
+        // An object may lack the preference, the source and the carried columns, and others have them.
         let optional = columns.prefer.column().into_iter();
+        let optional = optional.chain(columns.source.as_deref());
         let optional = optional.chain(columns.carried.iter().map(String::as_str));
+        let is_there = |text: &Vec<u8>, name: &str| {
+            names_in(text, columns).is_ok_and(|names| names.iter().any(|other| other == name))
+        };
+        let optional = optional.filter(|name| {
+            let mut sample = std::iter::once(&self.text).chain(&self.next);
+            sample.any(|text| is_there(text, name))
+        });
         let optional: Vec<&str> = optional.collect();
         let find = |names: &[String]| {
             let names = names.iter().map(String::as_str);
@@ -239,7 +249,10 @@ impl FirstRecord for FirstObject {
             }
             Ok(found) => found,
             // The first object may be the only one without a text.
-            Err(error) => of_next().next().ok_or(error)?,
+            Err(_) => match of_next().next() {
+                Some(found) => found,
+                None => find(&[names, nested_paths(&self.text)].concat())?,
+            },
         };
         let Some(name) = found.id.clone() else {
             return Ok((found, IdType::String));
@@ -281,8 +294,12 @@ fn names_in(object: &[u8], columns: &Columns) -> serde_json::Result<Vec<String>>
     let mut json = serde_json::Deserializer::from_slice(object);
     let mut names = json.deserialize_map(Names)?;
     json.end()?;
-    let named = [&columns.id, &columns.text, &columns.fingerprint];
+    let named = [&columns.id, &columns.fingerprint, &columns.source];
     let named = named.into_iter().flatten().map(String::as_str);
+    let named = named.chain(columns.text_names(&[]));
+    let named = named.chain(columns.text.as_deref());
+    let named = named.chain(columns.prefer.column());
+    let named = named.chain(columns.carried.iter().map(String::as_str));
     let paths: Vec<&str> = named.filter(|name| name.contains('.')).collect();
     let fields = Fields::new(paths.iter().map(|path| (*path, Kind::Presence)));
     let record = fields.parse(object)?;
@@ -290,6 +307,32 @@ fn names_in(object: &[u8], columns: &Columns) -> serde_json::Result<Vec<String>>
     let there = paths.iter().zip(is_there).filter(|(_, is_there)| *is_there);
     names.extend(there.map(|(path, _)| (*path).to_owned()));
     Ok(names)
+}
+
+/// The paths of the fields inside of an object's objects, for an error that lists them.
+fn nested_paths(object: &[u8]) -> Vec<String> {
+    fn add(value: &serde_json::Value, path: &str, paths: &mut Vec<String>) {
+        match value {
+            serde_json::Value::Object(fields) => {
+                for (name, value) in fields.iter().take(MAX_NESTED) {
+                    let path = format!("{path}.{name}");
+                    add(value, &path, paths);
+                    paths.push(path);
+                }
+            }
+            serde_json::Value::Array(items) => {
+                items.iter().take(1).for_each(|item| add(item, path, paths));
+            }
+            _ => {}
+        }
+    }
+    let fields: serde_json::Map<String, serde_json::Value> =
+        serde_json::from_slice(object).unwrap_or_default();
+    let mut paths = Vec::new();
+    for (name, value) in &fields {
+        add(value, name, &mut paths);
+    }
+    paths
 }
 
 /// The names of an object's fields.
@@ -332,9 +375,9 @@ impl JsonRecords {
         let kind = |role: Role<'_>, of_ids| match role {
             Role::Id => of_ids,
             Role::Content(Content::Fingerprint(_)) => Kind::Number,
-            Role::Content(Content::Text(_)) => Kind::Texts,
+            Role::Content(Content::Text(_)) | Role::FurtherText => Kind::Texts,
             Role::Preference | Role::Sketch => Kind::Any,
-            Role::Carried(_) => Kind::AsWritten,
+            Role::Carried(_) | Role::Source => Kind::AsWritten,
         };
         let fields = |of_ids| {
             let roles = columns.roles().into_iter();

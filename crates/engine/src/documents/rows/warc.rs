@@ -17,6 +17,7 @@ use super::format::{FirstRecord, RawRecords, Records, RowFormat};
 use super::input::Input;
 use crate::documents::columns::{CRAWL_COLUMNS, Columns, CrawlId, FoundColumns, Pages};
 use crate::documents::page_text::{self, Form};
+use crate::documents::source::host;
 use crate::error::{EngineError, Result};
 
 /// The column of a document's text.
@@ -324,21 +325,6 @@ fn lower_case(text: &str) -> Cow<'_, str> {
         true => text.to_ascii_lowercase().into(),
         false => text.into(),
     }
-}
-
-/// The host in a URL, without user, port, and the dot that may end it; in lower case.
-fn host(url: &str) -> Option<Cow<'_, str>> {
-    let (_, rest) = url.split_once("://")?;
-    let authority = rest.split(['/', '?', '#']).next()?;
-    let host = authority.rsplit('@').next()?;
-    let end = match host.find(']') {
-        // An IPv6 address has colons.
-        Some(end) => end + 1,
-        None => host.find(':').unwrap_or(host.len()),
-    };
-    let host = &host[..end];
-    let host = host.strip_suffix('.').unwrap_or(host);
-    (!host.is_empty()).then(|| lower_case(host))
 }
 
 /// The documents of a file.

@@ -9,7 +9,7 @@ use datafusion::execution::SendableRecordBatchStream;
 use super::Comparison;
 use crate::batch::{Batch, Classes};
 use crate::class_pairs;
-use crate::decide::{Decide, Decided, Deciding, Keys};
+use crate::decide::{self, Decide, Decided, Deciding, Keys, SHOWN};
 use crate::documents::{KeptDrafts, MadeCopy};
 use crate::error::{EngineError, Result};
 use crate::job::{Answers, CarriedMap, CopyMap, Job};
@@ -88,6 +88,11 @@ impl Comparison<'_> {
             }
             None => None,
         };
+        let drawn = decided.drawn(self.id_type)?;
+        let audit = match self.auditor {
+            Some(auditor) => Some(self.audit(auditor, &drawn).await?),
+            None => None,
+        };
         let counts = decided.counts;
         let kept_in_batch = decided.kept_in_batch.clone();
         let decisions = match &decide.decisions {
@@ -122,6 +127,10 @@ impl Comparison<'_> {
                 kept_output: decide.kept.as_ref().map(|kept| kept.given.clone()),
                 kept_bytes: kept.as_ref().map(|kept| kept.bytes),
                 counts,
+                sources: decided.sources.clone(),
+                worst_source: decided.worst_source.clone(),
+                dropped_at_random: decide::shown(&drawn)?,
+                audit,
                 repeats: None,
             },
             decisions,
@@ -273,6 +282,8 @@ impl Comparison<'_> {
             keys: keys.clone(),
             have_content,
             verified: self.settings.verify.is_some(),
+            drop_empty: self.run.settings.drop_empty,
+            draws: self.run.settings.audit.unwrap_or(0).max(SHOWN),
             day: self.view.date.map(work_items::days_since_epoch),
         }
     }

@@ -1,5 +1,6 @@
 //! The comparison of a run: build the tables, probe the archive and the batch; then reduce and verify, or decide.
 
+mod audit;
 mod cheap_distance;
 mod deciding;
 
@@ -33,6 +34,7 @@ use crate::session;
 use crate::verify::{self, Counts, Origin, Verified, Verifier};
 use crate::work_items;
 
+pub use audit::Audit;
 pub(super) use cheap_distance::lower_if_dear;
 pub(super) use deciding::DraftDecisions;
 
@@ -63,6 +65,7 @@ pub(super) struct Comparison<'a> {
     pub(super) run: Run<'a>,
     pub(super) settings: &'a CompareSettings,
     pub(super) verifier: Option<&'a Verifier>,
+    pub(super) auditor: Option<&'a Verifier>,
     pub(super) documents: &'a Documents,
     pub(super) decide: Option<&'a Decide>,
     pub(super) kept_files: Option<&'a KeptFiles>,
@@ -460,6 +463,15 @@ impl Comparison<'_> {
             .await
     }
 
+    fn origin(&self) -> Origin {
+        Origin {
+            id_type: self.id_type,
+            day: self.view.date.map(work_items::days_since_epoch),
+            within: self.run.settings.within,
+            archive: self.view.archive.is_some(),
+        }
+    }
+
     /// Verifies the pairs in `unverified`, and writes those that pass as a draft of the output.
     async fn verify(
         &self,
@@ -471,12 +483,7 @@ impl Comparison<'_> {
             context, settings, ..
         } = self.run;
         self.run.enter(Stage::Verify);
-        let origin = Origin {
-            id_type: self.id_type,
-            day: self.view.date.map(work_items::days_since_epoch),
-            within: settings.within,
-            archive: self.view.archive.is_some(),
-        };
+        let origin = self.origin();
         let (scratch, path) = (&settings.scratch, unverified.path());
         let schema = pairs::schema(self.id_type, Similarities::Known);
         let (verified, counts) = match self.run.job() {

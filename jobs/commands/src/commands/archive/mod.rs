@@ -37,13 +37,18 @@ pub fn run(common: &CommonArgs, command: ArchiveCommand) -> Result<(), Failure> 
             dir,
             input,
             day,
+            allow_empty,
             columns,
         } => fingerprint(
             common,
             &input,
             &columns,
             &SpecArgs::default(),
-            &Target::Day(dir, day),
+            &Target::Day {
+                archive: dir,
+                day,
+                allow_empty,
+            },
         ),
         ArchiveCommand::Compact {
             dir,

@@ -113,6 +113,8 @@ pub async fn build(
             max_dropped: args.max_dropped,
             refuse_repeats: args.refuse_repeats,
         },
+        drop_empty: args.drop_empty,
+        audit: args.audit.map(|documents| documents as usize),
         append: args.append,
         existing: match args.replace_day {
             true => Existing::Replace,
@@ -126,6 +128,7 @@ pub async fn build(
             // archive, on other days.
             row_ids: args.base.is_none(),
             prefer: args.prefer.clone().unwrap_or_default(),
+            source: args.source.clone(),
             carried: args.carried.clone(),
             ..args.columns.columns()
         },

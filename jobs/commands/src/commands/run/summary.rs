@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use engine::run::Commit;
+use engine::run::{Audit, Commit, DecisionSummary};
 use engine::{RunSettings, Summary};
 use serde::Serialize;
 use simhash::Measure;
@@ -10,9 +10,14 @@ use simhash::Measure;
 use crate::args::CommonArgs;
 use crate::exit::Failure;
 use crate::printing::{
-    count, crawl_records, json_line, short_documents, size, without_fingerprint,
+    count, crawl_records, json_line, short_documents, size, visible, without_fingerprint,
 };
 use crate::process;
+
+/// The sources that the summary names.
+const SOURCES: usize = 5;
+/// The characters of an id that it shows.
+const ID_CHARACTERS: usize = 100;
 
 /// The summary that `--json` prints.
 #[derive(Serialize)]
@@ -57,24 +62,89 @@ fn write_decisions(text: &mut String, summary: &Summary) {
     let counts = &decisions.counts;
     let _ = writeln!(
         text,
-        "{} documents: {} kept, {} duplicates of the archive, {} duplicates within the batch; {} of text in duplicates",
-        count(counts.kept + counts.duplicates_of_archive + counts.duplicates_within),
+        "{} documents: {} kept, {} duplicates of the archive, {} duplicates within the batch{}; {} of text in duplicates",
+        count(counts.documents()),
         count(counts.kept),
         count(counts.duplicates_of_archive),
         count(counts.duplicates_within),
+        match counts.empty {
+            0 => String::new(),
+            empty => format!(", {} empty", count(empty)),
+        },
         size(counts.duplicate_bytes)
     );
-    let _ = writeln!(
-        text,
-        "  the largest group has {} documents",
-        count(counts.largest_group)
-    );
+    if counts.largest_group > 1 {
+        let _ = writeln!(
+            text,
+            "  the largest group has {} documents",
+            count(counts.largest_group)
+        );
+    }
+    write_losses(text, decisions);
     if let Some(output) = &decisions.output {
         let _ = writeln!(text, "  decisions: {output}");
     }
     if let Some((output, bytes)) = decisions.kept_output.as_ref().zip(decisions.kept_bytes) {
         let _ = writeln!(text, "  kept documents: {output}, {}", size(bytes));
     }
+}
+
+/// Writes what is dropped, for a look before anything is deleted.
+fn write_losses(text: &mut String, decisions: &DecisionSummary) {
+    let losses = decisions.sources.iter().take(SOURCES);
+    let losses = losses.map(|loss| {
+        let (dropped, documents) = (count(loss.dropped), count(loss.documents));
+        format!("{} {dropped} of {documents}", one_line(&loss.source))
+    });
+    let losses: Vec<String> = losses.collect();
+    if !losses.is_empty() {
+        let _ = writeln!(text, "  dropped by source: {}", losses.join(", "));
+    }
+    if !decisions.dropped_at_random.is_empty() {
+        text.push_str("  some that are dropped, at random:\n");
+    }
+    for dropped in &decisions.dropped_at_random {
+        let day = dropped.duplicate_day.as_ref();
+        let _ = writeln!(
+            text,
+            "    {} repeats {}{}: {} bits{}",
+            one_line(&dropped.id),
+            one_line(&dropped.duplicate_of),
+            day.map_or(String::new(), |day| format!(" of {day}")),
+            dropped.distance,
+            dropped
+                .similarity
+                .map_or(String::new(), |found| format!(", similarity {found:.3}"))
+        );
+    }
+    if let Some(audit) = &decisions.audit {
+        let _ = writeln!(text, "{}", audited(audit));
+    }
+}
+
+/// The start of an id or of another name, which may be long and have any characters.
+fn one_line(name: &str) -> String {
+    let mut characters = name.chars();
+    let mut start: String = characters.by_ref().take(ID_CHARACTERS).collect();
+    if characters.next().is_some() {
+        start.push('…');
+    }
+    visible(&start)
+}
+
+/// What an audit found, as a line.
+fn audited(audit: &Audit) -> String {
+    let not_compared = match audit.without_text {
+        0 => String::new(),
+        some => format!("; the texts of {} more are not at hand", count(some)),
+    };
+    format!(
+        "  audit: of {} dropped documents, {} have a similarity below {} to the one that they repeat; of all dropped ones, at most {:.2} % have, with 95 % confidence{not_compared}",
+        count(audit.compared),
+        count(audit.below),
+        audit.min_similarity,
+        100.0 * audit.bound
+    )
 }
 
 fn write_pairs(text: &mut String, settings: &RunSettings, summary: &Summary) {

@@ -1,0 +1,260 @@
+//! What decisions drop, for a look before anything is deleted: by source, and a few documents at random.
+
+use std::collections::{BinaryHeap, HashMap};
+
+use std::sync::Arc;
+
+use archive::IdType;
+use archive::schema::ID;
+use arrow::array::{Array as _, AsArray as _, RecordBatch};
+use arrow::datatypes::{DataType, Date32Type, Float64Type, Int32Type};
+use arrow::error::ArrowError;
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
+use serde::Serialize;
+use simhash::hash::murmur3_low64;
+
+use super::Decided;
+use super::output_rows::{DUPLICATE_DAY, DUPLICATE_OF, schema};
+use crate::batch::IdColumn;
+use crate::error::{EngineError, Result};
+use crate::pairs::{DISTANCE, SIMILARITY};
+
+/// The sources that are named.
+const NAMED: usize = 10;
+/// The documents that are shown.
+pub(crate) const SHOWN: usize = 5;
+/// The fewest documents of a source whose share is looked at: one duplicate of a source with two pages means nothing.
+const LEAST_DOCUMENTS: u64 = 10;
+/// Bytes of memory of a source, without its name.
+const SOURCE_BYTES: usize = 64;
+
+/// What a source loses.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SourceLoss {
+    /// The source.
+    pub source: String,
+    /// Its documents in the batch.
+    pub documents: u64,
+    /// Those that are dropped.
+    pub dropped: u64,
+}
+
+/// A duplicate that is dropped, with why.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Dropped {
+    /// Its id; an integer id in decimal.
+    pub id: String,
+    /// The id of the kept document that it repeats.
+    pub duplicate_of: String,
+    /// The day of that document.
+    pub duplicate_day: Option<String>,
+    /// Bits in which their fingerprints differ.
+    pub distance: i32,
+    /// Their similarity, if it is known.
+    pub similarity: Option<f64>,
+}
+
+impl SourceLoss {
+    fn share(&self) -> f64 {
+        self.dropped as f64 / self.documents.max(1) as f64
+    }
+}
+
+/// Counts the documents of each source.
+pub(super) struct Sources {
+    /// Documents, and those that are dropped.
+    counts: HashMap<Box<str>, [u64; 2]>,
+    memory: MemoryReservation,
+}
+
+impl Sources {
+    pub(super) fn new(pool: &Arc<dyn MemoryPool>) -> Self {
+        Self {
+            counts: HashMap::new(),
+            memory: MemoryConsumer::new("sources").register(pool),
+        }
+    }
+
+    pub(super) fn add(&mut self, source: &str, is_dropped: bool) -> Result<()> {
+        if !self.counts.contains_key(source) {
+            let grown = self.memory.try_grow(source.len() + SOURCE_BYTES);
+            grown.map_err(|_| EngineError::OutOfMemory {
+                what: format!("counting {} sources of documents", self.counts.len() + 1),
+            })?;
+            self.counts.insert(source.into(), [0, 0]);
+        }
+        if let Some([documents, dropped]) = self.counts.get_mut(source) {
+            *documents += 1;
+            *dropped += u64::from(is_dropped);
+        }
+        Ok(())
+    }
+
+    /// The sources that lose most documents, and the one of enough documents that loses the greatest share.
+    pub(super) fn losses(self) -> (Vec<SourceLoss>, Option<SourceLoss>) {
+        let losses = self
+            .counts
+            .into_iter()
+            .map(|(source, [documents, dropped])| SourceLoss {
+                source: source.into(),
+                documents,
+                dropped,
+            });
+        let mut losses: Vec<SourceLoss> = losses.filter(|loss| loss.dropped > 0).collect();
+        let enough = losses
+            .iter()
+            .filter(|loss| loss.documents >= LEAST_DOCUMENTS);
+        let by_share = |a: &&SourceLoss, b: &&SourceLoss| {
+            a.share()
+                .total_cmp(&b.share())
+                .then_with(|| b.source.cmp(&a.source))
+        };
+        let worst = enough.max_by(by_share).cloned();
+        losses.sort_unstable_by(|a, b| {
+            b.dropped
+                .cmp(&a.dropped)
+                .then_with(|| a.source.cmp(&b.source))
+        });
+        losses.truncate(NAMED);
+        (losses, worst)
+    }
+}
+
+/// Draws duplicates at random: those whose ids have the smallest hashes, the same in every run.
+pub(super) struct Sample {
+    most: usize,
+    /// Hashes, and rows of the batch's file.
+    rows: BinaryHeap<(u64, u32)>,
+}
+
+impl Sample {
+    pub(super) fn new(most: usize) -> Self {
+        Self {
+            most,
+            rows: BinaryHeap::new(),
+        }
+    }
+
+    pub(super) fn add(&mut self, ids: &IdColumn<'_>, row: u32) {
+        let hash = match ids {
+            IdColumn::Text(ids) => murmur3_low64(ids.bytes(row), 0),
+            IdColumn::Number(ids) => murmur3_low64(&ids.value(row).to_le_bytes(), 0),
+        };
+        self.rows.push((hash, row));
+        if self.rows.len() > self.most {
+            self.rows.pop();
+        }
+    }
+
+    /// The rows of the batch's file that were drawn, in random order.
+    pub(super) fn rows(self) -> Vec<u32> {
+        let rows = self.rows.into_sorted_vec();
+        rows.into_iter().map(|(_, row)| row).collect()
+    }
+}
+
+impl Decided {
+    /// The decisions about the duplicates that were drawn at random.
+    pub(crate) fn drawn(&self, id_type: IdType) -> Result<RecordBatch> {
+        let schema = schema(id_type);
+        match self.drawn.is_empty() {
+            true => Ok(RecordBatch::new_empty(schema)),
+            false => self.rows_of(&self.drawn, &schema),
+        }
+    }
+}
+
+/// The first of the decisions about duplicates, `drawn` at random.
+pub(crate) fn shown(drawn: &RecordBatch) -> Result<Vec<Dropped>> {
+    let failed = |error: ArrowError| EngineError::Internal(error.to_string());
+    let column = |name: &str| {
+        let column = drawn.column_by_name(name);
+        column.ok_or_else(|| EngineError::Internal(format!("decisions without {name}")))
+    };
+    let texts = |name: &str| {
+        let texts = arrow::compute::cast(column(name)?, &DataType::Utf8).map_err(failed)?;
+        Ok::<_, EngineError>(texts.as_string::<i32>().clone())
+    };
+    let (ids, others) = (texts(ID)?, texts(DUPLICATE_OF)?);
+    let days = column(DUPLICATE_DAY)?.as_primitive::<Date32Type>();
+    let distances = column(DISTANCE)?.as_primitive::<Int32Type>();
+    let similarities = column(SIMILARITY)?.as_primitive::<Float64Type>();
+    let day = |row| {
+        let day = days
+            .is_valid(row)
+            .then(|| Date32Type::to_naive_date_opt(days.value(row)))?;
+        Some(day?.to_string())
+    };
+    let rows = 0..drawn.num_rows().min(SHOWN);
+    Ok(rows
+        .map(|row| Dropped {
+            id: ids.value(row).to_owned(),
+            duplicate_of: others.value(row).to_owned(),
+            duplicate_day: day(row),
+            distance: distances.value(row),
+            similarity: similarities.is_valid(row).then(|| similarities.value(row)),
+        })
+        .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::{ArrayRef, Int64Array};
+    use datafusion::execution::memory_pool::GreedyMemoryPool;
+
+    use super::*;
+
+    fn loss(source: &str, documents: u64, dropped: u64) -> SourceLoss {
+        SourceLoss {
+            source: source.into(),
+            documents,
+            dropped,
+        }
+    }
+
+    #[test]
+    fn the_sources_that_lose_most_come_first() {
+        let pool: Arc<dyn MemoryPool> = Arc::new(GreedyMemoryPool::new(1 << 20));
+        let mut sources = Sources::new(&pool);
+        for (source, documents, dropped) in [("a", 20, 5), ("b", 12, 9), ("c", 3, 3), ("d", 40, 0)]
+        {
+            for number in 0..documents {
+                sources.add(source, number < dropped).unwrap();
+            }
+        }
+        let (losses, worst) = sources.losses();
+        assert_eq!(
+            losses,
+            [loss("b", 12, 9), loss("a", 20, 5), loss("c", 3, 3)]
+        );
+        assert_eq!(worst, Some(loss("b", 12, 9)));
+        let small: Arc<dyn MemoryPool> = Arc::new(GreedyMemoryPool::new(100));
+        let mut sources = Sources::new(&small);
+        sources.add("a", true).unwrap();
+        sources.add("a", true).unwrap();
+        assert!(matches!(
+            sources.add("b", true),
+            Err(EngineError::OutOfMemory { .. })
+        ));
+    }
+
+    #[test]
+    fn every_document_is_drawn_equally_often() {
+        let mut drawn = [0_u32; 20];
+        for first in 0..2_000 {
+            let mut sample = Sample::new(5);
+            let ids: ArrayRef = Arc::new(Int64Array::from_iter_values(first * 20..first * 20 + 20));
+            let arrays = [ids];
+            let ids = IdColumn::new(&arrays, 20);
+            (0..20).for_each(|row| sample.add(&ids, row));
+            let rows = sample.rows();
+            assert_eq!(rows.len(), 5);
+            rows.iter().for_each(|row| drawn[*row as usize] += 1);
+        }
+        // 500 are expected, with a standard deviation of 19.
+        assert!(
+            drawn.iter().all(|times| (420..580).contains(times)),
+            "{drawn:?}"
+        );
+    }
+}
