@@ -24,9 +24,19 @@ pub enum Stage {
     Commit,
     /// Writing segments of an index.
     Index,
+    /// Dropping repeated pairs and sorting, after the last fingerprint was probed. No one enters it: the probe does.
+    Sort,
+    /// Deciding about documents.
+    Decide,
+    /// Writing outputs.
+    Write,
+    /// Comparing settings.
+    Tune,
+    /// Reading the outputs and texts of a report.
+    Read,
 }
 
-const STAGES: [Stage; 7] = [
+const STAGES: [Stage; 12] = [
     Stage::Open,
     Stage::Fingerprint,
     Stage::Build,
@@ -34,6 +44,11 @@ const STAGES: [Stage; 7] = [
     Stage::Verify,
     Stage::Commit,
     Stage::Index,
+    Stage::Sort,
+    Stage::Decide,
+    Stage::Write,
+    Stage::Tune,
+    Stage::Read,
 ];
 
 impl Stage {
@@ -48,6 +63,21 @@ impl Stage {
             Self::Verify => "verifying",
             Self::Commit => "committing",
             Self::Index => "indexing",
+            Self::Sort => "sorting pairs",
+            Self::Decide => "deciding",
+            Self::Write => "writing",
+            Self::Tune => "comparing",
+            Self::Read => "reading",
+        }
+    }
+
+    /// What its steps are, in the plural.
+    fn unit(self) -> &'static str {
+        match self {
+            Self::Verify => "pairs",
+            Self::Write => "rows",
+            Self::Tune => "settings",
+            _ => "documents",
         }
     }
 }
@@ -79,6 +109,10 @@ pub struct Progress {
     pub within_total: AtomicU64,
     /// Distinct fingerprints of the batch compared with the batch.
     pub probed_within: AtomicU64,
+    /// What the current stage has to do; 0 when it is not known.
+    pub steps_total: AtomicU64,
+    /// What of it is done.
+    pub steps: AtomicU64,
     /// Rows written into segments of an index, those of merges among them.
     pub indexed: AtomicU64,
     /// Encoded bytes of archive fingerprints read.
@@ -172,7 +206,14 @@ impl Spent {
 impl Progress {
     /// Enters `stage`.
     pub fn enter(&self, stage: Stage) {
+        self.begin(stage, 0);
+    }
+
+    /// Enters `stage`, which has `total` steps to do, or 0 if their number is not known.
+    pub fn begin(&self, stage: Stage, total: u64) {
         tracing::debug!(stage = stage.label(), "stage");
+        self.steps.store(0, Ordering::Relaxed);
+        self.steps_total.store(total, Ordering::Relaxed);
         self.stage.store(stage as u8, Ordering::Relaxed);
     }
 
@@ -271,7 +312,7 @@ impl Progress {
                 "documents",
             ),
             Stage::Index => (sum(&[&self.indexed]), 0, "documents"),
-            _ => (sum(&[&self.documents]), 0, "documents"),
+            stage => (sum(&[&self.steps]), sum(&[&self.steps_total]), stage.unit()),
         };
         Position {
             done,
@@ -293,7 +334,16 @@ impl Progress {
     /// The current stage.
     #[must_use]
     pub fn stage(&self) -> Stage {
-        STAGES[usize::from(self.stage.load(Ordering::Relaxed))]
+        let stage = STAGES[usize::from(self.stage.load(Ordering::Relaxed))];
+        let sum = |one: &AtomicU64, other: &AtomicU64| {
+            one.load(Ordering::Relaxed) + other.load(Ordering::Relaxed)
+        };
+        let to_probe = sum(&self.probe_total, &self.within_total);
+        let is_probed = to_probe > 0 && sum(&self.probed, &self.probed_within) >= to_probe;
+        match stage {
+            Stage::Probe if is_probed => Stage::Sort,
+            stage => stage,
+        }
     }
 }
 

@@ -58,9 +58,16 @@ impl Drop for Display {
     }
 }
 
-/// Whether the stage counts the documents or fingerprints that it has processed.
+/// Whether the stage counts what it has processed, also if it is not known how much there is.
 fn is_counted(stage: Stage) -> bool {
-    matches!(stage, Stage::Fingerprint | Stage::Probe | Stage::Index)
+    let counted = [
+        Stage::Fingerprint,
+        Stage::Probe,
+        Stage::Index,
+        Stage::Write,
+        Stage::Read,
+    ];
+    counted.contains(&stage)
 }
 
 fn draw_bar(progress: &Progress, stop: &AtomicBool) {

@@ -23,6 +23,8 @@ pub(crate) struct Needed {
     fingerprint_column: Option<String>,
     #[pyo3(item)]
     prefer: Option<String>,
+    #[pyo3(item)]
+    source: Option<String>,
     /// The columns that go along to decisions.
     #[pyo3(item)]
     carried: Vec<String>,
@@ -56,6 +58,8 @@ impl Needed {
             text: self.text_column.clone(),
             fingerprint: self.fingerprint_column.clone(),
             prefer,
+            with_sources: true,
+            source: self.source.clone(),
             carried: self.carried.clone(),
             row_ids: self.row_ids,
             ..Columns::default()

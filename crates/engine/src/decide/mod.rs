@@ -44,6 +44,8 @@ use crate::error::{EngineError, Result};
 use crate::output::OutputTarget;
 use crate::pairs::{BASE_DAY, BASE_ID, DISTANCE, SIMILARITY};
 use crate::probe::Neighbour;
+use crate::progress::Stage;
+use crate::resources::Resources;
 use crate::threads::{blocking, ended};
 use greedy::{Decision, Greedy, OrderedPair};
 use losses::{Sample, Sources};
@@ -216,6 +218,8 @@ impl Deciding {
             of_archive,
             reserved,
         } = collected;
+        let resources = Resources::from_session(&self.context)?;
+        resources.progress.begin(Stage::Decide, 0);
         let mut greedy = Greedy::new(count, similarities);
         for rank in of_archive.keys() {
             greedy.add_duplicate_of_archive(*rank);

@@ -258,8 +258,7 @@ impl Clock {
             Stage::Build => &mut self.seconds.build,
             Stage::Probe => &mut self.seconds.probe,
             Stage::Verify => &mut self.seconds.verify,
-            // A run writes no index.
-            Stage::Commit | Stage::Index => &mut self.seconds.commit,
+            _ => &mut self.seconds.commit,
         };
         *seconds += self.lap.elapsed().as_secs_f64();
         self.lap = Instant::now();

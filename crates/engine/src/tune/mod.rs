@@ -5,21 +5,24 @@
 mod alike;
 pub mod one_word;
 mod sketched;
+mod sources;
 pub mod tail;
 mod templates;
+mod weighed;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::ScopedJoinHandle;
 
-use arrow::array::Array as _;
+use arrow::array::{Array as _, AsArray as _};
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::prelude::SessionContext;
 use futures::StreamExt as _;
 use hamming::{Limits, Plan};
 use serde::Serialize;
+use sha2::{Digest as _, Sha256};
 use simhash::reliable_length::LENGTHS;
 use simhash::similarity::Prepared;
 use simhash::{
@@ -29,13 +32,18 @@ use unicode_segmentation::UnicodeSegmentation as _;
 
 use archive::IdType;
 
-use crate::documents::{DocumentId, Documents, TextRows};
+use crate::documents::{DocumentId, Documents, SOURCE, TextRows};
 use crate::error::{EngineError, Result};
-use crate::progress::Progress;
+use crate::profile::{Profile, default_similarity};
+use crate::progress::{Progress, Stage};
+use crate::resources::Resources;
 use crate::text_counts::ShorterTexts;
 use one_word::{AtLength, ShortTexts};
 pub use sketched::AtSketch;
 use sketched::{Sketched, Sketches};
+use sources::SourcesOfTexts;
+pub use sources::{AlikeSource, FEW_WORDS};
+use weighed::{ByDistance, PairWeight, Sums, f1, weight};
 
 /// The least similarity of each level of pairs; a last level has the pairs below all of them.
 pub const LEVELS: [f64; 4] = [0.95, 0.9, 0.8, 0.5];
@@ -73,17 +81,25 @@ pub struct Tuned {
     pub learnt: bool,
     /// Documents read, of which the sample was drawn.
     pub documents: u64,
-    /// Documents in the sample.
+    /// Documents in the sample, but for those whose text an earlier one has.
     pub sampled: usize,
+    /// Documents that were drawn, but whose text an earlier one has.
+    pub copies: usize,
     /// Documents in the sample without a fingerprint.
     pub without_fingerprint: usize,
     /// Pairs whose similarity is at least each of [`LEVELS`], found or not.
     pub alike: [usize; 4],
     /// Pairs whose similarity is at least [`Tune::min_similarity`]: those that should be found.
     pub wanted: usize,
+    /// Documents in these pairs.
+    pub documents_wanted: usize,
     /// Of up to 1,000 pairs that should be found and whose texts are not equal, those whose texts have the same words but
     /// for one or two names.
     pub differ_in_a_name: Share,
+    /// Sources most of whose pages differ in few words.
+    pub alike_sources: Vec<AlikeSource>,
+    /// What the profile `sharp` finds with this spec; `None` if no pair should be found.
+    pub sharp: Option<AtSketch>,
     /// What each largest distance finds, from distance 0 on.
     pub distances: Vec<AtDistance>,
     /// Which texts are found again after one word was replaced, by their length.
@@ -108,9 +124,9 @@ pub struct AtDistance {
     pub pairs: usize,
     /// Pairs found, by level: one for each of [`LEVELS`], then the pairs below all.
     pub by_similarity: [usize; 5],
-    /// Recall: the pairs found that should be found, divided by [`Tuned::wanted`].
+    /// Recall: the mean, over the documents with pairs that should be found, of the share that is found.
     pub recall: f64,
-    /// Precision: the pairs found that should be found, divided by all pairs found.
+    /// Precision: the share of the pairs found that should be found, each document counted alike.
     pub precision: f64,
     /// Pairs below every one of [`LEVELS`] that a new document is expected to meet in an archive of [`Tune::archive`]
     /// documents like these.
@@ -150,8 +166,8 @@ pub async fn tune(
     id_type: IdType,
     candidates: &[SpecToTune],
     asked: &Tune,
-    progress: &Progress,
 ) -> Result<Vec<Tuned>> {
+    let resources = Resources::from_session(context)?;
     if documents.has_fingerprints() {
         return Err(EngineError::Usage(format!(
             "{}: texts are needed, and these are ready fingerprints; name the texts by --text-column",
@@ -160,18 +176,25 @@ pub async fn tune(
     }
     let Sample {
         texts,
+        sources,
         shorter,
         memory,
     } = sample(context, documents, id_type, asked.sample).await?;
-    let read = progress.documents.load(Ordering::Relaxed);
+    let read = resources.progress.documents.load(Ordering::Relaxed);
     let (candidates, asked) = (candidates.to_vec(), *asked);
     let threads = context.state().config().target_partitions();
-    let tuned = tokio::task::spawn_blocking(move || compare(&texts, &candidates, &asked, threads));
+    let tuned = tokio::task::spawn_blocking(move || {
+        let drawn = texts.len();
+        let (texts, sources) = distinct(texts, &sources, &candidates);
+        let progress = &resources.progress;
+        let compared = compare(&texts, sources, &candidates, &asked, threads, progress);
+        compared.map(|tuned| (tuned, drawn - texts.len()))
+    });
     let tuned = tuned.await;
     drop(memory);
-    let mut tuned = tuned.map_err(|error| EngineError::Internal(error.to_string()))??;
+    let (mut tuned, copies) = tuned.map_err(|error| EngineError::Internal(error.to_string()))??;
     for tuned in &mut tuned {
-        tuned.documents = read;
+        (tuned.documents, tuned.copies) = (read, copies);
         for at in &mut tuned.lengths {
             let shorter = shorter.than(at.words as u32);
             at.shorter_documents = shorter.unwrap_or_default();
@@ -183,6 +206,8 @@ pub async fn tune(
 /// Texts of some of the documents that were read.
 struct Sample {
     texts: Vec<String>,
+    /// Their sources.
+    sources: Vec<Option<String>>,
     /// The texts of all documents, by their number of words.
     shorter: ShorterTexts,
     /// The memory reserved for `texts`.
@@ -199,11 +224,11 @@ async fn sample(
     let failed = || EngineError::query(documents.given());
     let partitions = context.state().config().target_partitions();
     let mut rows = documents
-        .table(context, id_type, partitions)?
+        .table_to_fingerprint(context, id_type, partitions, true, &Arc::default())?
         .execute_stream()
         .await
         .map_err(failed())?;
-    let mut kept = std::collections::BinaryHeap::<(u64, DocumentId, String)>::new();
+    let mut kept = std::collections::BinaryHeap::<(u64, DocumentId, String, Option<String>)>::new();
     // The shingles of the sample, made later, take several times the bytes of its texts.
     let memory = MemoryConsumer::new("sample").register(&context.runtime_env().memory_pool);
     let size = |text: &String| 4 * text.len() + 128;
@@ -212,6 +237,8 @@ async fn sample(
     while let Some(batch) = rows.next().await {
         let batch = batch.map_err(failed())?;
         let TextRows { ids, texts } = TextRows::read(&batch)?;
+        let sources = batch.column_by_name(SOURCE);
+        let sources = sources.and_then(|sources| sources.as_string_opt::<i32>());
         for row in (0..batch.num_rows()).filter(|&row| texts.is_valid(row)) {
             let id = DocumentId::read(ids, row);
             let text = String::from_utf8_lossy(texts.value(row));
@@ -231,18 +258,26 @@ async fn sample(
                             "the sample of {most} documents does not fit; lower --sample"
                         ),
                     })?;
-                kept.push((hash, id, text));
+                let source = sources.filter(|sources| sources.is_valid(row));
+                kept.push((
+                    hash,
+                    id,
+                    text,
+                    source.map(|sources| sources.value(row).to_owned()),
+                ));
             }
             if kept.len() > most
-                && let Some((_, _, text)) = kept.pop()
+                && let Some((_, _, text, _)) = kept.pop()
             {
                 memory.shrink(size(&text));
             }
         }
     }
     let sorted = kept.into_sorted_vec().into_iter();
+    let (texts, sources) = sorted.map(|(_, _, text, source)| (text, source)).unzip();
     Ok(Sample {
-        texts: sorted.map(|(_, _, text)| text).collect(),
+        texts,
+        sources,
         shorter,
         memory,
     })
@@ -257,13 +292,37 @@ const SHORT_TEXTS: usize = 2000;
 /// Pairs from which [`Tuned::differ_in_a_name`] is taken.
 const TEMPLATE_PAIRS: usize = 1000;
 
+/// The texts that are compared as no earlier one is, with their sources.
+fn distinct(
+    texts: Vec<String>,
+    sources: &[Option<String>],
+    candidates: &[SpecToTune],
+) -> (Vec<String>, SourcesOfTexts) {
+    let Some(first) = candidates.first() else {
+        return (Vec::new(), SourcesOfTexts::new(&[]));
+    };
+    let mut similarity = Similarity::new(Measure::Jaccard, first.model.clone());
+    let mut known = HashSet::new();
+    let (mut kept, mut of_kept) = (Vec::new(), Vec::new());
+    for (text, source) in texts.into_iter().zip(sources) {
+        if known.insert(<[u8; 32]>::from(Sha256::digest(similarity.compared(&text)))) {
+            kept.push(text);
+            of_kept.push(source.clone());
+        }
+    }
+    (kept, SourcesOfTexts::new(&of_kept))
+}
+
 /// Compares all pairs of `texts` under each of `candidates`, and sums up what each largest distance finds.
 fn compare(
     texts: &[String],
+    mut sources: SourcesOfTexts,
     candidates: &[SpecToTune],
     asked: &Tune,
     threads: usize,
+    progress: &Progress,
 ) -> Result<Vec<Tuned>> {
+    progress.begin(Stage::Tune, candidates.len() as u64);
     let Some(first) = candidates.first() else {
         return Ok(Vec::new());
     };
@@ -297,7 +356,10 @@ fn compare(
                 let model = candidate.model_with(frequencies);
                 let learnt = candidate.learn.is_some();
                 scope.spawn(move || {
-                    model.map(|model| Counts::new(texts, short, &model, learnt, sketches))
+                    let counts =
+                        model.map(|model| Counts::new(texts, short, &model, learnt, sketches));
+                    progress.steps.fetch_add(1, Ordering::Relaxed);
+                    counts
                 })
             };
             let threads: Vec<_> = some.iter().map(count).collect();
@@ -319,21 +381,35 @@ fn compare(
         })
         .collect();
     let least = LEVELS[LEVELS.len() - 1];
+    let mut wanted = vec![0; texts.len()];
+    alike::pairs(&shingles, asked.min_similarity, |a, b, _| {
+        wanted[a as usize] += 1;
+        wanted[b as usize] += 1;
+    });
     let mut differ_in_a_name = Share::default();
     alike::pairs(&shingles, least, |a, b, similarity| {
+        let (a, b) = (a as usize, b as usize);
+        let weight = match similarity >= asked.min_similarity {
+            true => Some(weight(&wanted, a, b)),
+            false => None,
+        };
         for counts in &mut counts {
-            counts.add_alike(a as usize, b as usize, similarity, asked.min_similarity);
+            counts.add_alike(a, b, similarity, weight);
         }
-        let [a, b] = [a, b].map(|at| &texts[at as usize]);
+        sources.add(texts, a, b);
+        let [a, b] = [a, b].map(|at| &texts[at]);
         if similarity >= asked.min_similarity && differ_in_a_name.whole < TEMPLATE_PAIRS && a != b {
             differ_in_a_name.whole += 1;
             differ_in_a_name.part += usize::from(templates::differ_in_a_name(a, b));
         }
     });
+    let documents_wanted = wanted.iter().filter(|pairs| **pairs > 0).count();
+    let alike_sources = sources.alike();
     let tuned = counts.into_iter().map(|counts| {
-        let tuned = counts.sum_up(asked)?;
+        let tuned = counts.sum_up(asked, documents_wanted)?;
         Ok(Tuned {
             differ_in_a_name,
+            alike_sources: alike_sources.clone(),
             ..tuned
         })
     });
@@ -356,8 +432,12 @@ struct Counts {
     bits: Vec<Option<u64>>,
     /// Pairs at each distance, by level: one for each of [`LEVELS`], then the pairs below all.
     pairs_at: [[usize; 5]; 65],
-    /// Pairs at each distance that should be found.
-    wanted_at: [usize; 65],
+    /// Pairs that should be found.
+    wanted: usize,
+    /// Near pairs of each text.
+    near: Vec<u32>,
+    /// Sums over near pairs.
+    sums_at: ByDistance,
     alike: [usize; 4],
     sketched: Sketched,
     lengths: Vec<AtLength>,
@@ -384,12 +464,26 @@ impl Counts {
         let known: Vec<(usize, u64)> = known
             .filter_map(|(at, bits)| Some((at, (*bits)?)))
             .collect();
+        let mut near = vec![0; texts.len()];
         for (i, (a, x)) in known.iter().enumerate() {
             for (b, y) in &known[i + 1..] {
                 let distance = (x ^ y).count_ones() as usize;
                 pairs_at[distance][4] += 1;
                 if distance <= sketched::MAX_DISTANCE {
-                    sketched.add(*a, *b, distance);
+                    near[*a] += 1;
+                    near[*b] += 1;
+                }
+            }
+        }
+        let mut sums_at = ByDistance::default();
+        for (i, (a, x)) in known.iter().enumerate().filter(|(_, (a, _))| near[*a] > 0) {
+            for (b, y) in &known[i + 1..] {
+                let distance = (x ^ y).count_ones() as usize;
+                if distance <= sketched::MAX_DISTANCE {
+                    let near = weight(&near, *a, *b);
+                    let weight = PairWeight { near, wanted: 0.0 };
+                    sums_at[distance].add(weight);
+                    sketched.add(*a, *b, distance, weight);
                 }
             }
         }
@@ -398,7 +492,9 @@ impl Counts {
             learnt,
             bits,
             pairs_at,
-            wanted_at: [0; 65],
+            wanted: 0,
+            near,
+            sums_at,
             alike: [0; 4],
             sketched,
             lengths: short
@@ -410,8 +506,8 @@ impl Counts {
     }
 
     /// Moves the pair of the texts `a` and `b` to the level of its similarity. A text without a
-    /// fingerprint is in no pair.
-    fn add_alike(&mut self, a: usize, b: usize, similarity: f64, min_similarity: f64) {
+    /// fingerprint is in no pair. `wanted` is what the pair counts for in recall, if it should be found.
+    fn add_alike(&mut self, a: usize, b: usize, similarity: f64, wanted: Option<f64>) {
         let (Some(x), Some(y)) = (self.bits[a], self.bits[b]) else {
             return;
         };
@@ -419,18 +515,20 @@ impl Counts {
         let class = LEVELS.iter().position(|level| similarity >= *level);
         self.pairs_at[distance][4] -= 1;
         self.pairs_at[distance][class.unwrap_or(4)] += 1;
-        if similarity >= min_similarity {
-            self.wanted_at[distance] += 1;
-            self.sketched.add_wanted(a, b, distance);
+        self.wanted += usize::from(wanted.is_some());
+        if let Some(wanted) = wanted.filter(|_| distance <= sketched::MAX_DISTANCE) {
+            let near = weight(&self.near, a, b);
+            let weight = PairWeight { near, wanted };
+            self.sums_at[distance].add_wanted(weight);
+            self.sketched.add_wanted(a, b, distance, weight);
         }
         for (count, level) in self.alike.iter_mut().zip(LEVELS) {
             *count += usize::from(similarity >= level);
         }
     }
 
-    /// What each largest distance finds.
-    fn sum_up(&self, asked: &Tune) -> Result<Tuned> {
-        let wanted: usize = self.wanted_at.iter().sum();
+    /// What each largest distance finds; `documents` are in pairs that should be found.
+    fn sum_up(&self, asked: &Tune, documents: usize) -> Result<Tuned> {
         let limits = Limits {
             memory: asked.memory,
             queries: asked.archive,
@@ -444,12 +542,12 @@ impl Counts {
             *cumulative = sum;
         }
         let mut distances = Vec::new();
-        let (mut by_similarity, mut wanted_found) = ([0; 5], 0);
+        let mut by_similarity = [0; 5];
         for k in DISTANCES {
             for (sum, more) in by_similarity.iter_mut().zip(self.pairs_at[k as usize]) {
                 *sum += more;
             }
-            wanted_found += self.wanted_at[k as usize];
+            let sums = Sums::total(&self.sums_at[..=k as usize]);
             let pairs = by_similarity.iter().sum();
             let plan = Plan::choose(asked.batch, k, &limits)?;
             let (events, estimate) = estimate(&unrelated, k);
@@ -457,14 +555,14 @@ impl Counts {
                 max_distance: k,
                 pairs,
                 by_similarity,
-                recall: share(wanted_found, wanted),
-                precision: share(wanted_found, pairs),
+                recall: sums.recall(documents),
+                precision: sums.precision(),
                 unrelated: events / all_pairs * asked.archive as f64,
                 estimate,
                 design: plan.design.name(),
                 table_bytes: plan.bytes,
                 core_seconds: plan.seconds(asked.archive),
-                sketches: self.sketched.at_distance(k, wanted),
+                sketches: self.sketched.at_distance(k, documents),
             });
         }
         Ok(Tuned {
@@ -474,11 +572,31 @@ impl Counts {
             sampled: self.bits.len(),
             without_fingerprint: self.bits.iter().filter(|bits| bits.is_none()).count(),
             alike: self.alike,
-            wanted,
+            copies: 0,
+            wanted: self.wanted,
+            documents_wanted: documents,
             differ_in_a_name: Share::default(),
+            alike_sources: Vec::new(),
+            sharp: match documents {
+                0 => None,
+                _ => self.sketched.at(
+                    Profile::Sharp.sketch(),
+                    default_similarity(Measure::Sketch),
+                    Profile::Sharp.max_distance(),
+                    documents,
+                ),
+            },
             distances,
             lengths: self.lengths.clone(),
         })
+    }
+}
+
+impl AtDistance {
+    /// The harmonic mean of recall and precision if the pairs are verified by `sketch`, or else by their texts.
+    #[must_use]
+    pub fn f1(&self, sketch: Option<&AtSketch>) -> f64 {
+        sketch.map_or_else(|| f1(self.recall, 1.0), |sketch| sketch.f1)
     }
 }
 
@@ -549,13 +667,5 @@ fn estimate(unrelated: &[u64; 65], k: u32) -> (f64, Estimate) {
         // What was seen contradicts the fit.
         Some(_) if seen > 0 => (seen as f64, Estimate::Counted),
         _ => (most, Estimate::Bound),
-    }
-}
-
-/// `part / whole`; 1 when `whole` is 0.
-fn share(part: usize, whole: usize) -> f64 {
-    match whole {
-        0 => 1.0,
-        whole => part as f64 / whole as f64,
     }
 }

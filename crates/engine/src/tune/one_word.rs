@@ -121,7 +121,7 @@ impl AtLength {
                 .iter()
                 .flatten()
                 .filter(|distance| **distance <= k);
-            super::share(found.count(), distances.len())
+            found.count() as f64 / distances.len().max(1) as f64
         };
         Self {
             words: texts.words(),

@@ -6,34 +6,35 @@ use serde::Serialize;
 use simhash::sketch::{differing_bits, similarity_by_bits};
 use simhash::{Fingerprinter, Model, SketchBits, Sketcher};
 
+use super::weighed::{ByDistance, PairWeight, Sums, f1};
+
 /// The sizes that are compared.
 const SIZES: [SketchBits; 3] = [SketchBits::Bits64, SketchBits::Bits128, SketchBits::Bits256];
 /// The largest distance of a pair whose sketches are compared.
 pub(super) const MAX_DISTANCE: usize = 16;
-/// A verification by sketches keeps at least this share of the pairs that should be found.
-const KEPT: f64 = 0.99;
+/// The least and the greatest `--min-similarity` that is tried, in steps of 0.005.
+const PERMILLES: std::ops::RangeInclusive<u32> = 500..=950;
+const STEP: usize = 5;
 
 /// A verification by sketches of the pairs within one distance.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct AtSketch {
     /// Bits of a sketch.
     pub bits: u32,
-    /// The largest `--min-similarity`, in steps of 0.01, with which the verification keeps 99 % of
-    /// the pairs found that should be found.
+    /// The `--min-similarity` with the greatest F1, in steps of 0.005.
     pub min_similarity: f64,
     /// Pairs that it keeps.
     pub pairs: usize,
-    /// Recall: the pairs kept that should be found, divided by [`super::Tuned::wanted`].
+    /// Recall: the mean, over the documents with pairs that should be found, of the share that is kept.
     pub recall: f64,
-    /// Precision: the pairs kept that should be found, divided by all pairs kept.
+    /// Precision: the share of the pairs kept that should be found, each document counted alike.
     pub precision: f64,
+    /// The harmonic mean of both.
+    pub f1: f64,
 }
 
-/// Numbers of pairs, by the bits in which their sketches of one size differ, and by distance.
-struct Histogram {
-    all: Vec<[usize; MAX_DISTANCE + 1]>,
-    wanted: Vec<[usize; MAX_DISTANCE + 1]>,
-}
+/// Sums over pairs, by the bits in which their sketches of one size differ, and by distance.
+struct Histogram(Vec<ByDistance>);
 
 /// The sketches of a sample's texts. They depend on the features alone, not on their weights.
 pub(super) struct Sketches {
@@ -68,13 +69,8 @@ pub(super) struct Sketched {
 impl Sketched {
     /// Empty histograms.
     pub(super) fn new(sketches: Arc<Sketches>) -> Self {
-        let histograms = SIZES.map(|size| {
-            let empty = vec![[0; MAX_DISTANCE + 1]; size.bits() as usize + 1];
-            Histogram {
-                all: empty.clone(),
-                wanted: empty,
-            }
-        });
+        let histograms =
+            SIZES.map(|size| Histogram(vec![ByDistance::default(); size.bits() as usize + 1]));
         Self {
             sketches,
             histograms,
@@ -82,68 +78,79 @@ impl Sketched {
     }
 
     /// Counts the pair of the texts `a` and `b`.
-    pub(super) fn add(&mut self, a: usize, b: usize, distance: usize) {
-        self.count(a, b, distance, |histogram| &mut histogram.all);
+    pub(super) fn add(&mut self, a: usize, b: usize, distance: usize, weight: PairWeight) {
+        self.each(a, b, distance, |sums| sums.add(weight));
     }
 
-    /// Counts a pair that should be found, which was added before.
-    pub(super) fn add_wanted(&mut self, a: usize, b: usize, distance: usize) {
-        self.count(a, b, distance, |histogram| &mut histogram.wanted);
+    /// Notes of a pair that was added that it should be found.
+    pub(super) fn add_wanted(&mut self, a: usize, b: usize, distance: usize, weight: PairWeight) {
+        self.each(a, b, distance, |sums| sums.add_wanted(weight));
     }
 
-    fn count(
-        &mut self,
-        a: usize,
-        b: usize,
-        distance: usize,
-        counts: fn(&mut Histogram) -> &mut Vec<[usize; MAX_DISTANCE + 1]>,
-    ) {
-        if distance > MAX_DISTANCE {
-            return;
-        }
+    fn each(&mut self, a: usize, b: usize, distance: usize, change: impl Fn(&mut Sums)) {
         let each = SIZES.iter().zip(&self.sketches.of_size);
         for ((size, sketches), histogram) in each.zip(&mut self.histograms) {
             let sketch = |at: usize| &sketches[at * size.bytes()..][..size.bytes()];
             let differing = differing_bits(sketch(a), sketch(b));
-            counts(histogram)[differing as usize][distance] += 1;
+            change(&mut histogram.0[differing as usize][distance]);
         }
     }
 
-    /// For each size, what a verification would keep of the pairs within `k` bits, if `wanted`
-    /// pairs should be found in all. Empty if none of the pairs within `k` bits should be found.
-    pub(super) fn at_distance(&self, k: u32, wanted: usize) -> Vec<AtSketch> {
+    /// For each size, what the best verification keeps of the pairs within `k` bits; `documents` have pairs that should be
+    /// found. Empty if there are none.
+    pub(super) fn at_distance(&self, k: u32, documents: usize) -> Vec<AtSketch> {
+        if documents == 0 {
+            return Vec::new();
+        }
         let sizes = SIZES.into_iter().zip(&self.histograms);
-        let each = sizes.filter_map(|(size, histogram)| histogram.at_distance(size, k, wanted));
-        each.collect()
+        let best = sizes.filter_map(|(size, histogram)| {
+            let within = histogram.within(k);
+            let kept = PERMILLES
+                .step_by(STEP)
+                .map(|least| kept(&within, size, f64::from(least) / 1000.0, documents));
+            // Of equally good ones, the last: it keeps least.
+            kept.max_by(|a, b| a.f1.total_cmp(&b.f1))
+        });
+        best.collect()
+    }
+
+    /// What a verification by sketches of `size` from `min_similarity` on keeps of the pairs within `k` bits.
+    pub(super) fn at(
+        &self,
+        size: SketchBits,
+        min_similarity: f64,
+        k: u32,
+        documents: usize,
+    ) -> Option<AtSketch> {
+        let mut sizes = SIZES.into_iter().zip(&self.histograms);
+        let (_, histogram) = sizes.find(|(other, _)| *other == size)?;
+        Some(kept(&histogram.within(k), size, min_similarity, documents))
     }
 }
 
 impl Histogram {
-    fn at_distance(&self, size: SketchBits, k: u32, wanted: usize) -> Option<AtSketch> {
-        let within =
-            |counts: &[usize; MAX_DISTANCE + 1]| -> usize { counts[..=k as usize].iter().sum() };
-        let kept_by = |counts: &[[usize; MAX_DISTANCE + 1]], percent: u32| -> usize {
-            let least = f64::from(percent) / 100.0;
-            let differing = (0..).zip(counts);
-            let kept = differing
-                .filter(|(differing, _)| similarity_by_bits(*differing, size.bits()) >= least);
-            kept.map(|(_, counts)| within(counts)).sum()
-        };
-        let found = kept_by(&self.wanted, 0);
-        if found == 0 {
-            return None;
-        }
-        let is_enough =
-            |percent: &u32| kept_by(&self.wanted, *percent) as f64 >= KEPT * found as f64;
-        let percent = (0..=100).rev().find(is_enough).unwrap_or(0);
-        let (pairs, right) = (kept_by(&self.all, percent), kept_by(&self.wanted, percent));
-        Some(AtSketch {
-            bits: size.bits(),
-            min_similarity: f64::from(percent) / 100.0,
-            pairs,
-            recall: super::share(right, wanted),
-            precision: super::share(right, pairs),
-        })
+    /// The sums within `k` bits, by the bits in which sketches differ.
+    fn within(&self, k: u32) -> Vec<Sums> {
+        let sums = self.0.iter();
+        sums.map(|by_distance| Sums::total(&by_distance[..=k as usize]))
+            .collect()
+    }
+}
+
+/// What is kept from `min_similarity` on; `sums` are by the bits in which sketches of `size` differ.
+fn kept(sums: &[Sums], size: SketchBits, min_similarity: f64, documents: usize) -> AtSketch {
+    let differing = (0..).zip(sums);
+    let similar = differing
+        .filter(|(differing, _)| similarity_by_bits(*differing, size.bits()) >= min_similarity);
+    let total = Sums::total(similar.map(|(_, sums)| sums));
+    let (recall, precision) = (total.recall(documents), total.precision());
+    AtSketch {
+        bits: size.bits(),
+        min_similarity,
+        pairs: total.pairs,
+        recall,
+        precision,
+        f1: f1(recall, precision),
     }
 }
 
@@ -152,23 +159,46 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_bound_keeps_what_should_be_found() {
-        // 8 bits differ of 64: 0.75. One wanted pair in 200 differs in 20 bits.
-        let mut all = vec![[0; MAX_DISTANCE + 1]; 65];
-        let mut wanted = all.clone();
-        (wanted[8][2], wanted[20][5]) = (199, 1);
-        (all[8][2], all[20][5], all[8][9], all[30][2]) = (220, 1, 1000, 500);
-        let histogram = Histogram { all, wanted };
-        let at = |k| histogram.at_distance(SketchBits::Bits64, k, 400).unwrap();
-        let expected = AtSketch {
-            bits: 64,
-            min_similarity: 0.75,
-            pairs: 220,
-            recall: 199.0 / 400.0,
-            precision: 199.0 / 220.0,
+    fn the_best_bound_has_the_greatest_f1() {
+        // 8 bits differ of 64: 0.75. Ten documents have one pair each that should be found; the pairs of most have other near
+        // fingerprints beside them.
+        let mut sums = vec![Sums::default(); 65];
+        let one = PairWeight {
+            near: 1.0,
+            wanted: 2.0,
         };
-        assert_eq!(at(5), expected);
-        assert_eq!(at(9).pairs, 1220);
-        assert!(histogram.at_distance(SketchBits::Bits64, 1, 400).is_none());
+        for differing in [8, 8, 8, 8, 20] {
+            sums[differing].add(one);
+            sums[differing].add_wanted(one);
+        }
+        let half = PairWeight {
+            near: 0.5,
+            wanted: 0.0,
+        };
+        (0..2).for_each(|_| sums[8].add(half));
+        (0..40).for_each(|_| sums[20].add(half));
+        let found = kept(&sums, SketchBits::Bits64, 0.75, 10);
+        assert_eq!((found.pairs, found.recall, found.precision), (6, 0.8, 0.8));
+        assert_eq!(kept(&sums, SketchBits::Bits64, 0.3, 10).recall, 1.0);
+        let histogram = Histogram(
+            sums.iter()
+                .map(|sums| {
+                    let mut at = ByDistance::default();
+                    at[2] = *sums;
+                    at
+                })
+                .collect(),
+        );
+        let sketched = Sketched {
+            sketches: Arc::new(Sketches {
+                of_size: Default::default(),
+            }),
+            histograms: [histogram, Histogram(Vec::new()), Histogram(Vec::new())],
+        };
+        let best = sketched.at_distance(2, 10)[0];
+        assert_eq!(best.min_similarity, 0.75);
+        assert!((best.f1 - 0.8).abs() < 1e-9);
+        assert_eq!(sketched.at_distance(1, 10)[0].recall, 0.0);
+        assert_eq!(sketched.at(SketchBits::Bits64, 0.75, 2, 10), Some(best));
     }
 }

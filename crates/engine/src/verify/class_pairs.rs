@@ -33,6 +33,8 @@ use crate::class_pairs::{self, CLASS, OTHER_CLASS};
 use crate::documents::{DocumentId, RowSet};
 use crate::error::{EngineError, Result};
 use crate::pairs::{BASE_DAY, BASE_ID, DISTANCE};
+use crate::progress::Stage;
+use crate::resources::Resources;
 use crate::threads::ended;
 
 /// The most pairs that are written, read and compared at once.
@@ -270,7 +272,10 @@ pub(crate) async fn verify_class_pairs(
         min_similarity: verifier.verify.min_similarity,
         by_model: verifier.by_model,
         counts: Arc::clone(&counts),
+        resources: Resources::from_session(context)?,
     };
+    let pairs = range.end - range.start;
+    comparer.resources.progress.begin(Stage::Verify, pairs);
     let mut workers = verifier.workers(context);
     let schema = class_pairs::schema(id_type);
     let mut builder = RecordBatchReceiverStreamBuilder::new(Arc::clone(&schema), 2);

@@ -14,6 +14,7 @@ use super::texts::{Place, Texts};
 use super::{Counts, bad_pairs};
 use crate::error::Result;
 use crate::pairs::{self, SIMILARITY};
+use crate::resources::Resources;
 
 /// Compares the texts of pairs.
 pub(super) struct Comparer {
@@ -22,6 +23,7 @@ pub(super) struct Comparer {
     /// Whether the fingerprints of texts tell which texts are meant; see [`super::Verifier`].
     pub(super) by_model: bool,
     pub(super) counts: Arc<Counts>,
+    pub(super) resources: Arc<Resources>,
 }
 
 /// The texts of the two documents of a pair. An id can have several.
@@ -71,6 +73,8 @@ impl Comparer {
             done.collect()
         });
         let similarities: Vec<Option<f64>> = similarities?.into_iter().flatten().collect();
+        let steps = &self.resources.progress.steps;
+        steps.fetch_add(rows as u64, Ordering::Relaxed);
         let keep: BooleanArray = similarities
             .iter()
             .map(|similarity| Some(similarity.is_none_or(|found| found >= self.min_similarity)))

@@ -35,6 +35,8 @@ use crate::error::{EngineError, Result};
 use crate::job::{Answers, Receipt};
 use crate::memory::limit_bytes;
 use crate::pairs::{self, Pairs, Similarities};
+use crate::progress::Stage;
+use crate::resources::Resources;
 
 /// How pairs are to be verified: by sketches when they are found, or by texts afterwards.
 #[derive(Debug, Clone, PartialEq)]
@@ -291,7 +293,10 @@ pub(crate) async fn verify(
         min_similarity: verify.min_similarity,
         by_model: *by_model,
         counts: Arc::clone(&counts),
+        resources: Resources::from_session(context)?,
     };
+    let pairs = range.end - range.start;
+    comparer.resources.progress.begin(Stage::Verify, pairs);
     let mut workers = verifier.workers(context);
     let reader = within(read_pairs(unverified)?, range);
     builder.spawn_blocking(move || {

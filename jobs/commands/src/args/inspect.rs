@@ -59,6 +59,9 @@ pub struct TuneArgs {
     /// Compute fingerprints as this archive does
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub base: Option<String>,
+    /// Column that says where a document is from, as for `run`: to find sources whose pages come from one template
+    #[arg(long, value_name = "COLUMN")]
+    pub source: Option<String>,
     #[command(flatten)]
     pub columns: ColumnArgs,
     #[command(flatten)]

@@ -190,14 +190,20 @@ fn tune_counts_what_a_run_would_find() {
         words.windows(3).map(<[String]>::to_vec).collect()
     };
     let mut wanted = 0;
-    for (at, (_, a)) in documents.iter().enumerate() {
-        for (_, b) in &documents[..at] {
+    let mut wanted_of: std::collections::BTreeMap<&str, usize> = Default::default();
+    for (at, (id, a)) in documents.iter().enumerate() {
+        for (other, b) in &documents[..at] {
             let (a, b) = (shingles(a), shingles(b));
             let alike = a.intersection(&b).count() as f64 / a.union(&b).count() as f64;
-            wanted += usize::from(alike >= 0.8);
+            if alike >= 0.8 {
+                wanted += 1;
+                *wanted_of.entry(id).or_default() += 1;
+                *wanted_of.entry(other).or_default() += 1;
+            }
         }
     }
     assert_eq!(tuned["wanted"], wanted);
+    assert_eq!(tuned["documents_wanted"], wanted_of.len());
     assert!(wanted > 40);
     for k in [0, 3, 8, 16] {
         let output = dir.at("hits.parquet");
@@ -212,11 +218,18 @@ fn tune_counts_what_a_run_would_find() {
             "run --new {path} --base {archive} -k {k} --verify jaccard --output {output} --quiet"
         ))
         .ok();
-        let verified: usize = read_parquet(&output)
-            .iter()
-            .map(arrow::array::RecordBatch::num_rows)
-            .sum();
-        let recall = verified as f64 / wanted as f64;
+        // The mean of the documents' shares.
+        let mut recalled = 0.0;
+        for batch in read_parquet(&output) {
+            for column in ["new_id", "base_id"] {
+                let ids = texts(batch.column_by_name(column).unwrap());
+                recalled += ids
+                    .iter()
+                    .map(|id| 1.0 / wanted_of[&**id] as f64)
+                    .sum::<f64>();
+            }
+        }
+        let recall = recalled / wanted_of.len() as f64;
         assert!(
             (at["recall"].as_f64().unwrap() - recall).abs() < 1e-9,
             "k = {k}"
@@ -231,14 +244,11 @@ fn tune_counts_what_a_run_would_find() {
     assert_eq!(sample(1)["sampled"], 50);
     let shown = dedup(&tune).ok().stdout;
     assert!(
-        shown.contains("finds") && shown.contains("--verify sketch --min-similarity 0."),
+        shown.contains("recommended: ") && shown.contains("with 95 % confidence"),
         "{shown}"
     );
     let without = dedup(&format!("{tune} --sketch 0")).ok().stdout;
-    assert!(
-        without.contains("--verify jaccard --min-similarity 0.8\n"),
-        "{without}"
-    );
+    assert!(without.contains("--verify jaccard\n"), "{without}");
     // A run that verifies by sketches keeps as many pairs as `tune` predicts.
     for (number, bits) in [64, 128, 256].into_iter().enumerate() {
         let sketched = dir.at(&format!("sketched-{bits}"));
@@ -299,8 +309,10 @@ fn tune_compares_specs_and_prints_commands() {
     assert_eq!(compared.len(), 12);
     for each in compared {
         let best = &each["best"];
-        assert!(best["recall"].as_f64().unwrap() >= 0.97, "{each}");
-        assert!(best["unrelated"].as_f64().unwrap() >= 0.0, "{each}");
+        assert!(
+            best.is_null() || best["verified"]["f1"].as_f64().unwrap() > 0.5,
+            "{each}"
+        );
         assert_eq!(each["learnt"], each["spec"]["idf"].is_string());
     }
     let quarter = dedup(&format!("{tune} --idf-power 1/4 --json")).ok().json();
@@ -322,7 +334,8 @@ fn tune_compares_specs_and_prints_commands() {
         .lines()
         .filter_map(|line| line.strip_prefix("  dedup-job "))
         .collect();
-    assert_eq!(commands.len(), 2, "{shown}");
+    assert!((2..=3).contains(&commands.len()), "{shown}");
+    assert_eq!(tuned["commands"].as_array().unwrap().len(), commands.len());
     for line in commands {
         let words = line.split(' ');
         let output = command().args(words).current_dir(dir.join("")).output();
@@ -339,6 +352,61 @@ fn tune_compares_specs_and_prints_commands() {
         spec
     };
     assert_eq!(digest_free(&info["spec"]), digest_free(&tuned["spec"]));
+}
+
+/// A thousand copies of one page are one document, and pages of one template are noticed.
+#[test]
+fn tune_collapses_equal_texts_and_notices_templates() {
+    let dir = Dir::new();
+    let mut lines = Vec::new();
+    let mut add = |host: &str, text: String| {
+        let url = format!("https://{host}.example/{}", lines.len());
+        lines.push(serde_json::json!({ "id": lines.len(), "url": url, "text": text }).to_string());
+    };
+    let words = |of: &str, count: usize| -> String {
+        (0..count).map(|word| format!("{of}{word} ")).collect()
+    };
+    (0..1000).for_each(|_| add("copies", words("c", 200)));
+    for page in 0..50 {
+        add(
+            "shop",
+            words("frame", 600) + &words(&format!("product{page}x"), 12),
+        );
+        add("news", words(&format!("article{page}x"), 300));
+    }
+    std::fs::write(dir.join("d.jsonl"), lines.join("\n")).unwrap();
+    let tune = format!("tune {}", dir.at("d.jsonl"));
+    let tuned = dedup(&format!("{tune} --json")).ok().json();
+    assert_eq!(
+        (&tuned["sampled"], &tuned["copies"]),
+        (&101.into(), &999.into())
+    );
+    let shop = serde_json::json!([{ "source": "shop.example", "pages": 50, "alike": 50 }]);
+    assert_eq!(tuned["alike_sources"], shop);
+    let shown = dedup(&tune).ok().stdout;
+    assert!(
+        shown.contains("50 of 50 pages of shop.example differ"),
+        "{shown}"
+    );
+    assert!(shown.contains("50 documents are few"), "{shown}");
+    // Without near-duplicates, the defaults are recommended.
+    std::fs::write(
+        dir.join("d.jsonl"),
+        lines[1001..]
+            .iter()
+            .step_by(2)
+            .cloned()
+            .collect::<Vec<_>>()
+            .join("\n"),
+    )
+    .unwrap();
+    let tuned = dedup(&format!("{tune} --json")).ok().json();
+    assert_eq!(tuned["documents_wanted"], 0);
+    assert_eq!(
+        tuned["advice"],
+        serde_json::json!({ "profile": "sharp", "best": null })
+    );
+    assert_eq!(tuned["commands"][0], "dedup-job archive create archive/");
 }
 
 /// The SQL functions give the same fingerprints and distances as the job.

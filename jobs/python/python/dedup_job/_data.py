@@ -198,6 +198,7 @@ def write_batch(
         "texts": reads != "either",
         "row_ids": row_ids,
         "prefer": options.get("prefer"),
+        "source": options.get("source"),
         "carried": names_to_list(options.get("columns")),
         **{name: options.get(name) for name in ("id_column", "text_column", "fingerprint_column")},
     }
@@ -208,7 +209,8 @@ def write_batch(
 
 def run_reads(options: Mapping[str, Any]) -> Reads:
     """What a run reads of the batch: texts are compared by every measure but that of sketches."""
-    return "either" if options.get("verify") in (None, "none", "sketch") else "both"
+    texts_decide = options.get("verify") not in (None, "none", "sketch")
+    return "both" if texts_decide or options.get("audit") is not None else "either"
 
 
 def _warn_of_both(columns: Sequence[str], options: Mapping[str, Any]) -> None:

@@ -68,6 +68,8 @@ class TuneOptions(_SpecJobOptions, total=False):
         Documents of the archive, to predict the cost (default 1,000,000,000).
     base
         Path of an archive whose spec makes the fingerprints.
+    source
+        Column that says where a document is from, as for `run`.
     """
 
     sample: int
@@ -75,6 +77,7 @@ class TuneOptions(_SpecJobOptions, total=False):
     day_size: int
     archive_size: int
     base: Path
+    source: str
 
 
 def run(

@@ -185,8 +185,17 @@ class DecideOptions(CompareOptions, total=False):
     columns
         Columns of the batch that go along to the decisions, behind their own: a name or several. `run` needs `decisions` for
         them. Columns of Parquet files and of tables keep their types, others are text.
+    drop_empty
+        Drop empty documents, too.
+    source
+        Column that says where a document is from, to count what each source loses: a name, or a URL, of which the host counts.
+        By default the column url, or else ids that are URLs.
+    audit
+        Compare this number of dropped documents, drawn at random, with those that they repeat, by their texts. The summary
+        says how many are less similar than the least similarity.
     max_dropped
-        Raise `DataError`, before anything is published, if more than this share of the documents is dropped, from 0 to 1.
+        Raise `DataError`, before anything is published, if more than this share of the documents is dropped, from 0 to 1; or
+        of those of a source with ten or more.
     refuse_repeats
         Raise `DataError` if more than nine tenths of the batch are duplicates of one day of the archive.
     min_new
@@ -215,6 +224,9 @@ class DecideOptions(CompareOptions, total=False):
     kept: Union[Path, Literal[True]]
     prefer: str
     columns: Union[str, Sequence[str]]
+    drop_empty: bool
+    source: str
+    audit: int
     max_dropped: float
     refuse_repeats: bool
     min_new: int

@@ -19,6 +19,8 @@ _MEASURED = {
     "table_bytes": "int",
     "core_seconds": "float",
 }
+#: What a verification by sketches makes of the pairs within the distance.
+_VERIFIED = {"sketch": "int", "min_similarity": "float", "verified_recall": "float", "verified_precision": "float", "f1": "float"}
 #: The columns of `spec_table`.
 _SPECS = {
     "best": "bool",
@@ -27,6 +29,7 @@ _SPECS = {
     "idf_power": "str",
     "k": "int",
     **_MEASURED,
+    **_VERIFIED,
     "without_fingerprint": "int",
     "spec": "str",
 }
@@ -39,7 +42,8 @@ _DISTANCES = {"k": "int", **_MEASURED, **dict.fromkeys(_LEVELS, "int")}
 class Tuned(Summary):
     """What `tune` found: a `Summary`, and its comparisons as tables.
 
-    `spec` is the spec to take, and `raw` all that the command prints with --json.
+    `spec` is the spec to take, `commands` are the commands that make an archive with the settings to take and run with it, and
+    `raw` is all that the command prints with --json.
     """
 
     @property
@@ -47,12 +51,16 @@ class Tuned(Summary):
         """The options of `Archive.create` and `Spec` that make the spec to take.
 
         If `learnt` is true, its weights need document frequencies: give `Archive.create` the documents, too, as `learn`. Stop
-        words are not among the options.
+        words are not among the options. Other settings of runs than those of the profile sharp are in `commands`, as those of
+        `archive set`.
         """
         spec = self.raw["spec"]
         names = ("tokenizer", "normalize", "markup", "weight", "sketch", "min_features")
         options = {name: spec[name] for name in names if name in spec}
         options["hash_seed"] = spec["seed"]
+        advice = self.raw["advice"]
+        if advice["profile"] is None and advice["best"]["verified"]["bits"]:
+            options["sketch"] = advice["best"]["verified"]["bits"]
         if self.raw["learnt"]:
             options["idf_power"] = str(spec.get("idf_power", "1"))
         return options
@@ -61,10 +69,11 @@ class Tuned(Summary):
         """The specs that were compared, one row each.
 
         best marks the one to take. tokenizer, weight and idf_power (null without document frequencies) are fields of the spec,
-        and spec is all of them as JSON. k is the smallest distance that finds 97 % of the pairs that should be found; it is
-        null, and so are the numbers at this distance, if none up to 16 does. recall and precision are from 0 to 1, pairs are
-        those in the sample, and unrelated is the expected number of unlike documents of the archive within k bits of a new one;
-        estimate says how it was found. table_bytes and core_seconds (of one core) are the predicted cost.
+        and spec is all of them as JSON. k is the best distance, and sketch, min_similarity, verified_recall, verified_precision and
+        f1 are those of the best verification by sketches; all are null if none costs little more than the profile sharp. recall
+        and precision, before pairs are verified, are from 0 to 1, and each document counts alike in them. pairs are those in
+        the sample, and unrelated is the expected number of unlike documents of the archive within k bits of a new one; estimate
+        says how it was found. table_bytes and core_seconds (of one core) are the predicted cost.
         """
         rows = [self._spec_row(tried) for tried in self.raw["compared"]]
         return table_of_rows(_SPECS, rows, self)
@@ -85,9 +94,19 @@ class Tuned(Summary):
             "weight": spec["weight"],
             "idf_power": None if spec["idf"] is None else str(spec.get("idf_power", "1")),
             **_at_distance(tried["best"]),
+            **_verified(tried["best"]),
             "without_fingerprint": tried["without_fingerprint"],
             "spec": json.dumps(spec, separators=(",", ":")),
         }
+
+
+def _verified(at: dict[str, Any] | None) -> dict[str, Any]:
+    """The numbers of the best verification at a distance; None for each if there is no distance."""
+    if at is None:
+        return dict.fromkeys(_VERIFIED)
+    found = at["verified"]
+    named = ("bits", "min_similarity", "recall", "precision", "f1")
+    return dict(zip(_VERIFIED, (found[name] for name in named)))
 
 
 def _at_distance(at: dict[str, Any] | None) -> dict[str, Any]:

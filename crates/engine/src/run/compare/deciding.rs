@@ -112,6 +112,7 @@ impl Comparison<'_> {
                     false => rows.rows(context, self.id_type),
                 };
                 let schema = rows.schema();
+                let rows = self.writing(rows, keys.rows());
                 Some(output::write_draft(rows, &schema, target, scratch, None).await?)
             }
             None => None,

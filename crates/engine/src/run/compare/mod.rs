@@ -11,6 +11,9 @@ use std::sync::atomic::Ordering;
 use archive::{Archive, ColumnNames, DirectBuffers, IdType};
 use arrow::buffer::BooleanBuffer;
 use datafusion::dataframe::DataFrame;
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use futures::TryStreamExt as _;
 use hamming::Plan;
 
 use super::Run;
@@ -327,6 +330,7 @@ impl Comparison<'_> {
         let pairs = reduce(found).map_err(planning())?;
         let pairs = session::within_free_memory(pairs);
         let stream = pairs.execute_stream().await.map_err(planning())?;
+        let stream = self.writing(stream, 0);
         let scratch = &self.run.settings.scratch;
         let output = output::write_draft(stream, &schema, target, scratch, max_hits).await?;
         self.check_answers(expected)?;
@@ -461,6 +465,21 @@ impl Comparison<'_> {
         let options = &self.run.settings.spec_options;
         job.model_plan(verifier.model().spec(), archive, options)
             .await
+    }
+
+    /// The rows of an output, of which there are `total`, or 0 if that is not known: counted as they are written.
+    fn writing(&self, rows: SendableRecordBatchStream, total: u64) -> SendableRecordBatchStream {
+        let resources = Arc::clone(self.run.resources);
+        let (schema, mut is_begun) = (rows.schema(), false);
+        let counted = rows.inspect_ok(move |batch| {
+            let progress = &resources.progress;
+            if !std::mem::replace(&mut is_begun, true) {
+                progress.begin(Stage::Write, total);
+            }
+            let rows = batch.num_rows() as u64;
+            progress.steps.fetch_add(rows, Ordering::Relaxed);
+        });
+        Box::pin(RecordBatchStreamAdapter::new(schema, counted))
     }
 
     fn origin(&self) -> Origin {

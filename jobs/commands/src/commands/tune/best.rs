@@ -1,132 +1,308 @@
 //! Chooses the best of the settings that `tune` compared.
 
+use engine::Profile;
 use engine::tune::{AtDistance, AtSketch, Tuned};
 use serde_json::{Value, json};
+use simhash::Spec;
 
-use engine::Profile;
+/// A distance is large enough if its recall is at least this, where texts decide.
+const ENOUGH: f64 = 0.97;
+/// Settings are better than others only if their F1 is greater by more than this: measured on other documents, they may be worse.
+const BETTER: f64 = 0.01;
+/// Of settings whose F1 is the greatest but for this, the cheapest are the best.
+const ABOUT: f64 = 0.005;
+/// Settings may take this many times as long as the profile `sharp`.
+const MOST_TIMES: f64 = 10.0;
+/// A new document may meet this many times as many unrelated ones, which all have to be verified: estimates are no more precise.
+const ABOUT_UNRELATED: f64 = 2.0;
+/// Below this number, unrelated documents cost nothing.
+const FEW: f64 = 1_000.0;
 
-/// A distance is large enough if its recall is at least this.
-pub(super) const ENOUGH: f64 = 0.97;
-
-/// A sketch is large enough if its precision is about this, or greater.
-const PRECISE: f64 = 0.95;
-
-/// Below this number of unrelated documents per new document, the number does not matter.
-const FEW: f64 = 1.0;
-/// Estimates of unrelated documents within this factor count as equal: they are no more precise.
-const ABOUT: f64 = 2.0;
-
-/// The smallest distance whose recall is at least [`ENOUGH`]; `None` if there is none, or if the
-/// sample has no pair to find.
-pub(super) fn smallest_distance(tuned: &Tuned) -> Option<&AtDistance> {
-    let enough = tuned.distances.iter().find(|at| at.recall >= ENOUGH);
-    enough.filter(|_| tuned.wanted > 0)
+/// Settings of an archive and of its runs.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Settings<'a> {
+    pub(super) tuned: &'a Tuned,
+    pub(super) at: &'a AtDistance,
+    /// The sketches by which pairs are verified; `None` if texts decide.
+    pub(super) sketch: Option<&'a AtSketch>,
 }
 
-/// The best spec. Each spec is judged at its smallest distance with enough recall. Among those with
-/// about the fewest unrelated documents, the fastest join wins, then the fewest wrong pairs in the
-/// sample. If no spec has enough recall, the first.
-pub(super) fn best(compared: &[Tuned]) -> Option<&Tuned> {
-    let noise = |at: &AtDistance| at.unrelated.max(FEW);
-    let distances = || {
-        let at = |tuned| Some((tuned, smallest_distance(tuned)?));
-        compared.iter().filter_map(at)
+/// What `tune` recommends.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Advice<'a> {
+    /// The profile `sharp`; the settings that find more, if there are any.
+    Sharp(Option<Settings<'a>>),
+    /// These settings.
+    Settings(Settings<'a>),
+    /// The sample has no pair that should be found.
+    Nothing,
+}
+
+impl Settings<'_> {
+    pub(super) fn f1(&self) -> f64 {
+        self.at.f1(self.sketch)
+    }
+
+    pub(super) fn recall(&self) -> f64 {
+        self.sketch.map_or(self.at.recall, |sketch| sketch.recall)
+    }
+
+    pub(super) fn precision(&self) -> f64 {
+        self.sketch.map_or(1.0, |sketch| sketch.precision)
+    }
+
+    /// How far the spec is from the default: the fewest choices to make, and to remember.
+    fn choices(&self) -> usize {
+        let (spec, default) = (&self.tuned.spec, Spec::default());
+        usize::from(spec.tokenizer != default.tokenizer)
+            + usize::from(spec.weight != default.weight)
+            + usize::from(self.tuned.learnt)
+    }
+}
+
+/// What to take of the specs that were `compared`, the default first: the sharp profile, unless others have a greater F1. `bits` is
+/// the size of the sketches, if it is fixed.
+pub(super) fn advice(compared: &[Tuned], bits: Option<u32>) -> Advice<'_> {
+    let Some(default) = compared.first().filter(|tuned| tuned.documents_wanted > 0) else {
+        return Advice::Nothing;
     };
-    let least = distances().map(|(_, at)| noise(at)).min_by(f64::total_cmp);
-    let wrong = |at: &AtDistance| at.pairs as f64 * (1.0 - at.precision);
-    distances()
-        .filter(|(_, at)| least.is_some_and(|least| noise(at) <= ABOUT * least))
-        .min_by(|(_, a), (_, b)| {
-            let by_time = a.core_seconds.total_cmp(&b.core_seconds);
-            by_time.then(wrong(a).total_cmp(&wrong(b)))
+    let of_sharp = Profile::Sharp.sketch().bits();
+    let sharp = default.sharp.as_ref();
+    let sharp = sharp.filter(|_| bits.is_none_or(|bits| bits == of_sharp));
+    let Some(best) = best(compared, bits) else {
+        return match sharp {
+            Some(_) => Advice::Sharp(None),
+            None => by_texts(default).map_or(Advice::Nothing, Advice::Settings),
+        };
+    };
+    match sharp {
+        Some(sharp) if best.f1() <= sharp.f1 + BETTER => Advice::Sharp(Some(best)),
+        _ => Advice::Settings(best),
+    }
+}
+
+/// The best settings by sketches of `bits`, or of any size; `None` if there are none, or only by texts.
+fn best(compared: &[Tuned], bits: Option<u32>) -> Option<Settings<'_>> {
+    choose(
+        compared,
+        compared.iter().flat_map(|tuned| of_spec(tuned, bits)),
+    )
+}
+
+/// The best settings by sketches with the spec of `tuned`, which is one of `compared`.
+pub(super) fn best_of_spec<'a>(compared: &'a [Tuned], tuned: &'a Tuned) -> Option<Settings<'a>> {
+    choose(compared, of_spec(tuned, None))
+}
+
+/// Of those of `all` that cost little more than the profile `sharp`, the best.
+fn choose<'a>(compared: &[Tuned], all: impl Iterator<Item = Settings<'a>>) -> Option<Settings<'a>> {
+    let k = Profile::Sharp.max_distance();
+    let sharp = compared
+        .first()?
+        .distances
+        .iter()
+        .find(|at| at.max_distance == k)?;
+    let seconds = MOST_TIMES * sharp.core_seconds;
+    let unrelated = (ABOUT_UNRELATED * sharp.unrelated).max(FEW);
+    let is_cheap =
+        |one: &Settings<'_>| one.at.core_seconds <= seconds && one.at.unrelated <= unrelated;
+    let all: Vec<Settings<'_>> = all.filter(is_cheap).collect();
+    let most = all.iter().map(Settings::f1).max_by(f64::total_cmp)?;
+    let good = all.into_iter().filter(|one| one.f1() >= most - ABOUT);
+    let size = |one: &Settings<'_>| one.sketch.map_or(0, |sketch| sketch.bits);
+    good.min_by(|a, b| {
+        let by_choices = a.choices().cmp(&b.choices());
+        let by_time = a.at.core_seconds.total_cmp(&b.at.core_seconds);
+        let by_size = size(a).cmp(&size(b));
+        by_choices
+            .then(by_time)
+            .then(by_size)
+            .then(b.f1().total_cmp(&a.f1()))
+    })
+}
+
+/// The settings by sketches with the spec of `tuned`. A distance below that of the sharp profile loses near-duplicates.
+fn of_spec(tuned: &Tuned, bits: Option<u32>) -> impl Iterator<Item = Settings<'_>> {
+    let least = Profile::Sharp.max_distance();
+    let distances = tuned
+        .distances
+        .iter()
+        .filter(move |at| at.max_distance >= least);
+    distances.flat_map(move |at| {
+        let sketches = at
+            .sketches
+            .iter()
+            .filter(move |sketch| bits.is_none_or(|bits| bits == sketch.bits));
+        sketches.map(move |sketch| Settings {
+            tuned,
+            at,
+            sketch: Some(sketch),
         })
-        .map(|(tuned, _)| tuned)
-        .or(compared.first())
+    })
 }
 
-/// The smallest sketch whose precision at this distance is enough. Enough is [`PRECISE`], or the
-/// greatest precision of all sketches if that is smaller, less 0.005. `None` if no sketch was
-/// measured.
-pub(super) fn best_sketch(at: &AtDistance) -> Option<&AtSketch> {
-    let sketches = &at.sketches;
-    let most = sketches.iter().map(|sketch| sketch.precision);
-    let most = most.max_by(f64::total_cmp)?;
-    let enough = most.min(PRECISE) - 0.005;
-    sketches.iter().find(|sketch| sketch.precision >= enough)
+/// The smallest distance that finds enough pairs for texts to decide about; `None` if there is none.
+fn by_texts(tuned: &Tuned) -> Option<Settings<'_>> {
+    let at = tuned.distances.iter().find(|at| at.recall >= ENOUGH)?;
+    Some(Settings {
+        tuned,
+        at,
+        sketch: None,
+    })
 }
 
-/// The distance at which a spec is judged: its smallest with enough recall, or else the default.
-pub(super) fn judged_distance(tuned: &Tuned) -> u32 {
-    smallest_distance(tuned).map_or(Profile::Paper.max_distance(), |at| at.max_distance)
+impl<'a> Advice<'a> {
+    /// The spec of what is recommended, and its largest distance.
+    pub(super) fn spec(&self, compared: &'a [Tuned]) -> Option<(&'a Tuned, u32)> {
+        match self {
+            Self::Settings(settings) => Some((settings.tuned, settings.at.max_distance)),
+            Self::Sharp(_) | Self::Nothing => {
+                Some((compared.first()?, Profile::Sharp.max_distance()))
+            }
+        }
+    }
+}
+
+/// Settings in the `--json` output.
+pub(super) fn json(settings: &Settings<'_>) -> Value {
+    let mut value = json!(settings.at);
+    let (recall, precision) = (settings.recall(), settings.precision());
+    value["verified"] = json!({
+        "by": if settings.sketch.is_some() { "sketch" } else { "jaccard" },
+        "bits": settings.sketch.map(|sketch| sketch.bits),
+        "min_similarity": settings.sketch.map(|sketch| sketch.min_similarity),
+        "recall": recall,
+        "precision": precision,
+        "f1": settings.f1(),
+    });
+    value
 }
 
 /// The entry of one compared spec in the `--json` output.
-pub(super) fn summary(tuned: &Tuned) -> Value {
+pub(super) fn summary(compared: &[Tuned], tuned: &Tuned) -> Value {
     json!({
         "spec": tuned.spec,
         "learnt": tuned.learnt,
         "without_fingerprint": tuned.without_fingerprint,
-        "best": smallest_distance(tuned),
+        "best": best_of_spec(compared, tuned).as_ref().map(json),
     })
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use engine::tune::{Estimate, Share};
-    use simhash::Spec;
+    use simhash::Weight;
 
     use super::*;
 
-    /// A spec that finds enough from distance `k` on; its other numbers are the same at every
-    /// distance.
-    fn tuned(k: u32, unrelated: f64, pairs: usize, precision: f64, core_seconds: f64) -> Tuned {
+    /// A spec whose settings have the F1 `f1` from distance `k` on, with sketches of 256 bits, and less below; `seconds` is the
+    /// time at each distance.
+    pub(in super::super) fn tuned(
+        weight: Weight,
+        k: u32,
+        f1: f64,
+        seconds: impl Fn(u32) -> f64,
+    ) -> Tuned {
+        let sketch = |k_of: u32| AtSketch {
+            bits: 256,
+            min_similarity: 0.78,
+            pairs: 90,
+            recall: f1,
+            precision: f1,
+            f1: if k_of < k { f1 - 0.1 } else { f1 },
+        };
         let at = |max_distance| AtDistance {
             max_distance,
-            pairs,
+            pairs: 100,
             by_similarity: [0; 5],
             recall: if max_distance < k { 0.5 } else { 0.98 },
-            precision,
-            unrelated,
+            precision: 0.9,
+            unrelated: 4.0,
             estimate: Estimate::Counted,
             design: "halves".into(),
             table_bytes: 0,
-            core_seconds,
-            sketches: Vec::new(),
+            core_seconds: seconds(max_distance),
+            sketches: vec![sketch(max_distance)],
         };
         Tuned {
-            spec: Spec::default(),
+            spec: Spec {
+                weight,
+                ..Spec::default()
+            },
             learnt: false,
             documents: 100,
             sampled: 100,
+            copies: 0,
             without_fingerprint: 0,
             alike: [0; 4],
             wanted: 40,
+            documents_wanted: 60,
             differ_in_a_name: Share::default(),
+            alike_sources: Vec::new(),
+            sharp: Some(sketch(7)),
             distances: (0..=16).map(at).collect(),
             lengths: Vec::new(),
         }
     }
 
+    fn same(_: u32) -> f64 {
+        70.0
+    }
+
     #[test]
-    fn the_best_has_few_unrelated_pairs_then_little_time_then_few_wrong_pairs() {
-        let best_of = |compared: &[Tuned]| {
-            let found = best(compared).unwrap();
-            compared.iter().position(|tuned| tuned == found)
+    fn others_are_advised_only_if_they_are_better_than_sharp() {
+        let sharp = tuned(Weight::SqrtTf, 7, 0.95, same);
+        let better = tuned(Weight::LogTf, 8, 0.98, same);
+        let compared = [sharp.clone(), better];
+        let Advice::Settings(found) = advice(&compared, None) else {
+            panic!()
         };
-        let few = tuned(8, 4.0, 100, 0.9, 70.0);
         assert_eq!(
-            best_of(&[tuned(6, 30.0, 90, 0.9, 60.0), few.clone()]),
-            Some(1)
+            (found.tuned.spec.weight, found.at.max_distance),
+            (Weight::LogTf, 8)
         );
-        // 11 % fewer unrelated pairs are not worth seven times the time.
+        let compared = [sharp.clone(), tuned(Weight::LogTf, 8, 0.958, same)];
+        assert!(matches!(advice(&compared, None), Advice::Sharp(Some(_))));
+        // The spec of an archive is fixed, and so are its sketches: settings of runs remain.
+        let compared = [tuned(Weight::LogTf, 9, 0.9, same)];
+        let Advice::Settings(found) = advice(&compared, Some(256)) else {
+            panic!()
+        };
+        assert_eq!(found.at.max_distance, 9);
+        // Without sketches, texts decide; then a distance must find enough.
+        let Advice::Settings(found) = advice(&compared, Some(0)) else {
+            panic!()
+        };
+        assert!(found.sketch.is_none() && found.at.max_distance == 9);
+        let mut none = sharp;
+        none.documents_wanted = 0;
+        assert!(matches!(advice(&[none], None), Advice::Nothing));
+    }
+
+    #[test]
+    fn of_about_equal_settings_the_cheapest_and_simplest_are_best() {
+        // Little more for ten times the time is not worth it, and no k is below that of the sharp profile.
+        let slow = |k: u32| if k < 10 { 70.0 } else { 400.0 };
+        let compared = [
+            tuned(Weight::SqrtTf, 17, 0.8, slow),
+            tuned(Weight::LogTf, 10, 0.984, slow),
+            tuned(Weight::Tf, 5, 0.98, slow),
+        ];
+        let Advice::Settings(found) = advice(&compared, None) else {
+            panic!()
+        };
         assert_eq!(
-            best_of(&[tuned(10, 3.6, 80, 0.9, 500.0), few.clone()]),
-            Some(1)
+            (found.tuned.spec.weight, found.at.max_distance),
+            (Weight::Tf, 7)
         );
-        // The spec that finds more near-duplicates has more pairs, and fewer wrong ones.
-        let more = tuned(8, 0.1, 49, 1.0, 70.0);
-        assert_eq!(best_of(&[tuned(8, 0.2, 42, 0.95, 70.0), more]), Some(1));
-        assert_eq!(best_of(&[tuned(17, 0.0, 0, 1.0, 1.0), few]), Some(1));
-        assert_eq!(best_of(&[tuned(17, 0.0, 0, 1.0, 1.0)]), Some(0));
+        // Ten times the time of sharp is too much, whatever is found.
+        let slow = |k: u32| if k < 10 { 70.0 } else { 4_000.0 };
+        let compared = [
+            tuned(Weight::SqrtTf, 7, 0.8, slow),
+            tuned(Weight::LogTf, 10, 0.98, slow),
+        ];
+        assert!(
+            matches!(advice(&compared, None), Advice::Settings(found) if found.at.max_distance < 10)
+        );
     }
 }

@@ -3,14 +3,13 @@
 
 use std::fmt::Write as _;
 
+use engine::Profile;
 use engine::tune::Tuned;
 use engine::tune::one_word::{AtLength, reliable};
 use serde_json::{Value, json};
 use simhash::reliable_length::ENOUGH;
 
-use super::best;
 use crate::printing::count;
-use engine::Profile;
 
 /// Settings whose recall is printed.
 struct Settings<'a> {
@@ -19,13 +18,13 @@ struct Settings<'a> {
     k: u32,
 }
 
-/// Writes the recall of each length, under the default settings (if they were compared) and the best,
-/// and the length from which on it is enough.
-pub(super) fn write(text: &mut String, compared: &[Tuned], best: &Tuned) {
-    if !best.lengths.iter().any(AtLength::has_enough_texts) {
+/// Writes the recall of each length, under the sharp profile (if it was compared) and the recommended settings, `tuned` and `k`, and
+/// the length from which on it is enough.
+pub(super) fn write(text: &mut String, compared: &[Tuned], (tuned, k): (&Tuned, u32)) {
+    if !tuned.lengths.iter().any(AtLength::has_enough_texts) {
         return;
     }
-    let columns = columns(compared, best);
+    let columns = columns(compared, (tuned, k));
     let _ = writeln!(
         text,
         "texts cut from the sample in which one word is replaced: the share that is found, by length"
@@ -33,13 +32,13 @@ pub(super) fn write(text: &mut String, compared: &[Tuned], best: &Tuned) {
     let _ = write!(text, "  {:>5} {:>7}", "words", "texts");
     for Settings { name, k, .. } in &columns {
         let heading = format!("{name}, -k {k}");
-        let _ = write!(text, " {heading:>13}");
+        let _ = write!(text, " {heading:>17}");
     }
     let _ = writeln!(text, " {:>17}", "shorter documents");
-    for (row, at) in best.lengths.iter().enumerate() {
+    for (row, at) in tuned.lengths.iter().enumerate() {
         let _ = write!(text, "  {:>5} {:>7}", at.words, count(at.texts as u64));
         for Settings { tuned, k, .. } in &columns {
-            let _ = write!(text, " {:>13.3}", tuned.lengths[row].recall_within(*k));
+            let _ = write!(text, " {:>17.3}", tuned.lengths[row].recall_within(*k));
         }
         let _ = writeln!(text, " {:>17}", count(at.shorter_documents));
     }
@@ -48,23 +47,23 @@ pub(super) fn write(text: &mut String, compared: &[Tuned], best: &Tuned) {
     }
 }
 
-/// The default settings, if several were compared, and the best ones.
-fn columns<'a>(compared: &'a [Tuned], best: &'a Tuned) -> Vec<Settings<'a>> {
-    let k = best::judged_distance(best);
+/// The sharp profile, and the recommended settings if these are others.
+fn columns<'a>(compared: &'a [Tuned], (tuned, k): (&'a Tuned, u32)) -> Vec<Settings<'a>> {
+    let of_sharp = Profile::Sharp.max_distance();
     let mut columns = Vec::new();
-    // Of several, the first has the default tokenizer and weight.
-    if let [default, _, ..] = compared
-        && !(std::ptr::eq(default, best) && k == Profile::Paper.max_distance())
-    {
+    if let Some(default) = compared.first() {
         columns.push(Settings {
-            name: "default",
+            name: "sharp",
             tuned: default,
-            k: Profile::Paper.max_distance(),
+            k: of_sharp,
         });
+        if std::ptr::eq(default, tuned) && k == of_sharp {
+            return columns;
+        }
     }
     columns.push(Settings {
-        name: "best",
-        tuned: best,
+        name: "recommended",
+        tuned,
         k,
     });
     columns
@@ -101,12 +100,11 @@ pub(super) fn summary(tuned: &Tuned, k: u32) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use engine::tune::Share;
-    use simhash::Spec;
+    use simhash::Weight;
 
     use super::*;
 
-    /// Settings that find all texts of `words` words or more at the default distance.
+    /// Settings that find all texts of `words` words or more.
     fn tuned(words: usize) -> Tuned {
         let at = |length: usize| AtLength {
             words: length,
@@ -115,49 +113,39 @@ mod tests {
             shorter_documents: 7 * length as u64,
         };
         Tuned {
-            spec: Spec::default(),
-            learnt: false,
             documents: 9000,
-            sampled: 9000,
-            without_fingerprint: 0,
-            alike: [0; 4],
-            wanted: 0,
-            differ_in_a_name: Share::default(),
-            distances: Vec::new(),
             lengths: [20, 50, 100].map(at).into(),
+            ..crate::commands::tune::best::tests::tuned(Weight::SqrtTf, 7, 0.9, |_| 70.0)
         }
     }
 
     #[test]
-    fn the_length_of_the_default_and_of_the_best_settings_is_said() {
-        let written = |compared: &[Tuned], best: usize| {
+    fn the_length_of_the_sharp_and_of_the_recommended_settings_is_said() {
+        let written = |compared: &[Tuned], best: usize, k: u32| {
             let mut text = String::new();
-            write(&mut text, compared, &compared[best]);
+            write(&mut text, compared, (&compared[best], k));
             text
         };
         let compared = [tuned(100), tuned(50)];
-        let text = written(&compared, 1);
+        let text = written(&compared, 1, 9);
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 7, "{text}");
         assert_eq!(
             lines[3],
-            "     50   1,000         0.500         1.000               350"
+            "     50   1,000             0.500             1.000               350"
         );
         assert_eq!(
             lines[5..],
             [
-                "default settings at -k 3 find 95 % of them from 100 words on; 700 of 9,000 documents are shorter",
-                "best settings at -k 3 find 95 % of them from 50 words on; 350 of 9,000 documents are shorter"
+                "sharp settings at -k 7 find 95 % of them from 100 words on; 700 of 9,000 documents are shorter",
+                "recommended settings at -k 9 find 95 % of them from 50 words on; 350 of 9,000 documents are shorter"
             ]
         );
-        // The best settings are the default ones, or the only ones.
-        assert_eq!(written(&compared, 0).lines().count(), 6);
-        let text = written(&compared[..1], 0);
-        assert!(
-            !text.contains("default") && text.contains("from 100 words on"),
-            "{text}"
-        );
-        let text = written(&[tuned(200)], 0);
+        // The sharp profile is recommended.
+        let text = written(&compared, 0, 7);
+        assert_eq!(text.lines().count(), 6);
+        assert!(!text.contains("recommended"), "{text}");
+        let text = written(&[tuned(200)], 0, 7);
         assert!(text.contains("less than 95 %"), "{text}");
         assert!(summary(&tuned(200), 3).is_null());
         assert_eq!(summary(&tuned(20), 3)["shorter_documents"], 140);
@@ -165,6 +153,6 @@ mod tests {
         for at in &mut few.lengths {
             at.texts = 99;
         }
-        assert_eq!(written(&[few], 0), "");
+        assert_eq!(written(&[few], 0, 7), "");
     }
 }

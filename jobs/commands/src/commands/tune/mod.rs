@@ -7,7 +7,7 @@ mod text;
 
 use ::archive::IdType;
 use engine::SpecOptions;
-use engine::documents::Documents;
+use engine::documents::{Columns, Documents};
 use engine::progress::Stage;
 use engine::recipe::IDF_POWER;
 use engine::tune::{SpecToTune, Tune, tune};
@@ -54,7 +54,11 @@ pub fn run(common: &CommonArgs, args: &TuneArgs) -> Result<(), Failure> {
     };
     let compared = process::run(common, async |process: &Process| {
         let stores = process.stores();
-        let columns = args.columns.text_columns();
+        let columns = Columns {
+            with_sources: true,
+            source: args.source.clone(),
+            ..args.columns.text_columns()
+        };
         let mut documents = Documents::open(&process.context, &args.documents, &columns).await?;
         let mut options = args.spec.spec_options(stores).await?;
         if args.base.is_none() {
@@ -71,23 +75,37 @@ pub fn run(common: &CommonArgs, args: &TuneArgs) -> Result<(), Failure> {
             let name = args.base.as_deref().unwrap_or_default();
             documents.read_pages(options.pages(&documents, name, candidate.model.spec())?);
         }
-        let progress = &process.resources.progress;
-        progress.enter(Stage::Fingerprint);
+        process.resources.progress.enter(Stage::Fingerprint);
         let id_type = documents.id_type().unwrap_or(IdType::String);
-        let context = &process.context;
-        Ok(tune(context, &documents, id_type, &candidates, &asked, progress).await?)
+        Ok(tune(&process.context, &documents, id_type, &candidates, &asked).await?)
     })?;
-    let Some(best) = best::best(&compared) else {
+    let fixed_bits = match args.base.is_some() || args.spec.sketch.is_some() {
+        true => compared.first().map(|tuned| tuned.spec.sketch.bits()),
+        false => None,
+    };
+    let advice = best::advice(&compared, fixed_bits);
+    let Some((tuned, k)) = advice.spec(&compared) else {
         return Err(Failure::Usage("no settings to compare".into()));
     };
+    let commands = next_commands::lines(args, &advice, tuned);
     if common.json {
-        let mut value = json!(best);
+        let mut value = json!(tuned);
         value["min_similarity"] = min_similarity.into();
-        value["reliable_length"] = lengths::summary(best, best::judged_distance(best));
-        value["compared"] = compared.iter().map(best::summary).collect();
+        value["reliable_length"] = lengths::summary(tuned, k);
+        value["compared"] = (compared.iter())
+            .map(|tuned| best::summary(&compared, tuned))
+            .collect();
+        value["advice"] = text::advice_json(&advice);
+        value["commands"] = commands.into();
         return print_json(&value);
     }
-    print(&text::render(&compared, best, &asked, args))
+    print(&text::render(
+        &compared,
+        &advice,
+        (tuned, k),
+        &asked,
+        &commands,
+    ))
 }
 
 /// Whether the options fix the features or their weights, so that `tune` has no specs to compare.

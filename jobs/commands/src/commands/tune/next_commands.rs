@@ -1,30 +1,29 @@
 //! The commands that `tune` prints for the user to copy: they run the job with the recommended
 //! settings.
 
-use engine::tune::{AtDistance, AtSketch, Tuned};
-use simhash::{Choice as _, Measure, SketchBits, Spec};
+use engine::Profile;
+use engine::tune::Tuned;
+use simhash::{Choice as _, SketchBits, Spec};
 
+use super::best::{Advice, Settings};
 use crate::args::{ColumnArgs, IdFrom, SpecArgs, TuneArgs};
 
 /// The archive that the commands name unless --base names one.
 const ARCHIVE: &str = "archive/";
 
-/// An `archive create`, unless --base names an archive, and a `run` with the best settings. The run
-/// verifies pairs by `sketch`, or by texts if `sketch` is `None`.
-pub(super) fn lines(
-    args: &TuneArgs,
-    best: &Tuned,
-    at: &AtDistance,
-    sketch: Option<&AtSketch>,
-    min_similarity: f64,
-) -> Vec<String> {
+/// An `archive create`, unless --base names an archive, an `archive set` if its runs have other settings than it records, and a `run`.
+pub(super) fn lines(args: &TuneArgs, advice: &Advice<'_>, tuned: &Tuned) -> Vec<String> {
     let archive = args.base.as_deref().unwrap_or(ARCHIVE);
+    let settings = match advice {
+        Advice::Settings(settings) => Some(settings),
+        Advice::Sharp(_) | Advice::Nothing => None,
+    };
     let mut lines = Vec::new();
     if args.base.is_none() {
         let mut create = Line::new("archive create");
         create.add_word(archive);
         let mut spec = args.spec.clone();
-        let (default, best_spec) = (Spec::default(), &best.spec);
+        let (default, best_spec) = (Spec::default(), &tuned.spec);
         if best_spec.tokenizer != default.tokenizer {
             spec.features.tokenizer = Some(best_spec.tokenizer);
         }
@@ -34,15 +33,17 @@ pub(super) fn lines(
         if best_spec.markup != default.markup {
             spec.features.markup = Some(best_spec.markup);
         }
-        if !best.learnt && spec.idf.is_none() {
+        if !tuned.learnt && spec.idf.is_none() {
             spec.idf_power = None;
         }
-        if spec.sketch.is_none() {
-            let size = |size: &SketchBits| sketch.is_some_and(|sketch| sketch.bits == size.bits());
-            spec.sketch = SketchBits::examples().into_iter().find(size);
+        if let Some(sketch) = settings.and_then(|settings| settings.sketch) {
+            let is_size = |size: &SketchBits| sketch.bits == size.bits();
+            let is_of_sharp = is_size(&Profile::Sharp.sketch());
+            spec.sketch = SketchBits::examples().into_iter().find(is_size);
+            spec.sketch = spec.sketch.filter(|_| !is_of_sharp);
         }
         create.add_spec(&spec);
-        if best.learnt {
+        if tuned.learnt {
             create.add_option("learn", &args.documents);
             create.add_columns(&args.columns);
         }
@@ -52,12 +53,18 @@ pub(super) fn lines(
     run.add_option("new", &args.documents);
     run.add_option("base", [archive]);
     run.add_columns(&args.columns);
-    let (measure, least) = match sketch {
-        Some(sketch) => (Measure::Sketch, sketch.min_similarity),
-        None => (Measure::Jaccard, min_similarity),
-    };
-    let k = at.max_distance;
-    run.0 += &format!(" -k {k} --verify {measure} --min-similarity {least}");
+    if let Some(Settings { at, sketch, .. }) = settings {
+        let k = at.max_distance;
+        match sketch {
+            Some(sketch) => {
+                let mut set = Line::new("archive set");
+                set.add_word(archive);
+                set.0 += &format!(" k={k} min-similarity={}", sketch.min_similarity);
+                lines.push(set.0);
+            }
+            None => run.0 += &format!(" -k {k} --verify jaccard"),
+        }
+    }
     lines.push(run.0);
     lines
 }
@@ -131,75 +138,51 @@ impl Line {
 
 #[cfg(test)]
 mod tests {
-    use engine::tune::{Estimate, Share};
     use simhash::{IdfPower, Weight};
 
+    use super::super::best::tests::tuned;
     use super::*;
 
     #[test]
     fn the_commands_can_be_copied() {
-        let mut best = Tuned {
-            spec: Spec::default(),
-            learnt: false,
-            documents: 9,
-            sampled: 9,
-            without_fingerprint: 0,
-            alike: [0; 4],
-            wanted: 0,
-            differ_in_a_name: Share::default(),
-            distances: Vec::new(),
-            lengths: Vec::new(),
-        };
+        let mut best = tuned(Weight::SqrtTf, 7, 0.9, |_| 70.0);
         let mut args = TuneArgs {
             documents: vec!["a.parquet".into(), "it's here/*.jsonl".into()],
             ..TuneArgs::default()
         };
         args.columns.id_column = Some("url".into());
-        let at = AtDistance {
-            max_distance: 6,
-            pairs: 0,
-            by_similarity: [0; 5],
-            recall: 1.0,
-            precision: 1.0,
-            unrelated: 0.0,
-            estimate: Estimate::Counted,
-            design: "halves".into(),
-            table_bytes: 0,
-            core_seconds: 0.0,
-            sketches: Vec::new(),
+        let lines_of = |args: &TuneArgs, best: &Tuned, k: usize, bits: Option<u32>| {
+            let mut at = best.distances[k].clone();
+            at.sketches[0].bits = bits.unwrap_or_default();
+            let sketch = bits.map(|_| &at.sketches[0]);
+            let settings = Settings {
+                tuned: best,
+                at: &at,
+                sketch,
+            };
+            lines(args, &Advice::Settings(settings), best)
         };
-        let sketch = AtSketch {
-            bits: 128,
-            min_similarity: 0.74,
-            pairs: 0,
-            recall: 1.0,
-            precision: 1.0,
-        };
-        let lines = |args: &TuneArgs, best: &Tuned| lines(args, best, &at, None, 0.8);
-        let run = "dedup-job run --new a.parquet 'it'\\''s here/*.jsonl' --base archive/ --id-column url -k 6 --verify jaccard --min-similarity 0.8";
+        let run =
+            "dedup-job run --new a.parquet 'it'\\''s here/*.jsonl' --base archive/ --id-column url";
         let create = "dedup-job archive create archive/";
-        assert_eq!(lines(&args, &best), [create, run]);
+        let set = "dedup-job archive set archive/ k=8 min-similarity=0.78";
+        assert_eq!(lines(&args, &Advice::Sharp(None), &best), [create, run]);
+        assert_eq!(lines_of(&args, &best, 8, Some(256)), [create, set, run]);
+        let by_texts = format!("{run} -k 8 --verify jaccard");
+        assert_eq!(lines_of(&args, &best, 8, None), [create, &by_texts]);
         best.spec.weight = Weight::LogTf;
         let create = format!("{create} --weight log-tf");
-        assert_eq!(lines(&args, &best), [create.as_str(), run]);
         best.spec.idf = Some("digest".into());
         best.spec.idf_power = IdfPower::Half;
         best.learnt = true;
         let learn = "--learn a.parquet 'it'\\''s here/*.jsonl' --id-column url";
-        let create = format!("{create} {learn}");
-        assert_eq!(lines(&args, &best), [create.as_str(), run]);
-        let create = create.replace(" --learn", " --sketch 128 --learn");
-        let by_sketch = run.replace(
-            "jaccard --min-similarity 0.8",
-            "sketch --min-similarity 0.74",
-        );
-        let with_sketch = super::lines(&args, &best, &at, Some(&sketch), 0.8);
-        assert_eq!(with_sketch, [create, by_sketch]);
+        let sketched = format!("{create} --sketch 128 {learn}");
+        assert_eq!(lines_of(&args, &best, 8, Some(128)), [&sketched, set, run]);
         args.columns.crawl.id_from = Some(IdFrom::Url);
         args.columns.crawl.status = vec![200, 404];
         args.columns.crawl.check_digests = true;
         best.spec.markup = simhash::Markup::Main;
-        let [create, with_crawl] = &super::lines(&args, &best, &at, None, 0.8)[..] else {
+        let [create, _, with_crawl] = &lines_of(&args, &best, 8, Some(256))[..] else {
             panic!()
         };
         assert!(create.contains(" --markup main "), "{create}");
@@ -209,7 +192,7 @@ mod tests {
         }
         args.columns.crawl = Default::default();
         args.base = Some("s3://crawl/archive".into());
-        let run = run.replace("archive/", "s3://crawl/archive");
-        assert_eq!(lines(&args, &best), [run]);
+        let [set, run] = [set, run].map(|line| line.replace("archive/", "s3://crawl/archive"));
+        assert_eq!(lines_of(&args, &best, 8, Some(256)), [set, run]);
     }
 }

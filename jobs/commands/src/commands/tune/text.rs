@@ -2,20 +2,34 @@
 
 use std::fmt::Write as _;
 
-use engine::tune::{AtDistance, AtSketch, Estimate, Tune, Tuned};
+use engine::Profile;
+use engine::tune::{AtDistance, Estimate, FEW_WORDS, Tune, Tuned};
+use serde_json::{Value, json};
 
-use super::{best, lengths, next_commands};
-use crate::args::TuneArgs;
-use crate::printing::{count, size};
+use super::best::{Advice, Settings};
+use super::{best, lengths};
+use crate::printing::{count, size, visible};
 
-/// Renders the specs that were compared, and what the best of them, `tuned`, finds.
-pub(super) fn render(compared: &[Tuned], tuned: &Tuned, asked: &Tune, args: &TuneArgs) -> String {
+/// The sources with templates that are named.
+const ALIKE_SOURCES: usize = 5;
+/// Fewer documents with near-duplicates do not say which settings are best.
+const FEW_DOCUMENTS: usize = 100;
+
+/// Renders what was measured, and what to take: `tuned` is the spec of the recommended settings, and `k` their largest distance.
+pub(super) fn render(
+    compared: &[Tuned],
+    advice: &Advice<'_>,
+    (tuned, k): (&Tuned, u32),
+    asked: &Tune,
+    commands: &[String],
+) -> String {
     let mut text = String::new();
     let _ = writeln!(
         text,
-        "{} of {} documents, {} too short to compare",
+        "{} of {} documents compared, {} more have the text of another, {} have no fingerprint",
         count(tuned.sampled as u64),
         count(tuned.documents),
+        count(tuned.copies as u64),
         count(tuned.without_fingerprint as u64)
     );
     let [a, b, c, d] = tuned.alike.map(|pairs| count(pairs as u64));
@@ -28,42 +42,148 @@ pub(super) fn render(compared: &[Tuned], tuned: &Tuned, asked: &Tune, args: &Tun
     }
     let _ = writeln!(text, "spec: {}", tuned.spec.to_json());
     write_table(&mut text, tuned, asked);
-    lengths::write(&mut text, compared, tuned);
+    lengths::write(&mut text, compared, (tuned, k));
+    write_templates(&mut text, tuned);
+    write_advice(&mut text, compared, advice, asked);
+    let _ = writeln!(text, "to run with these settings:");
+    for line in commands {
+        let _ = writeln!(text, "  {line}");
+    }
+    text
+}
+
+/// Says what to take, what it finds, and how sure that is.
+fn write_advice(text: &mut String, compared: &[Tuned], advice: &Advice<'_>, asked: &Tune) {
     let min_similarity = asked.min_similarity;
-    match (tuned.wanted, best::smallest_distance(tuned)) {
-        (0, _) => {
-            let _ = writeln!(
-                text,
-                "no pair of the sample has a similarity of {min_similarity} or more: take a larger sample, or documents with copies among them"
-            );
-        }
-        (_, Some(at)) => {
-            let sketch = sketch(tuned, at, args);
-            let _ = writeln!(
-                text,
-                "-k {} finds {:.1} % of the pairs with a similarity of {min_similarity} or more; --verify drops the others that it finds",
-                at.max_distance,
-                100.0 * at.recall
-            );
-            write_sketches(&mut text, at, sketch, min_similarity);
-            let _ = writeln!(
-                text,
-                "in an archive of {} documents like these, a new document meets {} documents whose similarity is below 0.5",
-                count(asked.archive),
-                unrelated(at)
-            );
-            let _ = writeln!(text, "to run with these settings:");
-            for line in next_commands::lines(args, tuned, at, sketch, min_similarity) {
-                let _ = writeln!(text, "  {line}");
+    let Some(sharp) = compared.first() else {
+        return;
+    };
+    if matches!(advice, Advice::Nothing) {
+        let _ = writeln!(
+            text,
+            "no two documents of the sample have a similarity of {min_similarity} or more, so nothing speaks against the defaults: take a larger --sample, or documents with near-duplicates among them"
+        );
+        return;
+    }
+    let documents = sharp.documents_wanted;
+    let _ = writeln!(
+        text,
+        "{} documents of the sample have near-duplicates of a similarity of {min_similarity} or more; each counts alike in recall, precision and F1",
+        count(documents as u64)
+    );
+    let line = |text: &mut String, name: &str, recall: f64, precision: f64, f1: f64| {
+        let (low, high) = interval(recall, documents);
+        let _ = writeln!(
+            text,
+            "  {name}: recall {recall:.3} ({low:.3} to {high:.3} with 95 % confidence), precision {precision:.3}, F1 {f1:.3}"
+        );
+    };
+    if let Some(found) = &sharp.sharp {
+        let name = format!(
+            "sharp, the default (-k {}, --sketch {} from {})",
+            Profile::Sharp.max_distance(),
+            found.bits,
+            found.min_similarity
+        );
+        line(text, &name, found.recall, found.precision, found.f1);
+    }
+    let settings = match advice {
+        Advice::Settings(settings) | Advice::Sharp(Some(settings)) => Some(settings),
+        _ => None,
+    };
+    if let Some(settings) = settings {
+        let name = format!("the best of those compared ({})", named(settings));
+        line(
+            text,
+            &name,
+            settings.recall(),
+            settings.precision(),
+            settings.f1(),
+        );
+    }
+    let _ = match (advice, settings) {
+        (Advice::Settings(settings), _) => {
+            let unrelated = unrelated(settings.at);
+            let _ = writeln!(text, "recommended: {}", named(settings));
+            let lost = sharp
+                .sharp
+                .map_or(0.0, |sharp| sharp.recall - settings.recall());
+            if lost >= 0.001 {
+                let _ = writeln!(
+                    text,
+                    "  it finds {:.1} % of the near-duplicates fewer than sharp does, and fewer wrong ones",
+                    100.0 * lost
+                );
             }
-        }
-        (_, None) => {
-            let _ = writeln!(
+            writeln!(
                 text,
-                "no k up to 16 finds {:.0} % of the pairs with a similarity of {min_similarity} or more: try another --tokenizer or --weight",
-                100.0 * best::ENOUGH
-            );
+                "  in an archive of {} documents like these, a new document meets {unrelated} documents whose similarity is below 0.5",
+                count(asked.archive)
+            )
         }
+        _ => writeln!(
+            text,
+            "recommended: sharp, the default: others are not better by more than 0.01"
+        ),
+    };
+    if documents < FEW_DOCUMENTS {
+        let _ = writeln!(
+            text,
+            "warning: {documents} documents are few to choose by: take a larger --sample"
+        );
+    }
+}
+
+/// Settings in words.
+fn named(settings: &Settings<'_>) -> String {
+    let spec = &settings.tuned.spec;
+    let idf = match spec.idf {
+        Some(_) => format!(", idf {}", spec.idf_power),
+        None => String::new(),
+    };
+    let verified = match settings.sketch {
+        Some(sketch) => format!("--sketch {} from {}", sketch.bits, sketch.min_similarity),
+        None => "verified by texts".to_owned(),
+    };
+    let (tokenizer, weight, k) = (spec.tokenizer, spec.weight, settings.at.max_distance);
+    format!("{tokenizer}, {weight}{idf}, -k {k}, {verified}")
+}
+
+/// Wilson's interval of a share of `n`, with 95 % confidence.
+fn interval(share: f64, n: usize) -> (f64, f64) {
+    const Z: f64 = 1.96;
+    let n = n.max(1) as f64;
+    let middle = share + Z * Z / (2.0 * n);
+    let half = Z * (share * (1.0 - share) / n + Z * Z / (4.0 * n * n)).sqrt();
+    let whole = 1.0 + Z * Z / n;
+    (
+        ((middle - half) / whole).max(0.0),
+        ((middle + half) / whole).min(1.0),
+    )
+}
+
+/// What is recommended, in the `--json` output.
+pub(super) fn advice_json(advice: &Advice<'_>) -> Value {
+    let settings = match advice {
+        Advice::Settings(settings) | Advice::Sharp(Some(settings)) => best::json(settings),
+        _ => Value::Null,
+    };
+    json!({
+        "profile": if matches!(advice, Advice::Settings(_)) { Value::Null } else { "sharp".into() },
+        "best": settings,
+    })
+}
+
+/// Warns of pages that come from one template.
+fn write_templates(text: &mut String, tuned: &Tuned) {
+    for source in tuned.alike_sources.iter().take(ALIKE_SOURCES) {
+        let _ = writeln!(
+            text,
+            "warning: {} of {} pages of {} differ from another page there in fewer than {FEW_WORDS} words: they may come from one template, and be about different things",
+            count(source.alike as u64),
+            count(source.pages as u64),
+            visible(&source.source)
+        );
     }
     let names = tuned.differ_in_a_name;
     if names.whole >= MIN_TEMPLATE_PAIRS && 5 * names.part > names.whole {
@@ -72,54 +192,6 @@ pub(super) fn render(compared: &[Tuned], tuned: &Tuned, asked: &Tune, args: &Tun
             "warning: of {} pairs with that similarity, {} have the same words but for one or two names. They come from templates, and may be about different things; a larger --min-similarity does not tell them from revisions",
             count(names.whole as u64),
             count(names.part as u64)
-        );
-    }
-    text
-}
-
-/// The sketch for the printed commands: that of --base or --sketch, or else the best.
-fn sketch<'a>(tuned: &Tuned, at: &'a AtDistance, args: &TuneArgs) -> Option<&'a AtSketch> {
-    match args.base.is_some() || args.spec.sketch.is_some() {
-        true => {
-            let bits = tuned.spec.sketch.bits();
-            at.sketches.iter().find(|sketch| sketch.bits == bits)
-        }
-        false => best::best_sketch(at),
-    }
-}
-
-/// Writes a line for each sketch size: the pairs at this distance that `--verify sketch` keeps.
-fn write_sketches(
-    text: &mut String,
-    at: &AtDistance,
-    chosen: Option<&AtSketch>,
-    min_similarity: f64,
-) {
-    if at.sketches.is_empty() {
-        return;
-    }
-    let _ = writeln!(
-        text,
-        "--verify sketch at -k {}, with the largest --min-similarity that keeps 99 % of these pairs; it reads no texts. Recall and precision from similarity {min_similarity}:",
-        at.max_distance
-    );
-    let _ = writeln!(
-        text,
-        "  {:>8} {:>15} {:>17} {:>10} {:>7} {:>9}",
-        "--sketch", "bytes/document", "--min-similarity", "pairs", "recall", "precision"
-    );
-    for sketch in &at.sketches {
-        let is_chosen = chosen.is_some_and(|chosen| chosen.bits == sketch.bits);
-        let _ = writeln!(
-            text,
-            "{} {:>8} {:>15} {:>17.2} {:>10} {:>7.3} {:>9.3}",
-            if is_chosen { '*' } else { ' ' },
-            sketch.bits,
-            sketch.bits / 8,
-            sketch.min_similarity,
-            count(sketch.pairs as u64),
-            sketch.recall,
-            sketch.precision
         );
     }
 }
@@ -146,15 +218,24 @@ fn unrelated(at: &AtDistance) -> String {
 fn write_compared(text: &mut String, compared: &[Tuned], best: &Tuned, asked: &Tune) {
     let _ = writeln!(
         text,
-        "settings at the smallest k that finds {:.0} % of the pairs from similarity {}; unrelated: documents below 0.5 that a new document meets in an archive of {} (~ extrapolated, < upper bound)",
-        100.0 * best::ENOUGH,
-        asked.min_similarity,
+        "the best k, --sketch and least similarity of each spec; unrelated: documents below 0.5 that a new document meets in an archive of {} (~ extrapolated, < upper bound)",
         count(asked.archive)
     );
     let _ = writeln!(
         text,
-        "  {:<18} {:<8} {:>4} {:>3} {:>7} {:>15} {:>12} {:>11} {:>9}",
-        "tokenizer", "weight", "idf", "k", "recall", "unrelated", "pairs", "tables", "seconds"
+        "  {:<18} {:<8} {:>4} {:>3} {:>8} {:>6} {:>7} {:>9} {:>6} {:>15} {:>11} {:>9}",
+        "tokenizer",
+        "weight",
+        "idf",
+        "k",
+        "--sketch",
+        "from",
+        "recall",
+        "precision",
+        "F1",
+        "unrelated",
+        "tables",
+        "seconds"
     );
     for tuned in compared {
         let spec = &tuned.spec;
@@ -169,30 +250,31 @@ fn write_compared(text: &mut String, compared: &[Tuned], best: &Tuned, asked: &T
             spec.tokenizer.to_string(),
             spec.weight.to_string()
         );
-        let _ = match best::smallest_distance(tuned) {
-            Some(at) => writeln!(
+        let settings = best::best_of_spec(compared, tuned);
+        let _ = match settings.and_then(|settings| Some((settings, settings.sketch?))) {
+            Some((Settings { at, .. }, sketch)) => writeln!(
                 text,
-                " {:>3} {:>7.3} {:>15} {:>12} {:>11} {:>9.1}",
+                " {:>3} {:>8} {:>6.3} {:>7.3} {:>9.3} {:>6.3} {:>15} {:>11} {:>9.1}",
                 at.max_distance,
-                at.recall,
+                sketch.bits,
+                sketch.min_similarity,
+                sketch.recall,
+                sketch.precision,
+                sketch.f1,
                 unrelated(at),
-                count(at.pairs as u64),
                 size(at.table_bytes as u64),
                 at.core_seconds
             ),
             None => writeln!(text, "   -"),
         };
     }
-    let _ = writeln!(
-        text,
-        "* is the best: of those with the fewest unrelated documents, or up to twice as many, the fastest, and then the one with the fewest wrong pairs"
-    );
+    let _ = writeln!(text, "* is the spec that is recommended");
 }
 
 fn write_table(text: &mut String, tuned: &Tuned, asked: &Tune) {
     let _ = writeln!(
         text,
-        "pairs that each -k finds; recall and precision from similarity {}; predicted cost of {} against {} fingerprints, on one core:",
+        "pairs that each -k finds; recall and precision from similarity {}, before pairs are verified; predicted cost of {} against {} fingerprints, on one core:",
         asked.min_similarity,
         count(asked.batch as u64),
         count(asked.archive)
