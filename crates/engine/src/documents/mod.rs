@@ -58,7 +58,7 @@ pub(crate) use preference::length_key;
 pub(crate) use resume_chunks::ResumeChunk;
 pub(crate) use row_set::InputNumbers;
 pub use row_set::RowSet;
-pub use source::source_of_url;
+pub use source::{source_of_site, source_of_url};
 pub(crate) use table_columns::{
     DECISION_COLUMNS, DecisionColumn, POSITION, PREFERENCE, SOURCE, TEXT, TextRows,
     positions_and_bytes,

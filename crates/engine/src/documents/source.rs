@@ -53,6 +53,15 @@ pub fn source_of_url(url: &str) -> Option<Cow<'_, str>> {
     })
 }
 
+/// The source that a host or a URL says; `None` if it has no host.
+#[must_use]
+pub fn source_of_site(site: &str) -> Option<Cow<'_, str>> {
+    match site.contains("://") {
+        true => source_of_url(site),
+        false => Some(site.strip_prefix("www.").unwrap_or(site).into()),
+    }
+}
+
 /// The sources of documents by the values of a column; null where it says none.
 pub(super) fn sources(values: &ArrayRef, says: Says) -> StringArray {
     let texts = match values.data_type() {

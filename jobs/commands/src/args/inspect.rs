@@ -129,6 +129,12 @@ pub struct ShowArgs {
     /// Show the pairs whose similarity is nearest to X, from 0 to 1: look at them to choose --min-similarity
     #[arg(long, value_name = "X", conflicts_with = "sort")]
     pub near: Option<f64>,
+    /// Show N pairs drawn at random, the same each time
+    #[arg(long, value_name = "N", conflicts_with_all = ["sort", "near", "count"], value_parser = clap::value_parser!(u32).range(1..))]
+    pub random: Option<u32>,
+    /// Show only the duplicates of this source: the host of a document's URL, as in the column url or host of decisions, or in its id
+    #[arg(long, value_name = "SOURCE")]
+    pub source: Option<String>,
     /// Show at most N pairs [default: 10]
     #[arg(long, short = 'n', value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub count: Option<u32>,
@@ -137,14 +143,14 @@ pub struct ShowArgs {
 }
 
 #[derive(Debug, Clone, Default, Args)]
-#[command(override_usage = "dedup-job report [OPTIONS] --output <FILE> <PAIRS|DECISIONS>")]
+#[command(override_usage = "dedup-job report [OPTIONS] --output <FILE> <PAIRS|DECISIONS>...")]
 #[command(
     after_help = "The page is one file, which loads nothing. The same files give the same bytes. Texts in it are those of --documents."
 )]
 pub struct ReportArgs {
-    /// An output of `run`: pairs, or decisions
-    #[arg(value_name = "PAIRS|DECISIONS", value_hint = ValueHint::FilePath)]
-    pub rows: Option<String>,
+    /// Outputs of `run`: pairs, or decisions; files, directories or patterns, as of several days
+    #[arg(value_name = "PAIRS|DECISIONS", value_hint = ValueHint::AnyPath)]
+    pub rows: Vec<String>,
     /// The page, whose name ends in .html
     #[arg(long, short = 'o', value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<String>,

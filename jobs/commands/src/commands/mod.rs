@@ -25,6 +25,7 @@ use std::sync::Arc;
 
 use engine::documents::{Columns, DocumentId, Documents, Pages};
 use simhash::Markup;
+use storage::Location;
 
 use crate::exit::Failure;
 use crate::process::Process;
@@ -71,6 +72,22 @@ async fn texts_to_show(
     }
     Ok(texts)
 }
+
+/// The outputs that the paths name; files of one directory or pattern are sorted by name.
+async fn output_files(process: &Process, paths: &[String]) -> Result<Vec<Location>, Failure> {
+    let mut files = Vec::new();
+    for path in paths {
+        let listed = ::archive::input_files(process.stores(), path, &OUTPUT_ENDINGS).await;
+        files.extend(listed?);
+    }
+    // A file with several paths is read once.
+    let mut seen = HashSet::new();
+    files.retain(|file: &Location| seen.insert(file.identity()));
+    Ok(files)
+}
+
+/// Endings of outputs in a directory.
+const OUTPUT_ENDINGS: [&str; 3] = ["parquet", "csv", "jsonl"];
 
 /// Refuses a value of --near that no similarity can have.
 fn check_near(near: f64) -> Result<(), Failure> {

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::fs;
 
+use rand::{Rng as _, SeedableRng as _};
+use rand_chacha::ChaCha8Rng;
 use serde_json::{Value, json};
 
 use crate::helpers::support::*;
@@ -249,4 +251,58 @@ fn of_equal_pages_the_one_with_the_longer_text_is_kept() {
     let kept: Vec<&str> = rows.lines().filter(|row| row.contains(",true,")).collect();
     assert_eq!(kept.len(), 1, "{rows}");
     assert!(kept[0].starts_with("b,"), "{rows}");
+}
+
+/// Megabytes of one kind have near fingerprints, because the same words are common in all of them.
+#[test]
+fn long_texts_of_one_kind_are_kept() {
+    let dir = Dir::new();
+    let (new, decisions) = (dir.at("d.jsonl"), dir.at("decisions.csv"));
+    let random = &mut ChaCha8Rng::seed_from_u64(5);
+    let mut documents = Vec::new();
+    for book in 0..12 {
+        // Words of Zipf's law.
+        let word = |random: &mut ChaCha8Rng| {
+            let rank = (20_000_f64.ln() * random.random::<f64>()).exp() as u32;
+            format!("w{rank}")
+        };
+        let words: Vec<String> = (0..150_000).map(|_| word(random)).collect();
+        documents.push((format!("book{book}"), words.join(" ")));
+        let numbers: Vec<String> = (0..20_000)
+            .map(|_| random.random_range(0..1_000).to_string())
+            .collect();
+        documents.push((format!("numbers{book}"), numbers.join("\n")));
+        let bytes: Vec<String> = (0..40_000)
+            .map(|_| format!("{:02x}", random.random::<u8>()))
+            .collect();
+        documents.push((format!("dump{book}"), bytes.join(" ")));
+    }
+    let lines = |documents: &[(String, String)]| -> Vec<Value> {
+        documents
+            .iter()
+            .map(|(id, text)| json!({ "id": id, "text": text }))
+            .collect()
+    };
+    write_lines(&new, &lines(&documents));
+    let dropped = |options: &str| {
+        let summary = dedup(&format!(
+            "run {new} --decisions {decisions} --json {options}"
+        ))
+        .ok()
+        .json();
+        let found = &summary["decisions"];
+        found["duplicates_of_archive"].as_u64().unwrap()
+            + found["duplicates_within"].as_u64().unwrap()
+    };
+    assert!(dropped("--profile paper") > 5);
+    assert_eq!(dropped(""), 0);
+    let archive = dir.at("archive");
+    dedup(&format!("archive create {archive}")).ok();
+    for (day, half) in [(1, &documents[..18]), (2, &documents[18..])] {
+        write_lines(&new, &lines(half));
+        assert_eq!(
+            dropped(&format!("--base {archive} --append --day 2026-01-0{day}")),
+            0
+        );
+    }
 }

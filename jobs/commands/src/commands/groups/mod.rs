@@ -5,8 +5,6 @@ mod components;
 mod days;
 mod text;
 
-use std::collections::HashSet;
-
 use engine::output::{OutputKind, read_rows};
 use serde_json::json;
 use storage::Location;
@@ -14,6 +12,7 @@ use storage::Location;
 use self::components::{COLUMNS, Components, Summary};
 use self::days::{Day, Groups};
 use super::output_checks::Outputs;
+use super::output_files;
 use crate::args::{CommonArgs, GroupsArgs};
 use crate::exit::Failure;
 use crate::printing::{print, print_json};
@@ -31,8 +30,8 @@ pub fn run(common: &CommonArgs, args: &GroupsArgs) -> Result<(), Failure> {
     }
     let most = args.count.unwrap_or(DEFAULT_COUNT) as usize;
     let (groups, components) = process::run(common, async |process: &Process| {
-        let days = files(process, &args.decisions).await?;
-        let pairs = files(process, &args.pairs).await?;
+        let days = output_files(process, &args.decisions).await?;
+        let pairs = output_files(process, &args.pairs).await?;
         let groups = read_days(&days).await?;
         let components = match &args.components {
             Some(path) => Some(write_components(process, args, path, &days, &pairs).await?),
@@ -51,22 +50,6 @@ pub fn run(common: &CommonArgs, args: &GroupsArgs) -> Result<(), Failure> {
     }
     print(&shown)
 }
-
-/// The files that the paths name; files of one directory or pattern are sorted by name.
-async fn files(process: &Process, paths: &[String]) -> Result<Vec<Location>, Failure> {
-    let mut files = Vec::new();
-    for path in paths {
-        let listed = ::archive::input_files(process.stores(), path, &OUTPUT_ENDINGS).await;
-        files.extend(listed?);
-    }
-    // A file with several paths is read once.
-    let mut seen = HashSet::new();
-    files.retain(|file: &Location| seen.insert(file.identity()));
-    Ok(files)
-}
-
-/// Endings of outputs in a directory.
-const OUTPUT_ENDINGS: [&str; 3] = ["parquet", "csv", "jsonl"];
 
 async fn read_days(files: &[Location]) -> Result<Groups, Failure> {
     let mut groups = Groups::default();

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use engine::output::{OutputKind, ReadPair, ReadRow};
 
 use super::samples::Samples;
-use super::sources::{Sites, Sources};
+use super::sources::{Loss, Sites, Sources};
 
 /// Bins of similarities: each has a width of 1/20.
 pub(super) const SIMILARITY_BINS: usize = 20;
@@ -38,6 +38,8 @@ pub(super) struct Facts {
     degrees: HashMap<u64, u64>,
     pub(super) sources: Sources,
     pub(super) sites: Sites,
+    /// The sources that lose most documents, if the rows have hosts or URLs.
+    pub(super) losses: Vec<Loss>,
     pub(super) samples: Samples,
     current: CurrentDocument,
 }
@@ -66,6 +68,7 @@ impl Facts {
             degrees: HashMap::new(),
             sources: Sources::default(),
             sites: Sites::default(),
+            losses: Vec::new(),
             samples: Samples::new(threshold),
             current: CurrentDocument::default(),
         }

@@ -6,15 +6,18 @@ mod escape;
 mod facts;
 mod page;
 mod samples;
-mod sources;
+pub(super) mod sources;
 mod warnings;
 
 use std::collections::HashMap;
 use std::io::Write as _;
+use std::sync::atomic::Ordering;
 
 use archive::{Archive, Scope, Snapshot};
+use engine::EngineError;
 use engine::documents::DocumentId;
 use engine::output::{OutputKind, ReadRow, read_rows};
+use engine::progress::Stage;
 use serde_json::json;
 use storage::{Draft, Location};
 
@@ -23,7 +26,7 @@ use self::facts::Facts;
 use self::page::{Report, Shown};
 use self::samples::{Sample, Samples};
 use super::output_checks::Outputs;
-use super::{check_near, required, texts_to_show};
+use super::{check_near, output_files, required, texts_to_show};
 use crate::args::{CommonArgs, ReportArgs};
 use crate::exit::Failure;
 use crate::printing::{count, print, print_json, size};
@@ -34,21 +37,36 @@ use crate::word_diff;
 const DEFAULT_THRESHOLD: f64 = 0.8;
 
 pub fn run(common: &CommonArgs, args: &ReportArgs) -> Result<(), Failure> {
-    let rows = required(args.rows.clone(), "PAIRS or DECISIONS")?;
+    if args.rows.is_empty() {
+        return Err(Failure::Usage(
+            "PAIRS or DECISIONS are required; see --help".into(),
+        ));
+    }
     let output = required(args.output.clone(), "--output")?;
     let threshold = args.near.unwrap_or(DEFAULT_THRESHOLD);
     check_near(threshold)?;
     let (facts, samples, bytes) = process::run(common, async |process: &Process| {
-        let location = check_output(process, args, &rows, &output).await?;
-        let read = process.stores().locate(&rows)?;
-        let (facts, samples) = count_rows(&read, threshold).await?;
+        let location = check_output(process, args, &output).await?;
+        let files = output_files(process, &args.rows).await?;
+        let name = match &files[..] {
+            [] => {
+                return Err(Failure::Usage(format!(
+                    "{}: there is no output of `run`",
+                    args.rows.join(", ")
+                )));
+            }
+            [only] => only.file_name(),
+            files => format!("{} files", files.len()),
+        };
+        process.resources.progress.enter(Stage::Read);
+        let (facts, samples) = count_rows(process, &files, threshold).await?;
         let samples = find_texts(process, args, samples).await?;
         let bit_shares = match &args.archive {
             Some(archive) => Some(read_bit_shares(process, archive).await?),
             None => None,
         };
         let page = page::page(&Report {
-            name: &read.file_name(),
+            name: &name,
             facts: &facts,
             matrix: facts.sources.matrix().as_ref(),
             bit_shares: bit_shares.as_ref(),
@@ -91,14 +109,13 @@ pub fn run(common: &CommonArgs, args: &ReportArgs) -> Result<(), Failure> {
 async fn check_output(
     process: &Process,
     args: &ReportArgs,
-    rows: &str,
     output: &str,
 ) -> Result<Location, Failure> {
     let inputs: Vec<&str> = args
         .documents
         .iter()
         .map(String::as_str)
-        .chain([rows])
+        .chain(args.rows.iter().map(String::as_str))
         .chain(args.archive.as_deref())
         .collect();
     let outputs = Outputs {
@@ -120,21 +137,44 @@ async fn check_output(
 }
 
 /// Counts the rows and chooses samples of them.
-async fn count_rows(rows: &Location, threshold: f64) -> Result<(Facts, Vec<Sample>), Failure> {
+async fn count_rows(
+    process: &Process,
+    files: &[Location],
+    threshold: f64,
+) -> Result<(Facts, Vec<Sample>), Failure> {
     let mut facts = Facts::new(threshold);
-    let kind = read_rows(rows, |row| facts.add(&row)).await?;
+    let mut kind = None;
+    let steps = &process.resources.progress.steps;
+    for file in files {
+        let found = read_rows(file, |row| {
+            steps.fetch_add(1, Ordering::Relaxed);
+            facts.add(&row);
+        });
+        let found = found.await?;
+        if kind.is_some() && found.is_some() && kind != found {
+            return Err(EngineError::BadData {
+                object: file.to_string(),
+                reason: format!("it has other rows than {}: one has pairs, the other decisions; make a report of each", files[0]),
+            }
+            .into());
+        }
+        kind = kind.or(found);
+    }
     facts.finish(kind.unwrap_or(OutputKind::Pairs));
     let samples = std::mem::replace(&mut facts.samples, Samples::new(threshold));
     let mut second = samples.into_second_pass();
     let mut sites = std::mem::take(&mut facts.sites);
     if second.is_needed() || sites.are_known() {
-        let add = |row: ReadRow<'_>| {
+        let mut add = |row: ReadRow<'_>| {
             second.add(&row);
             sites.add_again(&row);
         };
-        read_rows(rows, add).await?;
+        for file in files {
+            read_rows(file, &mut add).await?;
+        }
     }
     if sites.are_known() {
+        facts.losses = sites.losses();
         facts.sources = sites.into_sources();
     }
     Ok((facts, second.into_samples()))

@@ -10,7 +10,7 @@ use super::chart::{Bar, Chart, Scale};
 use super::escape::escape;
 use super::facts::{Facts, SIMILARITY_BINS};
 use super::samples::{Sample, Why};
-use super::sources::Matrix;
+use super::sources::{Loss, Matrix};
 use crate::printing::{count, date};
 use crate::word_diff::{Part, Sides};
 
@@ -71,6 +71,9 @@ pub(super) fn page(report: &Report<'_>) -> String {
         html.push_str("</ul></section>\n");
     }
     write_charts(&mut html, report);
+    if !report.facts.losses.is_empty() {
+        write_losses(&mut html, &report.facts.losses);
+    }
     if let Some(matrix) = report.matrix {
         write_matrix(&mut html, matrix);
     }
@@ -365,6 +368,26 @@ fn bits(bit_shares: &BitShares) -> Chart<'static> {
         scale: Scale::Share,
         line: None,
     }
+}
+
+fn write_losses(html: &mut String, losses: &[Loss]) {
+    html.push_str(
+        "<section><h2>Sources that lose most</h2><div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Sources that \
+         lose most\"><table class=\"heat\"><thead><tr><td></td><th scope=\"col\">documents</th><th scope=\"col\">dropped</th>\
+         <th scope=\"col\">share</th></tr></thead><tbody>",
+    );
+    for loss in losses {
+        let share = loss.dropped as f64 / loss.documents.max(1) as f64;
+        let _ = write!(
+            html,
+            "<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td style=\"--share: {share:.2}\">{:.1} %</td></tr>",
+            escaped_start(&loss.source),
+            count(loss.documents),
+            count(loss.dropped),
+            100.0 * share
+        );
+    }
+    html.push_str("</tbody></table></div></section>\n");
 }
 
 fn write_matrix(html: &mut String, matrix: &Matrix) {

@@ -1,8 +1,10 @@
 //! Counts which sources repeat each other. A document's source is its host, if the decisions have a column `host` or `url`.
 //! Otherwise it is the host if its id is a URL, or else the part of the id before the first slash or colon.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
+use engine::documents::{source_of_site, source_of_url};
 use engine::output::ReadRow;
 use simhash::hash::murmur3_low64;
 
@@ -38,6 +40,16 @@ pub(super) struct Sites {
     /// The sources of the kept documents that have duplicates, by the hashes of their ids.
     kept: HashMap<u64, u32>,
     are_known: bool,
+    /// The documents of each source, and those that are dropped.
+    losses: HashMap<u32, (u64, u64)>,
+}
+
+/// What a source loses.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Loss {
+    pub(super) source: String,
+    pub(super) documents: u64,
+    pub(super) dropped: u64,
 }
 
 impl Sites {
@@ -50,8 +62,16 @@ impl Sites {
     pub(super) fn add(&mut self, row: &ReadRow<'_>) {
         let Some(site) = row.site else { return };
         self.are_known = true;
+        let number = self
+            .sources
+            .number(&source_of_site(site).unwrap_or_default());
+        let (documents, dropped) = self.losses.entry(number).or_default();
+        *documents += 1;
+        *dropped += u64::from(row.pair.is_some());
         if row.pair.is_none() && row.group_size.is_some_and(|size| size > 1) {
-            let source = self.sources.number(site_host(site));
+            let source = self
+                .sources
+                .number(&source_of_site(site).unwrap_or_default());
             self.kept.insert(id_hash(row.id), source);
         }
     }
@@ -59,10 +79,32 @@ impl Sites {
     /// Adds a row of the second pass. Of a kept document in the archive, only the id is known.
     pub(super) fn add_again(&mut self, row: &ReadRow<'_>) {
         let Some(pair) = row.pair else { return };
-        let new = self.sources.number(row.site.map_or("", site_host));
+        let new = row.site.and_then(source_of_site).unwrap_or_default();
+        let new = self.sources.number(&new);
         let kept = self.kept.get(&id_hash(pair.base_id)).copied();
-        let kept = kept.unwrap_or_else(|| self.sources.number(source(pair.base_id)));
+        let kept = kept.unwrap_or_else(|| self.sources.number(&source(pair.base_id)));
         self.sources.add_pair(new, kept);
+    }
+
+    /// The sources that lose most documents.
+    pub(super) fn losses(&self) -> Vec<Loss> {
+        let losses = self
+            .losses
+            .iter()
+            .map(|(number, (documents, dropped))| Loss {
+                source: self.sources.names[*number as usize].to_string(),
+                documents: *documents,
+                dropped: *dropped,
+            });
+        let named = |loss: &Loss| loss.dropped > 0 && !loss.source.is_empty();
+        let mut losses: Vec<Loss> = losses.filter(named).collect();
+        losses.sort_by(|a, b| {
+            b.dropped
+                .cmp(&a.dropped)
+                .then_with(|| a.source.cmp(&b.source))
+        });
+        losses.truncate(MOST_SOURCES);
+        losses
     }
 
     /// The duplicates.
@@ -77,7 +119,7 @@ fn id_hash(id: &str) -> u64 {
 
 impl Sources {
     pub(super) fn add(&mut self, new_id: &str, base_id: &str) {
-        let (new, base) = (self.number(source(new_id)), self.number(source(base_id)));
+        let (new, base) = (self.number(&source(new_id)), self.number(&source(base_id)));
         self.add_pair(new, base);
     }
 
@@ -140,27 +182,24 @@ impl Sources {
     }
 }
 
-/// The source of a document with this host or URL.
-fn site_host(site: &str) -> &str {
-    let after_scheme = site.split_once("://").map_or(site, |(_, rest)| rest);
-    let host = after_scheme.split(['/', '?', '#']).next();
-    let host = host.unwrap_or_default();
-    let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
-    host.strip_prefix("www.").unwrap_or(host)
+/// The source that the host or the URL of a row says, or else its id; empty if they say none.
+pub(in crate::commands) fn source_of_row<'a>(row: &ReadRow<'a>) -> Cow<'a, str> {
+    let site = row.site.and_then(source_of_site);
+    site.unwrap_or_else(|| source(row.id))
 }
 
 /// The source that a document's id names; empty if it names none.
-fn source(id: &str) -> &str {
+fn source(id: &str) -> Cow<'_, str> {
     if id.contains("://") {
-        return site_host(id);
+        return source_of_url(id).unwrap_or_default();
     }
     // The ids of records in WARC files.
     if id.starts_with("urn:") {
-        return "";
+        return "".into();
     }
     match id.find(['/', ':']) {
-        Some(end) => &id[..end],
-        None => "",
+        Some(end) => id[..end].into(),
+        None => "".into(),
     }
 }
 
@@ -174,7 +213,7 @@ mod tests {
     fn ids_say_their_source() {
         for (id, expected) in [
             ("https://www.example.com/a/b?c", "example.com"),
-            ("http://user@h.example:8080/", "h.example:8080"),
+            ("http://user@h.example:8080/", "h.example"),
             ("pages.jsonl:17", "pages.jsonl"),
             ("ps/module/page", "ps"),
             ("17", ""),
@@ -183,14 +222,6 @@ mod tests {
             ("urn:uuid:6a4f", ""),
         ] {
             assert_eq!(source(id), expected, "{id}");
-        }
-        for (site, expected) in [
-            ("www.example.com", "example.com"),
-            ("https://example.com/a", "example.com"),
-            ("[::1]", "[::1]"),
-            ("", ""),
-        ] {
-            assert_eq!(site_host(site), expected, "{site}");
         }
     }
 
@@ -216,6 +247,12 @@ mod tests {
         let mut sites = Sites::default();
         rows.iter().for_each(|row| sites.add(row));
         assert!(sites.are_known());
+        let loss = Loss {
+            source: "a.example".into(),
+            documents: 2,
+            dropped: 2,
+        };
+        assert_eq!(sites.losses(), [loss]);
         rows.iter().for_each(|row| sites.add_again(row));
         let matrix = sites.into_sources().matrix().unwrap();
         assert_eq!(matrix.names, ["a.example", "b.example", "c.example"]);

@@ -9,8 +9,10 @@ use std::collections::{BinaryHeap, HashMap};
 use engine::documents::DocumentId;
 use engine::output::{ReadRow, read_rows};
 use serde_json::json;
+use simhash::hash::murmur3_low64;
 
 use self::layout::{Shown, Style};
+use super::report::sources::source_of_row;
 use super::{check_near, texts_to_show};
 use crate::args::{CommonArgs, ShowArgs, SortPairs};
 use crate::exit::Failure;
@@ -67,7 +69,10 @@ pub fn run(common: &CommonArgs, args: &ShowArgs) -> Result<(), Failure> {
             count(total)
         ));
     } else if total == 0 {
-        text.push_str("no pairs\n");
+        text.push_str(match &args.source {
+            Some(_) => "no pairs of this source\n",
+            None => "no pairs\n",
+        });
     }
     pager::print(&text)
 }
@@ -135,6 +140,8 @@ fn as_json(pair: &Pair, texts: Option<&Texts>) -> String {
 /// The pairs to show: the first ones by the order that the options ask for.
 struct Chosen {
     key: Key,
+    /// The only source whose duplicates are shown.
+    source: Option<String>,
     most: usize,
     /// The chosen pairs; the last one is on top.
     heap: BinaryHeap<Ranked>,
@@ -152,6 +159,8 @@ enum Key {
     Distance,
     /// How near their similarity is to this one.
     Near(f64),
+    /// A hash of their ids.
+    Random,
 }
 
 /// A pair with its key, and its number in the file.
@@ -186,6 +195,7 @@ impl Eq for Ranked {}
 impl Chosen {
     fn new(args: &ShowArgs) -> Self {
         let key = match (args.near, args.sort) {
+            _ if args.random.is_some() => Key::Random,
             (Some(near), _) => Key::Near(near),
             (None, Some(SortPairs::Similarity)) => Key::Similarity,
             (None, Some(SortPairs::Distance)) => Key::Distance,
@@ -193,7 +203,8 @@ impl Chosen {
         };
         Self {
             key,
-            most: args.count.unwrap_or(DEFAULT_COUNT) as usize,
+            source: args.source.clone(),
+            most: args.random.or(args.count).unwrap_or(DEFAULT_COUNT) as usize,
             heap: BinaryHeap::new(),
             read: 0,
             has_similarities: false,
@@ -204,6 +215,10 @@ impl Chosen {
         let Some(read) = row.pair else {
             return;
         };
+        let is_other = |source: &String| *source != source_of_row(row);
+        if self.source.as_ref().is_some_and(is_other) {
+            return;
+        }
         self.read += 1;
         self.has_similarities |= read.similarity.is_some();
         // A pair without a similarity comes last.
@@ -216,6 +231,10 @@ impl Chosen {
             Key::Near(near) => read
                 .similarity
                 .map_or(f64::INFINITY, |similarity| (similarity - near).abs()),
+            Key::Random => {
+                let ids = [row.id, read.base_id].join("\n");
+                murmur3_low64(ids.as_bytes(), 0) as f64
+            }
         };
         let is_full = self.heap.len() >= self.most;
         // Of two equal keys, the first one read comes first.
