@@ -23,7 +23,7 @@ const OURS: [&str; 4] = [
     "--profile paper --weight tf",
 ];
 /// Other programs, as `keep.py` calls them.
-const PEERS: [&str; 2] = ["text-dedup", "datatrove"];
+pub const PEERS: [&str; 2] = ["text-dedup", "datatrove"];
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -105,7 +105,8 @@ pub fn run(args: &Args) -> Vec<Value> {
         };
         measure("all documents", &all, 0.0);
         for options in OURS {
-            let (kept, seconds) = ours(args, corpus, options);
+            let own = program::path(args.program.as_deref());
+            let (kept, seconds) = ours(&own, corpus, options);
             measure(&format!("dedup-job {options}"), &kept, seconds);
         }
         if let Some(python) = &args.python {
@@ -129,11 +130,11 @@ fn neighbours(texts: &[String]) -> Vec<Vec<(usize, f64)>> {
 }
 
 /// The documents that a run keeps, and its seconds.
-fn ours(args: &Args, corpus: &Path, options: &str) -> (HashSet<usize>, f64) {
+pub fn ours(program: &Path, corpus: &Path, options: &str) -> (HashSet<usize>, f64) {
     let scratch = tempfile::tempdir().expect("a directory");
     let decisions = scratch.path().join("decisions.parquet");
     let begin = Instant::now();
-    let ran = Command::new(program::path(args.program.as_deref()))
+    let ran = Command::new(program)
         .arg("run")
         .arg(corpus)
         .args(options.split_whitespace())
@@ -167,7 +168,7 @@ fn ours(args: &Args, corpus: &Path, options: &str) -> (HashSet<usize>, f64) {
 }
 
 /// The name of another program, the documents that it keeps, and its seconds.
-fn peer_keeps(python: &Path, corpus: &Path, peer: &str) -> (String, HashSet<usize>, f64) {
+pub fn peer_keeps(python: &Path, corpus: &Path, peer: &str) -> (String, HashSet<usize>, f64) {
     let scratch = tempfile::tempdir().expect("a directory");
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/keep.py");
     let corpus = std::path::absolute(corpus).expect("a path");

@@ -7,6 +7,7 @@ mod data;
 mod decide;
 mod designs;
 mod documents;
+mod external;
 mod features;
 mod join;
 mod keep;
@@ -50,6 +51,8 @@ enum Bench {
     Decide(decide::Args),
     /// Join in memory with every design: predicted and measured cost
     Designs(designs::Args),
+    /// Find near-duplicates that others have labelled, with no option, beside other programs
+    External(external::Args),
     /// Fingerprint texts on one core, with several specs and with other programs
     Features(features::Args),
     /// Join in memory, against other programs and naive methods on the same data
@@ -84,6 +87,7 @@ fn main() {
         Bench::CrawlRecords(args) => ("crawl-records", crawl::records::run(args)),
         Bench::Decide(args) => ("decide", decide::run(args)),
         Bench::Designs(args) => ("designs", designs::run(args)),
+        Bench::External(args) => ("external", external::run(args)),
         Bench::Features(args) => ("features", features::run(args)),
         Bench::Join(args) => ("join", join::run(args)),
         Bench::Keep(args) => ("keep", keep::run(args)),

@@ -39,7 +39,7 @@ use serde::Serialize;
 
 use crate::batch::{Batch, Classes};
 use crate::class_pairs::{CLASS, OTHER_CLASS};
-use crate::documents::{DocumentId, KeptPlace, RowSet, SOURCE, positions_and_bytes};
+use crate::documents::{DocumentId, KeptPlace, Prefer, RowSet, SOURCE, positions_and_bytes};
 use crate::error::{EngineError, Result};
 use crate::output::OutputTarget;
 use crate::pairs::{BASE_DAY, BASE_ID, DISTANCE, SIMILARITY};
@@ -116,6 +116,8 @@ pub(crate) struct Deciding {
     pub(crate) have_content: Option<BooleanBuffer>,
     /// Whether the run verifies pairs. Then no document is a duplicate by a pair whose similarity is not known.
     pub(crate) verified: bool,
+    /// Which of several near-duplicates is preferred.
+    pub(crate) prefer: Prefer,
     /// Whether documents without a fingerprint, which are empty, are dropped.
     pub(crate) drop_empty: bool,
     /// How many duplicates are drawn at random.
@@ -187,10 +189,12 @@ impl Deciding {
                 what: format!("decisions about {count} distinct documents take {bytes} bytes"),
             })?;
         let (batch, keys) = (Arc::clone(&self.batch), self.keys.clone());
+        let prefer = self.prefer;
         let (of_classes, sorting) = (Arc::clone(&classes), Sorting::new(&self.context)?);
         let (by_id, order) = blocking(move || {
             let by_id = IdOrder::new(&batch, &keys, &sorting)?;
-            let order = Order::new(&by_id, &keys, &of_classes, &sorting)?;
+            let column = prefer.column();
+            let order = Order::new(column, &by_id, &keys, &of_classes, &sorting)?;
             Ok((by_id, order))
         })
         .await?;

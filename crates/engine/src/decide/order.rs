@@ -106,8 +106,10 @@ impl IdOrder {
 }
 
 impl Order {
-    /// Orders the classes by the preferences of their documents; equally preferred ones have the order `by_id`.
+    /// Orders the classes by the preferences of their documents, which are values of `column` if it is given; equally preferred
+    /// ones have the order `by_id`.
     pub(super) fn new(
+        column: Option<&str>,
         by_id: &IdOrder,
         keys: &Keys,
         classes: &Classes,
@@ -118,9 +120,9 @@ impl Order {
             let grown = memory.try_grow(bytes);
             grown.map_err(|_| out_of_memory(bytes))
         })?;
-        if preferences.are_all_missing() {
+        if let (Some(column), true) = (column, preferences.are_all_missing()) {
             tracing::warn!(
-                "no document has a value in the column that --prefer names, or without --prefer a text: of near-duplicates, the one with the smallest id is kept"
+                "no document has a value in {column:?}, the column that --prefer names: of near-duplicates, the one with the smallest id is kept"
             );
         }
         let rows = by_id.rows.iter().zip(0..);

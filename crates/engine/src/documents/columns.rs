@@ -249,14 +249,15 @@ impl Columns {
     /// Finds the columns among a file's `names`. Ready fingerprints win over texts unless texts are asked for.
     pub(super) fn find(&self, object: &str, names: &[&str]) -> Result<FoundColumns> {
         let missing = |what: &str, sought: &str, option: &str| {
-            let remedy = match self.without_options {
-                true => "only these names are found".to_owned(),
-                false => format!("name it by {option}"),
+            let remedy = match (self.without_options, option) {
+                (true, _) => "; only these names are found".to_owned(),
+                (false, "--prefer" | "--source") => format!(", which {option} names"),
+                (false, _) => format!("; name it by {option}"),
             };
             EngineError::BadData {
                 object: object.to_owned(),
                 reason: format!(
-                    "no {what} column ({sought}); {remedy}; its columns are {}",
+                    "no {what} column ({sought}){remedy}; its columns are {}",
                     listed(names)
                 ),
             }

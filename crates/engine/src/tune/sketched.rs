@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use simhash::sketch::{differing_bits, similarity_by_bits};
-use simhash::{Fingerprinter, Model, SketchBits, Sketcher};
+use simhash::{Fingerprinter, Measure, Model, SketchBits, Sketcher};
 
 use super::weighed::{ByDistance, PairWeight, Sums, f1};
+use crate::profile::default_similarity;
 
 /// The sizes that are compared.
 const SIZES: [SketchBits; 3] = [SketchBits::Bits64, SketchBits::Bits128, SketchBits::Bits256];
@@ -108,8 +109,10 @@ impl Sketched {
             let kept = PERMILLES
                 .step_by(STEP)
                 .map(|least| kept(&within, size, f64::from(least) / 1000.0, documents));
-            // Of equally good ones, the last: it keeps least.
-            kept.max_by(|a, b| a.f1.total_cmp(&b.f1))
+            // Of equally good ones, the nearest to the default.
+            let default = default_similarity(Measure::Sketch);
+            let away = |one: &AtSketch| (one.min_similarity - default).abs();
+            kept.max_by(|a, b| a.f1.total_cmp(&b.f1).then(away(b).total_cmp(&away(a))))
         });
         best.collect()
     }

@@ -170,6 +170,7 @@ fn require_json(request: &Request<Incoming>) -> Result<(), Problem> {
 pub(super) fn info(shared: &Shared) -> Value {
     let serving = shared.current.serving();
     let (info, spec) = (serving.index().info(), serving.index().spec());
+    let (k, min_similarity) = serving.index().default_nearness();
     json!({
         "version": info.version,
         "archive": info.archive,
@@ -178,6 +179,8 @@ pub(super) fn info(shared: &Shared) -> Value {
         "fingerprints": info.fingerprints,
         "days": info.days,
         "max_distance": info.max_distance,
+        "k": k,
+        "min_similarity": min_similarity,
         "sketch_bits": spec.sketch.bits(),
         "tokenizer": spec.tokenizer.to_string(),
         "id_type": serving.index().id_type().to_string(),

@@ -116,6 +116,7 @@ async function showIndex() {
     at("about").textContent = failure.message;
     return;
   }
+  const isFirst = loaded === -Infinity;
   loaded = performance.now();
   const numbers = [
     [info.rows, info.rows === 1 ? "document" : "documents"],
@@ -130,6 +131,10 @@ async function showIndex() {
     `Version ${count(info.version)} of the index covers version ${count(info.archive_version)} of the archive ${info.archive}${sketches}. `
     + `Features: ${info.tokenizer}.`);
   at("k").max = info.max_distance;
+  if (isFirst) {
+    at("k").value = info.k;
+    at("similarity").value = info.min_similarity;
+  }
   showK();
   at("similarity-field").hidden = !(info.sketch_bits > 0);
 }
@@ -367,7 +372,7 @@ function showAnswer(looked, answer, times) {
   const fp = element("span", { class: "fingerprint" }, answer.fp ?? "");
   const said = element("p");
   if (answer.fp === null) {
-    said.append("This text has too few features for a fingerprint, so it cannot be compared.");
+    said.append("This text is empty or too short, so it cannot be compared.");
   } else if (answer.hits.length === 0) {
     const wider = looked.k < Number(at("k").max) ? " A larger k finds documents that are less near." : "";
     said.append(`Nothing within ${plural(looked.k, "bit")} of the fingerprint `, fp, `.${wider}`);

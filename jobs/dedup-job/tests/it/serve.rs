@@ -231,9 +231,16 @@ fn requests_are_answered_as_the_description_says() {
             &info["rows"],
             &info["days"],
             &info["max_distance"],
+            &info["k"],
             &info["id_type"]
         ),
-        (&json!(13), &json!(3), &json!(8), &json!("string"))
+        (
+            &json!(13),
+            &json!(3),
+            &json!(8),
+            &json!(3),
+            &json!("string")
+        )
     );
     assert_eq!(get("/healthz").body, "ok\n");
     assert_eq!(get("/readyz").status, 200);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Union
 
@@ -46,6 +47,8 @@ from .executors import Executor, engine_for
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+#: The file of a table, which the program read.
+_BATCH_FILE = re.compile(r"'?\S*/dedup-job-[^/ ]*/batch\.parquet'?")
 _SPEC_NAMES = frozenset(SpecOptions.__annotations__)
 #: The options of `pairs` that `dedup-job fingerprint` takes, too.
 _FINGERPRINT_NAMES = _SPEC_NAMES.union(ColumnOptions.__annotations__, CommonOptions.__annotations__)
@@ -341,7 +344,11 @@ def tune(
     --------
     >>> dedup_job.tune(frame).spec_table().to_pandas()
     """
-    return Tuned(_on_documents("tune", documents, options, progress))
+    found = _on_documents("tune", documents, options, progress)
+    if not is_path(documents) and not isinstance(documents, (list, tuple)):
+        # The file of a table is gone.
+        found["commands"] = [_BATCH_FILE.sub("DOCUMENTS", line) for line in found["commands"]]
+    return Tuned(found)
 
 
 def idf(

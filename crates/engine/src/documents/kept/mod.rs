@@ -140,6 +140,11 @@ impl Documents {
                 files.push(root);
             }
             _ => {
+                if !is_directory && !ending.is_empty() {
+                    return Err(usage(format!(
+                        "the batch has several files, and only those of JSON Lines are copied to one: name a directory, such as {given}/"
+                    )));
+                }
                 if root.local().is_some_and(Path::is_file) {
                     return Err(usage(
                         "this is a file, but the batch is not one file: name a directory".into(),

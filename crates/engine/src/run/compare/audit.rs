@@ -8,6 +8,7 @@ use arrow::datatypes::Float64Type;
 use futures::StreamExt as _;
 use parquet::arrow::ArrowWriter;
 use serde::Serialize;
+use simhash::Measure;
 
 use super::Comparison;
 use crate::decide::{DUPLICATE_DAY, DUPLICATE_OF};
@@ -17,7 +18,7 @@ use crate::progress::Stage;
 use crate::run::Run;
 use crate::verify::{self, Verifier};
 
-/// The least similarity where the run has none.
+/// The least similarity where the run has none by this measure.
 const LEAST: f64 = 0.8;
 /// The confidence of the bound.
 const CONFIDENCE: f64 = 0.95;
@@ -74,11 +75,11 @@ impl Comparison<'_> {
         let origin = self.origin();
         let verified = verify::verify(context, &path, all, auditor, origin, &settings.scratch);
         let (mut verified, _) = verified.await?;
-        let least = self
-            .settings
-            .verify
-            .as_ref()
-            .map(|verify| verify.min_similarity);
+        // Those of other measures mean something else.
+        let verify = self.settings.verify.as_ref();
+        let verify =
+            verify.filter(|verify| matches!(verify.measure, Measure::Jaccard | Measure::Sketch));
+        let least = verify.map(|verify| verify.min_similarity);
         let mut audit = Audit {
             compared: 0,
             without_text: 0,

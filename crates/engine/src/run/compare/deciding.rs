@@ -90,7 +90,10 @@ impl Comparison<'_> {
         };
         let drawn = decided.drawn(self.id_type)?;
         let audit = match self.auditor {
-            Some(auditor) => Some(self.audit(auditor, &drawn).await?),
+            Some(auditor) => {
+                let audited = self.run.settings.audit.unwrap_or(0).min(drawn.num_rows());
+                Some(self.audit(auditor, &drawn.slice(0, audited)).await?)
+            }
             None => None,
         };
         let counts = decided.counts;
@@ -283,6 +286,7 @@ impl Comparison<'_> {
             keys: keys.clone(),
             have_content,
             verified: self.settings.verify.is_some(),
+            prefer: self.run.settings.columns.prefer.clone(),
             drop_empty: self.run.settings.drop_empty,
             draws: self.run.settings.audit.unwrap_or(0).max(SHOWN),
             day: self.view.date.map(work_items::days_since_epoch),

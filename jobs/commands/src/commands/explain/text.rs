@@ -7,7 +7,7 @@ use engine::profile::CompareSettings;
 use simhash::Measure;
 
 use super::Given;
-use crate::printing::count;
+use crate::printing::{count, visible};
 
 /// The largest distance that any run accepts.
 const LARGEST_K: u32 = 16;
@@ -217,10 +217,11 @@ fn listed(features: &[ExplainedFeature]) -> String {
             if name.len() < feature.feature.len() {
                 name.push('…');
             }
+            let name = visible(&name);
             match feature.weights {
-                [a, b] if a == b || b == 0 => format!("{name:?} {a}"),
-                [0, b] => format!("{name:?} {b}"),
-                [a, b] => format!("{name:?} {a}/{b}"),
+                [a, b] if a == b || b == 0 => format!("\"{name}\" {a}"),
+                [0, b] => format!("\"{name}\" {b}"),
+                [a, b] => format!("\"{name}\" {a}/{b}"),
             }
         })
         .collect();

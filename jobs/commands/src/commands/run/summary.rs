@@ -107,11 +107,12 @@ fn write_losses(text: &mut String, decisions: &DecisionSummary) {
         let day = dropped.duplicate_day.as_ref();
         let _ = writeln!(
             text,
-            "    {} repeats {}{}: {} bits{}",
+            "    {} repeats {}{}: {} {}{}",
             one_line(&dropped.id),
             one_line(&dropped.duplicate_of),
             day.map_or(String::new(), |day| format!(" of {day}")),
             dropped.distance,
+            if dropped.distance == 1 { "bit" } else { "bits" },
             dropped
                 .similarity
                 .map_or(String::new(), |found| format!(", similarity {found:.3}"))

@@ -9,6 +9,8 @@ use simhash::Spec;
 const ENOUGH: f64 = 0.97;
 /// Settings are better than others only if their F1 is greater by more than this: measured on other documents, they may be worse.
 const BETTER: f64 = 0.01;
+/// Fewer documents with near-duplicates show nothing.
+const TOO_FEW: usize = 30;
 /// Of settings whose F1 is the greatest but for this, the cheapest are the best.
 const ABOUT: f64 = 0.005;
 /// Settings may take this many times as long as the profile `sharp`.
@@ -76,6 +78,7 @@ pub(super) fn advice(compared: &[Tuned], bits: Option<u32>) -> Advice<'_> {
         };
     };
     match sharp {
+        Some(_) if default.documents_wanted < TOO_FEW => Advice::Sharp(Some(best)),
         Some(sharp) if best.f1() <= sharp.f1 + BETTER => Advice::Sharp(Some(best)),
         _ => Advice::Settings(best),
     }
@@ -113,7 +116,8 @@ fn choose<'a>(compared: &[Tuned], all: impl Iterator<Item = Settings<'a>>) -> Op
     good.min_by(|a, b| {
         let by_choices = a.choices().cmp(&b.choices());
         let by_time = a.at.core_seconds.total_cmp(&b.at.core_seconds);
-        let by_size = size(a).cmp(&size(b));
+        // A larger sketch errs less on other documents, too.
+        let by_size = size(b).cmp(&size(a));
         by_choices
             .then(by_time)
             .then(by_size)

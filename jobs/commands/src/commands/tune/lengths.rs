@@ -75,13 +75,13 @@ fn reliable_length(settings: &Settings<'_>) -> String {
     let percent = 100.0 * ENOUGH;
     match reliable(&tuned.lengths, *k) {
         Some(at) => format!(
-            "{name} settings at -k {k} find {percent:.0} % of them from {} words on; {} of {} documents are shorter",
+            "{name}: -k {k} finds {percent:.0} % of them from {} words on; {} of {} documents are shorter",
             at.words,
             count(at.shorter_documents),
             count(tuned.documents)
         ),
         None => format!(
-            "{name} settings at -k {k} find less than {percent:.0} % of them, even of the longest: take a larger k, and drop wrong pairs by --verify edit"
+            "{name}: -k {k} finds less than {percent:.0} % of them, even of the longest: take a larger k, and drop wrong pairs by --verify edit"
         ),
     }
 }
@@ -137,8 +137,8 @@ mod tests {
         assert_eq!(
             lines[5..],
             [
-                "sharp settings at -k 7 find 95 % of them from 100 words on; 700 of 9,000 documents are shorter",
-                "recommended settings at -k 9 find 95 % of them from 50 words on; 350 of 9,000 documents are shorter"
+                "sharp: -k 7 finds 95 % of them from 100 words on; 700 of 9,000 documents are shorter",
+                "recommended: -k 9 finds 95 % of them from 50 words on; 350 of 9,000 documents are shorter"
             ]
         );
         // The sharp profile is recommended.

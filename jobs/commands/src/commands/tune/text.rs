@@ -26,7 +26,7 @@ pub(super) fn render(
     let mut text = String::new();
     let _ = writeln!(
         text,
-        "{} of {} documents compared, {} more have the text of another, {} have no fingerprint",
+        "{} of {} documents compared, {} more have the text of another, {} are too short to compare by their features",
         count(tuned.sampled as u64),
         count(tuned.documents),
         count(tuned.copies as u64),
@@ -80,7 +80,7 @@ fn write_advice(text: &mut String, compared: &[Tuned], advice: &Advice<'_>, aske
     };
     if let Some(found) = &sharp.sharp {
         let name = format!(
-            "sharp, the default (-k {}, --sketch {} from {})",
+            "sharp (-k {}, --sketch {} from {})",
             Profile::Sharp.max_distance(),
             found.bits,
             found.min_similarity
@@ -123,7 +123,7 @@ fn write_advice(text: &mut String, compared: &[Tuned], advice: &Advice<'_>, aske
         }
         _ => writeln!(
             text,
-            "recommended: sharp, the default: others are not better by more than 0.01"
+            "recommended: sharp: others are not better by more than 0.01, or there is too little to tell"
         ),
     };
     if documents < FEW_DOCUMENTS {
