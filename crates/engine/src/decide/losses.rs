@@ -13,11 +13,14 @@ use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReser
 use serde::Serialize;
 use simhash::hash::murmur3_low64;
 
-use super::Decided;
+use super::keys::Keys;
 use super::output_rows::{DUPLICATE_DAY, DUPLICATE_OF, schema};
+use super::{Decided, Fate};
 use crate::batch::IdColumn;
+use crate::documents::positions_and_bytes;
 use crate::error::{EngineError, Result};
 use crate::pairs::{DISTANCE, SIMILARITY};
+use crate::verify::{DrawnPair, Other};
 
 /// The sources that are named.
 const NAMED: usize = 10;
@@ -25,8 +28,8 @@ const NAMED: usize = 10;
 pub(crate) const SHOWN: usize = 5;
 /// The fewest documents of a source whose share is looked at: one duplicate of a source with two pages means nothing.
 const LEAST_DOCUMENTS: u64 = 10;
-/// Bytes of memory of a source, without its name.
-const SOURCE_BYTES: usize = 64;
+/// Bytes of memory of a source, without its name: an entry of a map that doubles, and one of a list that is sorted.
+const SOURCE_BYTES: usize = 160;
 
 /// What a source loses.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -65,28 +68,54 @@ pub(super) struct Sources {
     /// Documents, and those that are dropped.
     counts: HashMap<Box<str>, [u64; 2]>,
     memory: MemoryReservation,
+    /// Whether the run ends if they do not fit into memory; else they are not counted then.
+    must_fit: bool,
+    /// Whether they did not.
+    are_too_many: bool,
 }
 
 impl Sources {
-    pub(super) fn new(pool: &Arc<dyn MemoryPool>) -> Self {
+    pub(super) fn new(pool: &Arc<dyn MemoryPool>, must_fit: bool) -> Self {
         Self {
             counts: HashMap::new(),
             memory: MemoryConsumer::new("sources").register(pool),
+            must_fit,
+            are_too_many: false,
         }
     }
 
     pub(super) fn add(&mut self, source: &str, is_dropped: bool) -> Result<()> {
-        if !self.counts.contains_key(source) {
-            let grown = self.memory.try_grow(source.len() + SOURCE_BYTES);
-            grown.map_err(|_| EngineError::OutOfMemory {
-                what: format!("counting {} sources of documents", self.counts.len() + 1),
-            })?;
-            self.counts.insert(source.into(), [0, 0]);
+        if self.are_too_many {
+            return Ok(());
         }
-        if let Some([documents, dropped]) = self.counts.get_mut(source) {
-            *documents += 1;
-            *dropped += u64::from(is_dropped);
+        let counts = match self.counts.get_mut(source) {
+            Some(counts) => counts,
+            None => {
+                if self.memory.try_grow(source.len() + SOURCE_BYTES).is_err() {
+                    return self.give_up();
+                }
+                self.counts.entry(source.into()).or_default()
+            }
+        };
+        counts[0] += 1;
+        counts[1] += u64::from(is_dropped);
+        Ok(())
+    }
+
+    /// Stops to count, for there is no memory.
+    fn give_up(&mut self) -> Result<()> {
+        let sources = self.counts.len() + 1;
+        if self.must_fit {
+            return Err(EngineError::OutOfMemory {
+                what: format!("counting {sources} sources of documents, for --max-dropped"),
+            });
         }
+        tracing::warn!(
+            "what each source loses is not counted: {sources} sources are too many for the memory limit"
+        );
+        self.are_too_many = true;
+        self.counts = HashMap::new();
+        self.memory.free();
         Ok(())
     }
 
@@ -154,18 +183,61 @@ impl Sample {
 }
 
 impl Decided {
-    /// The decisions about the duplicates that were drawn at random.
-    pub(crate) fn drawn(&self, id_type: IdType) -> Result<RecordBatch> {
-        let schema = schema(id_type);
-        match self.drawn.is_empty() {
-            true => Ok(RecordBatch::new_empty(schema)),
-            false => self.rows_of(&self.drawn, &schema),
+    /// Some of the duplicates that were drawn at random, with why they are dropped.
+    pub(crate) fn shown(&self, id_type: IdType) -> Result<Vec<Dropped>> {
+        let rows = &self.drawn[..self.drawn.len().min(SHOWN)];
+        match rows.is_empty() {
+            true => Ok(Vec::new()),
+            false => dropped(&self.rows_of(rows, &schema(id_type))?),
         }
+    }
+
+    /// The first `most` of the duplicates that were drawn at random, with the documents that they repeat.
+    pub(crate) fn drawn_pairs(&self, keys: &Keys, most: usize) -> Result<Vec<DrawnPair>> {
+        let drawn = &self.drawn[..self.drawn.len().min(most)];
+        let mut positions: HashMap<u32, i64> = HashMap::new();
+        for row in drawn {
+            positions.insert(*row, 0);
+            if let Fate::Within { kept, .. } = self.fate(*row) {
+                positions.insert(self.order.row(kept), 0);
+            }
+        }
+        let mut rows = 0..;
+        for batch in keys.read()? {
+            let batch = batch?;
+            let (of_batch, _) = positions_and_bytes(&batch)?;
+            for (position, row) in of_batch.values().iter().zip(&mut rows) {
+                positions.entry(row).and_modify(|found| *found = *position);
+            }
+        }
+        let pair = |row: &u32| {
+            let (other, distance) = match self.fate(*row) {
+                Fate::Within { kept, distance, .. } => {
+                    let kept = self.order.row(kept);
+                    (Other::At(positions[&kept]), i32::from(distance))
+                }
+                Fate::OfArchive(rank) => {
+                    let near = self.of_archive.get(&rank)?;
+                    (
+                        Other::InArchive(near.id.clone()),
+                        near.distance.cast_signed(),
+                    )
+                }
+                Fate::Kept(_) | Fate::Empty => return None,
+            };
+            let position = positions[row];
+            Some(DrawnPair {
+                position,
+                other,
+                distance,
+            })
+        };
+        Ok(drawn.iter().filter_map(pair).collect())
     }
 }
 
-/// The first of the decisions about duplicates, `drawn` at random.
-pub(crate) fn shown(drawn: &RecordBatch) -> Result<Vec<Dropped>> {
+/// Decisions about duplicates, for people.
+fn dropped(drawn: &RecordBatch) -> Result<Vec<Dropped>> {
     let failed = |error: ArrowError| EngineError::Internal(error.to_string());
     let column = |name: &str| {
         let column = drawn.column_by_name(name);
@@ -185,7 +257,7 @@ pub(crate) fn shown(drawn: &RecordBatch) -> Result<Vec<Dropped>> {
             .then(|| Date32Type::to_naive_date_opt(days.value(row)))?;
         Some(day?.to_string())
     };
-    let rows = 0..drawn.num_rows().min(SHOWN);
+    let rows = 0..drawn.num_rows();
     Ok(rows
         .map(|row| Dropped {
             id: ids.value(row).to_owned(),
@@ -215,7 +287,7 @@ mod tests {
     #[test]
     fn the_sources_that_lose_most_come_first() {
         let pool: Arc<dyn MemoryPool> = Arc::new(GreedyMemoryPool::new(1 << 20));
-        let mut sources = Sources::new(&pool);
+        let mut sources = Sources::new(&pool, false);
         for (source, documents, dropped) in [("a", 20, 5), ("b", 12, 9), ("c", 3, 3), ("d", 40, 0)]
         {
             for number in 0..documents {
@@ -228,14 +300,14 @@ mod tests {
             [loss("b", 12, 9), loss("a", 20, 5), loss("c", 3, 3)]
         );
         assert_eq!(worst, Some(loss("b", 12, 9)));
-        let small: Arc<dyn MemoryPool> = Arc::new(GreedyMemoryPool::new(100));
-        let mut sources = Sources::new(&small);
-        sources.add("a", true).unwrap();
-        sources.add("a", true).unwrap();
-        assert!(matches!(
-            sources.add("b", true),
-            Err(EngineError::OutOfMemory { .. })
-        ));
+        let small: Arc<dyn MemoryPool> = Arc::new(GreedyMemoryPool::new(200));
+        for must_fit in [false, true] {
+            let mut sources = Sources::new(&small, must_fit);
+            sources.add("a", true).unwrap();
+            sources.add("a", true).unwrap();
+            assert_eq!(sources.add("b", true).is_err(), must_fit);
+            assert_eq!(sources.losses().0.is_empty(), !must_fit);
+        }
     }
 
     #[test]

@@ -53,9 +53,9 @@ use order::{IdOrder, Order, Sorting};
 use sorter::PairSorter;
 
 pub use keys::Keys;
+pub(crate) use losses::SHOWN;
 pub use losses::{Dropped, SourceLoss};
-pub(crate) use losses::{SHOWN, shown};
-pub use output_rows::{DUPLICATE_DAY, DUPLICATE_OF, GROUP_SIZE, layout};
+pub use output_rows::{DUPLICATE_DAY, DUPLICATE_OF, GROUP_SIZE, KEPT, layout};
 
 /// Bytes of memory for each class that is a duplicate of a document of the archive: its entries in
 /// two maps, and their share of free slots.
@@ -120,6 +120,8 @@ pub(crate) struct Deciding {
     pub(crate) prefer: Prefer,
     /// Whether documents without a fingerprint, which are empty, are dropped.
     pub(crate) drop_empty: bool,
+    /// Whether the run ends if its memory is too small to count what each source loses.
+    pub(crate) sources_must_fit: bool,
     /// How many duplicates are drawn at random.
     pub(crate) draws: usize,
     /// Day of the batch, in days since 1970.
@@ -254,7 +256,8 @@ impl Deciding {
             _memory: [memory, reserved],
         };
         let keys = self.keys;
-        let (sources, sample) = (Sources::new(pool), Sample::new(self.draws));
+        let sources = Sources::new(pool, self.sources_must_fit);
+        let sample = Sample::new(self.draws);
         blocking(move || {
             decided.count(&keys, sources, sample)?;
             Ok(decided)

@@ -22,6 +22,8 @@ use crate::pairs::{DISTANCE, SIMILARITY};
 use crate::probe::Neighbour;
 use crate::threads::blocking;
 
+/// Column: whether the document is kept.
+pub const KEPT: &str = "kept";
 /// Column: the id of the kept document that the row's document repeats; null for a kept document.
 pub const DUPLICATE_OF: &str = "duplicate_of";
 /// Column: the day of the document that `duplicate_of` names; null if that document has no day.
@@ -36,7 +38,7 @@ pub(super) const ROWS_AT_ONCE: usize = 1024;
 /// The columns, in the order of the output.
 const COLUMNS: [&str; 7] = [
     ID,
-    "kept",
+    KEPT,
     DUPLICATE_OF,
     DUPLICATE_DAY,
     DISTANCE,

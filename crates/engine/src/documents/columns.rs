@@ -46,6 +46,8 @@ pub struct Columns {
     pub text: Option<String>,
     /// The column of ready fingerprints.
     pub fingerprint: Option<String>,
+    /// The id column and the text column that an archive remembers: they count in files that have them, if no option names others.
+    pub remembered: Remembered,
     /// How documents are ordered by preference.
     pub prefer: Prefer,
     /// Whether the sources of documents are read.
@@ -68,6 +70,15 @@ pub struct Columns {
     /// Whether the command has no options that name columns, so that errors must not suggest them.
     #[serde(skip)]
     pub without_options: bool,
+}
+
+/// The names of columns that an archive remembers.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Remembered {
+    /// The id column.
+    pub id: Option<String>,
+    /// The text column, or several.
+    pub text: Option<String>,
 }
 
 /// How pages are read.
@@ -155,6 +166,10 @@ pub(super) struct FoundColumns {
     pub(super) content: Option<Content>,
     /// The columns whose texts are joined to the content.
     pub(super) further_texts: Vec<String>,
+    /// Whether the file is one array of JSON.
+    pub(super) is_array: bool,
+    /// Columns that options name, and that the documents at the start of the file lack.
+    pub(super) unseen: Vec<Unseen>,
     /// Whether the sketches beside ready fingerprints are read, which is so if the file's spec has
     /// them.
     pub(super) sketches: bool,
@@ -170,6 +185,16 @@ pub(super) struct FoundColumns {
     pub(super) pages: Pages,
     /// Which records of a crawl are documents.
     pub(super) crawl: CrawlRecords,
+}
+
+/// A column that an option names, and that the documents at the start of a file lack.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Unseen {
+    pub(super) name: String,
+    /// Whether these are all documents of the file.
+    pub(super) in_whole_file: bool,
+    /// The columns that there are, as an error lists them.
+    pub(super) columns: String,
 }
 
 /// What a column is read for.
@@ -239,15 +264,60 @@ impl Columns {
 
     /// The text columns that are asked for; `names` are those of the file, which may have commas.
     pub(super) fn text_names(&self, names: &[&str]) -> Vec<&str> {
-        match self.text.as_deref() {
-            None => Vec::new(),
-            Some(text) if names.contains(&text) => vec![text],
-            Some(text) => text.split(',').map(str::trim).collect(),
+        cut_names(self.text.as_deref(), names)
+    }
+
+    /// The names of columns, or paths, that these columns have, whether a file has them or not.
+    pub(super) fn named(&self) -> impl Iterator<Item = &str> {
+        let Remembered { id, text } = &self.remembered;
+        let one = [
+            &self.id,
+            &self.fingerprint,
+            &self.source,
+            id,
+            &self.text,
+            text,
+        ];
+        let one = one.into_iter().flatten().map(String::as_str);
+        let several = cut_names(self.text.as_deref(), &[]);
+        let several = several.into_iter().chain(cut_names(text.as_deref(), &[]));
+        one.chain(several).chain(self.optional())
+    }
+
+    /// The names of columns that a document may lack.
+    pub(super) fn optional(&self) -> impl Iterator<Item = &str> {
+        let carried = self.carried.iter().map(String::as_str);
+        let named = self
+            .prefer
+            .column()
+            .into_iter()
+            .chain(self.source.as_deref());
+        named.chain(carried)
+    }
+
+    /// With the names that the archive remembers in place of those that no option says, where `names`, those of a file, have them.
+    fn with_remembered(&self, names: &[&str]) -> Self {
+        let Remembered { id, text } = &self.remembered;
+        let has = |name: &&String| {
+            cut_names(Some(name), names)
+                .iter()
+                .all(|one| names.contains(one))
+        };
+        // Fingerprints that an option names are read instead of texts.
+        let text = text.as_ref().filter(|_| self.fingerprint.is_none());
+        Self {
+            id: self.id.clone().or(id.as_ref().filter(has).cloned()),
+            text: self.text.clone().or(text.filter(has).cloned()),
+            remembered: Remembered::default(),
+            ..self.clone()
         }
     }
 
     /// Finds the columns among a file's `names`. Ready fingerprints win over texts unless texts are asked for.
     pub(super) fn find(&self, object: &str, names: &[&str]) -> Result<FoundColumns> {
+        if self.remembered != Remembered::default() {
+            return self.with_remembered(names).find(object, names);
+        }
         let missing = |what: &str, sought: &str, option: &str| {
             let remedy = match (self.without_options, option) {
                 (true, _) => "; only these names are found".to_owned(),
@@ -343,6 +413,8 @@ impl Columns {
             content: Some(content),
             carried: carried.collect(),
             source,
+            is_array: false,
+            unseen: Vec::new(),
             further_texts,
             sketches: false,
             delimiter: self.delimiter.unwrap_or(b','),
@@ -353,8 +425,17 @@ impl Columns {
     }
 }
 
+/// One name, or the names that commas separate; `names` are those of the file, which may have commas.
+fn cut_names<'a>(given: Option<&'a str>, names: &[&str]) -> Vec<&'a str> {
+    match given {
+        None => Vec::new(),
+        Some(given) if names.contains(&given) => vec![given],
+        Some(given) => given.split(',').map(str::trim).collect(),
+    }
+}
+
 /// The column names as an error lists them: the first ones, each shortened.
-fn listed(names: &[&str]) -> String {
+pub(super) fn listed(names: &[&str]) -> String {
     let short = |name: &&str| -> String {
         // Control characters would break the message's line.
         let visible = |c: char| if c.is_control() { ' ' } else { c };

@@ -297,6 +297,8 @@ mod tests {
             sketches: false,
             prefer: Default::default(),
             further_texts: Vec::new(),
+            is_array: false,
+            unseen: Vec::new(),
             source: None,
             carried: Vec::new(),
         };

@@ -44,8 +44,9 @@ use partition_reader::{PartitionReader, Rows, row_limit};
 use splits::Split;
 use strays::without_strays;
 
+use columns::Unseen;
 pub use columns::{
-    CRAWL_COLUMNS, Columns, Content, CrawlId, CrawlRecords, ID_NAMES, Pages, TEXT_NAMES,
+    CRAWL_COLUMNS, Columns, Content, CrawlId, CrawlRecords, ID_NAMES, Pages, Remembered, TEXT_NAMES,
 };
 pub use formats::extensions;
 pub use id::DocumentId;
@@ -191,8 +192,36 @@ impl Documents {
             columns,
             had_wrong_cut: false,
         };
+        documents.check_seen()?;
         documents.check_carried()?;
         Ok(documents)
+    }
+
+    /// Refuses a column that an option names and that no document has; warns if it may be only the first documents.
+    fn check_seen(&self) -> Result<()> {
+        let Some(first) = self.files.first() else {
+            return Ok(());
+        };
+        for Unseen { name, columns, .. } in &first.columns.unseen {
+            let of_file = |file: &Arc<InputFile>| {
+                let mut unseen = file.columns.unseen.iter();
+                unseen
+                    .find(|other| other.name == *name)
+                    .map(|other| other.in_whole_file)
+            };
+            let in_whole: Option<Vec<bool>> = self.files.iter().map(of_file).collect();
+            let Some(in_whole) = in_whole else { continue };
+            let said = format!("no document has the column {name:?}, which an option names");
+            if in_whole.into_iter().all(|whole| whole) {
+                let reason = format!("{said}; its columns are {columns}");
+                return Err(first.bad_data(reason));
+            }
+            tracing::warn!(
+                "{}: {said}, among the first ones; its columns are {columns}",
+                self.given
+            );
+        }
+        Ok(())
     }
 
     /// Opens the same files again, and finds `columns` in them.

@@ -20,7 +20,7 @@ use storage::Location;
 use super::existing::kind_by_columns;
 use super::target::OutputFormat;
 use super::{OutputKind, encode};
-use crate::decide::{DUPLICATE_DAY, DUPLICATE_OF, GROUP_SIZE};
+use crate::decide::{DUPLICATE_DAY, DUPLICATE_OF, GROUP_SIZE, KEPT};
 use crate::error::{EngineError, Result};
 use crate::pairs::{BASE_DAY, BASE_ID, DISTANCE, NEW_ID, SIMILARITY};
 
@@ -29,8 +29,9 @@ const BATCH_ROWS: usize = 8192;
 /// Columns that go along to decisions, and say where a document is from; the first that is there counts.
 const SITE_COLUMNS: [&str; 2] = ["host", "url"];
 /// The columns that are read.
-const READ_COLUMNS: [&str; 9] = [
+const READ_COLUMNS: [&str; 10] = [
     ID,
+    KEPT,
     DUPLICATE_OF,
     DUPLICATE_DAY,
     NEW_ID,
@@ -185,6 +186,7 @@ fn text_schema(name: &str, columns: &[&str]) -> Result<(OutputKind, SchemaRef)> 
             SIMILARITY => DataType::Float64,
             BASE_DAY | DUPLICATE_DAY => DataType::Date32,
             GROUP_SIZE => DataType::Int64,
+            KEPT => DataType::Boolean,
             _ => DataType::Utf8,
         };
         Field::new(*column, data_type, true)
@@ -222,6 +224,8 @@ fn each_row(
         let similarities = similarities.and_then(|column| column.as_primitive_opt::<Float64Type>());
         let sizes = batch.column_by_name(GROUP_SIZE);
         let sizes = sizes.and_then(|column| column.as_primitive_opt::<Int64Type>());
+        let kept = batch.column_by_name(KEPT);
+        let kept = kept.and_then(|column| column.as_boolean_opt());
         let sites = SITE_COLUMNS
             .iter()
             .find_map(|name| batch.column_by_name(name));
@@ -230,6 +234,7 @@ fn each_row(
             .as_ref()
             .and_then(|sites| sites.as_string_opt::<i32>());
         for row in 0..batch.num_rows() {
+            let is_dropped = kept.is_some_and(|kept| kept.is_valid(row) && !kept.value(row));
             // In CSV, the empty id reads as null.
             let pair = distances.is_valid(row).then(|| ReadPair {
                 base_id: if bases.is_valid(row) {
@@ -258,8 +263,8 @@ fn each_row(
                     .map(|sites| sites.value(row)),
             };
             number += 1;
-            if row.group_size == Some(0) {
-                // An empty document that is dropped: it is in no group.
+            if row.group_size == Some(0) && row.pair.is_none() && is_dropped {
+                // An empty document: it is in no group.
                 continue;
             }
             row.check().map_err(|reason| EngineError::BadData {

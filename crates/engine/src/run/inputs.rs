@@ -1,6 +1,8 @@
 //! What a run reads, opened: the archive, the batch's documents, and the texts that verification needs.
 
-use archive::{Archive, ArchiveError, ColumnNames, DecisionSettings, Existing, IdType, Snapshot};
+use archive::{
+    Archive, ArchiveError, ColumnNames, DecisionSettings, Existing, IdType, RunDefaults, Snapshot,
+};
 use chrono::NaiveDate;
 use datafusion::prelude::SessionContext;
 use simhash::{Measure, Model, Spec};
@@ -8,7 +10,7 @@ use storage::{Location, Stores};
 
 use super::{Appended, Run, RunSettings};
 use crate::decide::Decide;
-use crate::documents::{Columns, Documents, KeptFiles, Prefer};
+use crate::documents::{Columns, Documents, KeptFiles, Prefer, Remembered};
 use crate::error::{EngineError, Result};
 use crate::job::{Job, Pins, file_versions};
 use crate::profile::{Against, CompareOptions, CompareSettings, Profile};
@@ -74,20 +76,24 @@ impl OpenedArchive {
         }
     }
 
-    /// The columns that the options name, or else the archive.
+    /// The columns that the options name, and those that the archive remembers.
     fn columns(&self, columns: &Columns) -> Columns {
-        let (id, text) = match self {
+        let remembered = match self {
             Self::Archive(archive) => {
-                let defaults = archive.run_defaults();
-                (defaults.id_column.clone(), defaults.text_column.clone())
+                let RunDefaults {
+                    id_column,
+                    text_column,
+                    ..
+                } = archive.run_defaults().clone();
+                Remembered {
+                    id: id_column,
+                    text: text_column,
+                }
             }
-            Self::Plain(_) => (None, None),
+            Self::Plain(_) => Remembered::default(),
         };
-        // Fingerprints that an option names are read instead of texts.
-        let text = text.filter(|_| columns.fingerprint.is_none());
         Columns {
-            id: columns.id.clone().or(id),
-            text: columns.text.clone().or(text),
+            remembered,
             ..columns.clone()
         }
     }
@@ -368,7 +374,7 @@ impl Inputs {
                 let only_kept = appended == Appended::Kept;
                 (archive.has_kept() || only_kept).then(|| DecisionSettings {
                     only_kept,
-                    settings: decision_settings(&settings.columns, &compare),
+                    settings: decision_settings(settings, &compare),
                 })
             }
             _ => None,
@@ -451,10 +457,14 @@ fn check_decidable(settings: &RunSettings, why: &str) -> Result<()> {
 }
 
 /// The settings that decide which documents are kept, as text.
-fn decision_settings(columns: &Columns, compare: &CompareSettings) -> String {
+fn decision_settings(settings: &RunSettings, compare: &CompareSettings) -> String {
+    let columns = &settings.columns;
     let mut text = format!("k={}", compare.max_distance);
     if let Prefer::Column { .. } = &columns.prefer {
         text.push_str(&format!(" prefer={}", columns.prefer));
+    }
+    if settings.drop_empty {
+        text.push_str(" drop-empty");
     }
     if let Some(verify) = &compare.verify {
         if !verify.is_by_sketch() {

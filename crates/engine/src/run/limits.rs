@@ -65,11 +65,12 @@ impl RunLimits {
         }
         let worst = decisions.worst_source.as_ref();
         if let (Some(most), Some(worst)) = (self.max_dropped, worst)
-            && worst.dropped as f64 > most * worst.documents as f64
+            && worst.dropped as f64 / worst.documents as f64 > most
         {
+            let source: String = worst.source.chars().take(100).collect();
             let reason = format!(
-                "of source {}, {} of {} documents would be dropped, more than --max-dropped {most}",
-                worst.source, worst.dropped, worst.documents
+                "of source {source:?}, {} of {} documents would be dropped, more than --max-dropped {most}",
+                worst.dropped, worst.documents
             );
             return Err(refused(given, reason));
         }

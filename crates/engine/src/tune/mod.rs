@@ -43,7 +43,7 @@ pub use sketched::AtSketch;
 use sketched::{Sketched, Sketches};
 use sources::SourcesOfTexts;
 pub use sources::{AlikeSource, FEW_WORDS};
-use weighed::{ByDistance, PairWeight, Sums, f1, weight};
+use weighed::{ByK, Near, f1, weight, weights};
 
 /// The least similarity of each level of pairs; a last level has the pairs below all of them.
 pub const LEVELS: [f64; 4] = [0.95, 0.9, 0.8, 0.5];
@@ -93,6 +93,8 @@ pub struct Tuned {
     pub wanted: usize,
     /// Documents in these pairs.
     pub documents_wanted: usize,
+    /// Groups of documents that such pairs connect: what is found of one says little of the others.
+    pub groups_wanted: usize,
     /// Of up to 1,000 pairs that should be found and whose texts are not equal, those whose texts have the same words but
     /// for one or two names.
     pub differ_in_a_name: Share,
@@ -382,15 +384,23 @@ fn compare(
         .collect();
     let least = LEVELS[LEVELS.len() - 1];
     let mut wanted = vec![0; texts.len()];
+    let mut groups: Vec<u32> = (0..texts.len() as u32).collect();
     alike::pairs(&shingles, asked.min_similarity, |a, b, _| {
         wanted[a as usize] += 1;
         wanted[b as usize] += 1;
+        let (a, b) = (
+            first_of_group(&mut groups, a),
+            first_of_group(&mut groups, b),
+        );
+        groups[a.max(b) as usize] = a.min(b);
     });
+    let first = |(at, pairs): (u32, &u32)| *pairs > 0 && groups[at as usize] == at;
+    let groups_wanted = (0..).zip(&wanted).filter(|one| first(*one)).count();
     let mut differ_in_a_name = Share::default();
     alike::pairs(&shingles, least, |a, b, similarity| {
         let (a, b) = (a as usize, b as usize);
         let weight = match similarity >= asked.min_similarity {
-            true => Some(weight(&wanted, a, b)),
+            true => Some(weight(wanted[a], wanted[b])),
             false => None,
         };
         for counts in &mut counts {
@@ -409,11 +419,22 @@ fn compare(
         let tuned = counts.sum_up(asked, documents_wanted)?;
         Ok(Tuned {
             differ_in_a_name,
+            groups_wanted,
             alike_sources: alike_sources.clone(),
             ..tuned
         })
     });
     tuned.collect()
+}
+
+/// The first text of the group of the text `at`; each text has an earlier one of its group, or itself.
+fn first_of_group(groups: &mut [u32], mut at: u32) -> u32 {
+    while groups[at as usize] != at {
+        // Halves the way for the next call.
+        groups[at as usize] = groups[groups[at as usize] as usize];
+        at = groups[at as usize];
+    }
+    at
 }
 
 /// What was made for a spec that extracts the same features as `spec`.
@@ -434,10 +455,10 @@ struct Counts {
     pairs_at: [[usize; 5]; 65],
     /// Pairs that should be found.
     wanted: usize,
-    /// Near pairs of each text.
-    near: Vec<u32>,
-    /// Sums over near pairs.
-    sums_at: ByDistance,
+    /// Pairs of each text within each k.
+    near: Near,
+    /// Sums over the pairs within each k.
+    sums_at: ByK,
     alike: [usize; 4],
     sketched: Sketched,
     lengths: Vec<AtLength>,
@@ -464,26 +485,30 @@ impl Counts {
         let known: Vec<(usize, u64)> = known
             .filter_map(|(at, bits)| Some((at, (*bits)?)))
             .collect();
-        let mut near = vec![0; texts.len()];
+        let mut near: Near = vec![Default::default(); texts.len()];
         for (i, (a, x)) in known.iter().enumerate() {
             for (b, y) in &known[i + 1..] {
                 let distance = (x ^ y).count_ones() as usize;
                 pairs_at[distance][4] += 1;
                 if distance <= sketched::MAX_DISTANCE {
-                    near[*a] += 1;
-                    near[*b] += 1;
+                    for at in [*a, *b] {
+                        near[at][distance..]
+                            .iter_mut()
+                            .for_each(|pairs| *pairs += 1);
+                    }
                 }
             }
         }
-        let mut sums_at = ByDistance::default();
-        for (i, (a, x)) in known.iter().enumerate().filter(|(_, (a, _))| near[*a] > 0) {
+        let mut sums_at = ByK::default();
+        let has_near = |at: usize| near[at][sketched::MAX_DISTANCE] > 0;
+        for (i, (a, x)) in known.iter().enumerate().filter(|(_, (a, _))| has_near(*a)) {
             for (b, y) in &known[i + 1..] {
                 let distance = (x ^ y).count_ones() as usize;
                 if distance <= sketched::MAX_DISTANCE {
-                    let near = weight(&near, *a, *b);
-                    let weight = PairWeight { near, wanted: 0.0 };
-                    sums_at[distance].add(weight);
-                    sketched.add(*a, *b, distance, weight);
+                    let pair = (*a, *b);
+                    weights(&near, pair, distance, 0.0)
+                        .for_each(|(k, weight)| sums_at[k].add(weight));
+                    sketched.add(&near, pair, distance);
                 }
             }
         }
@@ -517,10 +542,10 @@ impl Counts {
         self.pairs_at[distance][class.unwrap_or(4)] += 1;
         self.wanted += usize::from(wanted.is_some());
         if let Some(wanted) = wanted.filter(|_| distance <= sketched::MAX_DISTANCE) {
-            let near = weight(&self.near, a, b);
-            let weight = PairWeight { near, wanted };
-            self.sums_at[distance].add_wanted(weight);
-            self.sketched.add_wanted(a, b, distance, weight);
+            weights(&self.near, (a, b), distance, wanted)
+                .for_each(|(k, weight)| self.sums_at[k].add_wanted(weight));
+            self.sketched
+                .add_wanted(&self.near, (a, b), distance, wanted);
         }
         for (count, level) in self.alike.iter_mut().zip(LEVELS) {
             *count += usize::from(similarity >= level);
@@ -547,7 +572,7 @@ impl Counts {
             for (sum, more) in by_similarity.iter_mut().zip(self.pairs_at[k as usize]) {
                 *sum += more;
             }
-            let sums = Sums::total(&self.sums_at[..=k as usize]);
+            let sums = &self.sums_at[k as usize];
             let pairs = by_similarity.iter().sum();
             let plan = Plan::choose(asked.batch, k, &limits)?;
             let (events, estimate) = estimate(&unrelated, k);
@@ -575,6 +600,7 @@ impl Counts {
             copies: 0,
             wanted: self.wanted,
             documents_wanted: documents,
+            groups_wanted: 0,
             differ_in_a_name: Share::default(),
             alike_sources: Vec::new(),
             sharp: match documents {

@@ -6,7 +6,7 @@ use serde::Serialize;
 use simhash::sketch::{differing_bits, similarity_by_bits};
 use simhash::{Fingerprinter, Measure, Model, SketchBits, Sketcher};
 
-use super::weighed::{ByDistance, PairWeight, Sums, f1};
+use super::weighed::{ByK, Near, Sums, f1, weights};
 use crate::profile::default_similarity;
 
 /// The sizes that are compared.
@@ -34,8 +34,8 @@ pub struct AtSketch {
     pub f1: f64,
 }
 
-/// Sums over pairs, by the bits in which their sketches of one size differ, and by distance.
-struct Histogram(Vec<ByDistance>);
+/// Sums over pairs, by the bits in which their sketches of one size differ, and by k.
+struct Histogram(Vec<ByK>);
 
 /// The sketches of a sample's texts. They depend on the features alone, not on their weights.
 pub(super) struct Sketches {
@@ -71,30 +71,43 @@ impl Sketched {
     /// Empty histograms.
     pub(super) fn new(sketches: Arc<Sketches>) -> Self {
         let histograms =
-            SIZES.map(|size| Histogram(vec![ByDistance::default(); size.bits() as usize + 1]));
+            SIZES.map(|size| Histogram(vec![ByK::default(); size.bits() as usize + 1]));
         Self {
             sketches,
             histograms,
         }
     }
 
-    /// Counts the pair of the texts `a` and `b`.
-    pub(super) fn add(&mut self, a: usize, b: usize, distance: usize, weight: PairWeight) {
-        self.each(a, b, distance, |sums| sums.add(weight));
+    /// Counts the pair of the texts `a` and `b` at each k that finds it.
+    pub(super) fn add(&mut self, near: &Near, (a, b): (usize, usize), distance: usize) {
+        for sums in self.of_pair(a, b) {
+            weights(near, (a, b), distance, 0.0).for_each(|(k, weight)| sums[k].add(weight));
+        }
     }
 
     /// Notes of a pair that was added that it should be found.
-    pub(super) fn add_wanted(&mut self, a: usize, b: usize, distance: usize, weight: PairWeight) {
-        self.each(a, b, distance, |sums| sums.add_wanted(weight));
+    pub(super) fn add_wanted(
+        &mut self,
+        near: &Near,
+        (a, b): (usize, usize),
+        distance: usize,
+        wanted: f64,
+    ) {
+        for sums in self.of_pair(a, b) {
+            weights(near, (a, b), distance, wanted)
+                .for_each(|(k, weight)| sums[k].add_wanted(weight));
+        }
     }
 
-    fn each(&mut self, a: usize, b: usize, distance: usize, change: impl Fn(&mut Sums)) {
+    /// The sums of each size to which the pair belongs.
+    fn of_pair(&mut self, a: usize, b: usize) -> impl Iterator<Item = &mut ByK> {
         let each = SIZES.iter().zip(&self.sketches.of_size);
-        for ((size, sketches), histogram) in each.zip(&mut self.histograms) {
-            let sketch = |at: usize| &sketches[at * size.bytes()..][..size.bytes()];
-            let differing = differing_bits(sketch(a), sketch(b));
-            change(&mut histogram.0[differing as usize][distance]);
-        }
+        each.zip(&mut self.histograms)
+            .map(move |((size, sketches), histogram)| {
+                let sketch = |at: usize| &sketches[at * size.bytes()..][..size.bytes()];
+                let differing = differing_bits(sketch(a), sketch(b));
+                &mut histogram.0[differing as usize]
+            })
     }
 
     /// For each size, what the best verification keeps of the pairs within `k` bits; `documents` have pairs that should be
@@ -134,9 +147,7 @@ impl Sketched {
 impl Histogram {
     /// The sums within `k` bits, by the bits in which sketches differ.
     fn within(&self, k: u32) -> Vec<Sums> {
-        let sums = self.0.iter();
-        sums.map(|by_distance| Sums::total(&by_distance[..=k as usize]))
-            .collect()
+        self.0.iter().map(|by_k| by_k[k as usize]).collect()
     }
 }
 
@@ -159,6 +170,7 @@ fn kept(sums: &[Sums], size: SketchBits, min_similarity: f64, documents: usize) 
 
 #[cfg(test)]
 mod tests {
+    use super::super::weighed::PairWeight;
     use super::*;
 
     #[test]
@@ -186,7 +198,7 @@ mod tests {
         let histogram = Histogram(
             sums.iter()
                 .map(|sums| {
-                    let mut at = ByDistance::default();
+                    let mut at = ByK::default();
                     at[2] = *sums;
                     at
                 })

@@ -1,14 +1,14 @@
 //! Recall and precision in documents, not in pairs: a thousand copies of one page make half a million pairs, and are one case.
 //!
 //! A document with n pairs that should be found counts for 1/n with each of them, so the recall is the mean of the documents'.
-//! In precision, each document counts alike in the same way with the pairs of near fingerprints that it has.
+//! In precision at k, each document counts alike in the same way with the pairs that it has within k bits.
 
 use super::sketched::MAX_DISTANCE;
 
-/// What a pair of near fingerprints counts for, as by [`weight`].
+/// What a pair within k bits counts for, as by [`weight`].
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct PairWeight {
-    /// Among all pairs of near fingerprints.
+    /// Among all pairs within k bits.
     pub(super) near: f64,
     /// Among the pairs that should be found; 0 for others.
     pub(super) wanted: f64,
@@ -27,8 +27,11 @@ pub(super) struct Sums {
     recalled: f64,
 }
 
-/// Sums over pairs by the distance of their fingerprints.
-pub(super) type ByDistance = [Sums; MAX_DISTANCE + 1];
+/// For each k, sums over the pairs within k bits.
+pub(super) type ByK = [Sums; MAX_DISTANCE + 1];
+
+/// For each k, the number of each text's pairs within k bits.
+pub(super) type Near = Vec<[u32; MAX_DISTANCE + 1]>;
 
 impl Sums {
     /// Adds a pair as one that need not be found.
@@ -79,10 +82,26 @@ pub(super) fn f1(recall: f64, precision: f64) -> f64 {
     }
 }
 
-/// What a pair of the documents `a` and `b` counts for, by the numbers of pairs of each document.
-pub(super) fn weight(counts: &[u32], a: usize, b: usize) -> f64 {
+/// What a pair of two documents counts for, by the numbers of pairs of each.
+pub(super) fn weight(a: u32, b: u32) -> f64 {
     [a, b]
-        .map(|at| 1.0 / f64::from(counts[at].max(1)))
+        .map(|pairs| 1.0 / f64::from(pairs.max(1)))
         .iter()
         .sum()
+}
+
+/// What the pair of the texts `a` and `b` counts for at each k from `distance` on.
+pub(super) fn weights(
+    near: &Near,
+    (a, b): (usize, usize),
+    distance: usize,
+    wanted: f64,
+) -> impl Iterator<Item = (usize, PairWeight)> + Clone {
+    let pair = (distance..)
+        .zip(&near[a][distance..])
+        .zip(&near[b][distance..]);
+    pair.map(move |((k, of_a), of_b)| {
+        let near = weight(*of_a, *of_b);
+        (k, PairWeight { near, wanted })
+    })
 }

@@ -50,6 +50,32 @@ impl Comparer {
         workers: &mut [Worker],
     ) -> Result<RecordBatch> {
         let rows = batch.num_rows();
+        let similarities = self.similarities(rows, texts_of, workers)?;
+        let keep: BooleanArray = similarities
+            .iter()
+            .map(|similarity| Some(similarity.is_none_or(|found| found >= self.min_similarity)))
+            .collect();
+        let unknown = similarities.iter().filter(|found| found.is_none()).count();
+        let dropped = rows - keep.true_count();
+        self.counts
+            .dropped
+            .fetch_add(dropped as u64, Ordering::Relaxed);
+        self.counts
+            .without_text
+            .fetch_add(unknown as u64, Ordering::Relaxed);
+        let similarities: ArrayRef = Arc::new(Float64Array::from(similarities));
+        pairs::record_batch(schema, &[(SIMILARITY, similarities)], Some(batch))
+            .and_then(|batch| arrow::compute::filter_record_batch(&batch, &keep))
+            .map_err(bad_pairs)
+    }
+
+    /// The similarities of pairs of texts; `texts_of` gives the texts of each. Each worker compares on a thread of its own.
+    pub(super) fn similarities<'a>(
+        &'a self,
+        rows: usize,
+        texts_of: impl Fn(usize) -> PairTexts<'a> + Sync,
+        workers: &mut [Worker],
+    ) -> Result<Vec<Option<f64>>> {
         let share = rows.div_ceil(workers.len()).max(1);
         let texts_of = &texts_of;
         let similarities: Result<Vec<Vec<Option<f64>>>> = std::thread::scope(|scope| {
@@ -72,25 +98,9 @@ impl Comparer {
             });
             done.collect()
         });
-        let similarities: Vec<Option<f64>> = similarities?.into_iter().flatten().collect();
         let steps = &self.resources.progress.steps;
         steps.fetch_add(rows as u64, Ordering::Relaxed);
-        let keep: BooleanArray = similarities
-            .iter()
-            .map(|similarity| Some(similarity.is_none_or(|found| found >= self.min_similarity)))
-            .collect();
-        let unknown = similarities.iter().filter(|found| found.is_none()).count();
-        let dropped = rows - keep.true_count();
-        self.counts
-            .dropped
-            .fetch_add(dropped as u64, Ordering::Relaxed);
-        self.counts
-            .without_text
-            .fetch_add(unknown as u64, Ordering::Relaxed);
-        let similarities: ArrayRef = Arc::new(Float64Array::from(similarities));
-        pairs::record_batch(schema, &[(SIMILARITY, similarities)], Some(batch))
-            .and_then(|batch| arrow::compute::filter_record_batch(&batch, &keep))
-            .map_err(bad_pairs)
+        Ok(similarities?.into_iter().flatten().collect())
     }
 
     /// The similarity of a pair's texts; `None` when a text was not found.

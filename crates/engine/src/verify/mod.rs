@@ -6,6 +6,7 @@
 
 mod class_pairs;
 mod compare;
+mod drawn;
 mod text_classes;
 mod texts;
 mod texts_at;
@@ -28,6 +29,7 @@ use simhash::{Measure, Model};
 use texts::{Place, Side, Texts};
 
 pub(crate) use class_pairs::{UnverifiedPairs, verify_class_pairs};
+pub(crate) use drawn::{DrawnPair, Other, similarities};
 pub(crate) use text_classes::TextClasses;
 
 use crate::documents::{Columns, DocumentId, Documents, Pages};

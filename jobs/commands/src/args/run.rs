@@ -70,9 +70,10 @@ pub struct RunArgs {
     pub source: Option<String>,
     /// Compare N random drops by their texts, and count wrong ones
     ///
-    /// Each is compared with the document that it repeats; wrong are those less similar than --min-similarity. Of documents in the
+    /// Each is compared with the document that it repeats; wrong are those less similar than --min-similarity, or
+    /// than 0.8 where texts do not decide. Of documents in the
     /// archive, the texts are those of --base-text.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000), help_heading = DECISIONS)]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000), help_heading = DECISIONS)]
     pub audit: Option<u32>,
     /// Refuse to drop more than this share, from 0 to 1
     ///

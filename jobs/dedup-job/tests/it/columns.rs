@@ -645,7 +645,12 @@ fn an_archive_remembers_the_columns_of_its_first_day() {
     let third = write("3.jsonl", "text");
     run(&third, "2026-01-03", "--text-column page.text").ok();
     assert_eq!(runs()["text_column"], "page.body");
-    run(&third, "2026-01-04", "").fails(65, &["page.body", "--text-column"]);
+    run(&third, "2026-01-04", "").fails(65, &["page.text", "--text-column"]);
+    // Files without these columns are read as without them.
+    let fingerprints = dir.at("fp.parquet");
+    write_fingerprints(&fingerprints, &[("x".into(), 1)]);
+    dedup(&format!("run {fingerprints} --base {archive} -o {output}"))
+        .fails(65, &["these have none", "--sketch 256"]);
     // A batch without documents is refused, however it is appended.
     std::fs::write(dir.join("empty.jsonl"), "").unwrap();
     let append = format!(

@@ -108,7 +108,7 @@ fn groups_grow_from_day_to_day() {
         ("a,false,b,,65,,2", "a distance of 65 bits"),
         ("a,false,b,,1,NaN,2", "a similarity of NaN"),
         ("a,false,b,,1,1.5,2", "a similarity of 1.5"),
-        ("a,true,,,,,-1", "a group of -1 documents"),
+        ("a,true,,,,,0", "a group of 0 documents"),
     ] {
         fs::write(dir.join("bad.csv"), format!("{header}{row}\n")).unwrap();
         dedup(&format!("groups {}", dir.at("bad.csv"))).fails(65, &["bad.csv", "row 1", part]);

@@ -220,6 +220,17 @@ fn a_preference_that_no_document_has_is_named() {
     assert!(log.contains("no document has a value"), "{log}");
     let (_, log) = run(&dir, "day.jsonl", "--prefer rank");
     assert!(!log.contains("no document has a value"), "{log}");
+    // One file of several may lack the column, and many documents at the start of a long one.
+    fs::create_dir(dir.join("days")).unwrap();
+    let without: String = (0..2_000)
+        .map(|id| format!("{{\"id\": {id}, \"text\": \"{}\"}}\n", text(id)))
+        .collect();
+    fs::write(dir.join("days/1.jsonl"), &without).unwrap();
+    let (_, log) = run(&dir, "days", "--prefer rank");
+    assert!(log.contains("no document has the column \"rank\""), "{log}");
+    fs::copy(dir.join("day.jsonl"), dir.join("days/2.jsonl")).unwrap();
+    let (_, log) = run(&dir, "days", "--prefer rank");
+    assert!(!log.contains("no document has"), "{log}");
 }
 
 /// Fault 35: also while copies of the kept documents are written.
@@ -296,7 +307,13 @@ fn kept_documents_of_many_files_of_lines_are_one_file() {
     assert_eq!(fs::read_to_string(&kept).unwrap(), expected);
     run(&format!("--kept {}", dir.at("kept.jsonl.gz"))).fails(64, &["a.jsonl", "in .jsonl.gz"]);
     fs::write(dir.join("day/e.jsonl"), format!("[{}]", line(6, 6))).unwrap();
-    run(&format!("--kept {kept} --overwrite")).fails(65, &["e.jsonl", "name a directory"]);
+    run(&format!("--kept {kept} --overwrite")).fails(64, &["e.jsonl", "name a directory"]);
+    let other = dir.at("other-job");
+    dedup(&format!(
+        "split {other} {} --kept {kept} --overwrite",
+        dir.at("day")
+    ))
+    .fails(64, &["e.jsonl"]);
     assert_eq!(fs::read_to_string(&kept).unwrap(), expected);
     run("--kept kept-{date}.jsonl").fails(64, &["{date} in --kept", "{day}"]);
 }

@@ -127,6 +127,16 @@ impl Documents {
                 )));
             }
         }
+        let array = self
+            .files
+            .iter()
+            .find(|file| is_joined && file.columns.is_array);
+        if let Some(array) = array {
+            return Err(usage(format!(
+                "{} is one array of JSON, and no JSON Lines: name a directory",
+                array.location
+            )));
+        }
         match inputs[..] {
             _ if is_joined => files.push(root),
             [(only, _)] if !is_directory && is_given(only) => {
@@ -249,7 +259,6 @@ impl Documents {
                     .try_clone()
                     .map_err(|source| Output::failed(&name, source))?,
                 name: name.clone(),
-                is_joined: true,
             };
             let (input, kept) = (Arc::clone(input), Arc::clone(kept));
             write_kept(input, first_part, kept, row_limit(context), out).await?;
@@ -340,7 +349,6 @@ impl Documents {
         let out = Output {
             file: File::create(path).map_err(|source| Output::failed(&name, source))?,
             name,
-            is_joined: false,
         };
         write_kept(
             Arc::clone(input),
@@ -443,7 +451,6 @@ impl Copying {
         let out = Output {
             file: draft.open()?,
             name: target.to_string(),
-            is_joined: false,
         };
         write_kept(
             Arc::clone(input),
@@ -514,8 +521,6 @@ fn exists(file: &Location) -> EngineError {
 pub(super) struct Output {
     pub(super) file: File,
     pub(super) name: String,
-    /// Whether the rows of other files come before or behind them.
-    pub(super) is_joined: bool,
 }
 
 impl Output {

@@ -44,11 +44,7 @@ fn copy_blocking(
     out: Output,
     is_kept: &dyn Fn(usize, u64) -> bool,
 ) -> Result<()> {
-    let Output {
-        file: target,
-        name,
-        is_joined,
-    } = out;
+    let Output { file: target, name } = out;
     let failed = |source| Output::failed(&name, source);
     let compresses_each = file.compresses_each_record();
     let mut writer = Writer::new(BufWriter::new(target), compression).map_err(failed)?;
@@ -56,11 +52,6 @@ fn copy_blocking(
     // Only files without header, separator and footer are cut into several parts.
     for (part, bytes) in file.parts().into_iter().enumerate() {
         let mut records = rows::raw_records(file, bytes, limit)?;
-        if is_joined && !records.header().is_empty() {
-            return Err(file.bad_data(format!(
-                "it is no JSON Lines, so its documents cannot be in {name} with others: name a directory for --kept"
-            )));
-        }
         writer.write_all(records.header()).map_err(failed)?;
         let separator = records.separator();
         let mut row = 0;

@@ -209,6 +209,8 @@ mod tests {
             crawl: Default::default(),
             prefer: Default::default(),
             further_texts: Vec::new(),
+            is_array: false,
+            unseen: Vec::new(),
             source: None,
             carried: Vec::new(),
             id: Some("id".into()),

@@ -5,6 +5,7 @@
 //! the bytes of the line.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::io::{BufRead as _, Read as _};
 
@@ -17,8 +18,9 @@ use super::format::{FirstRecord, MAX_FIELDS, RawRecords, Records, RowFormat};
 use super::input::Input;
 use super::json_array::{Array, Element};
 use super::json_fields::{Fields, Kind, Record};
-use crate::documents::columns::{Columns, Content, FoundColumns, Role};
+use crate::documents::columns::{Columns, Content, FoundColumns, Role, Unseen, listed};
 use crate::documents::conform::NO_ID;
+use crate::documents::source::URL_NAMES;
 use crate::error::{EngineError, Result};
 use crate::stream::BATCH_BYTES;
 
@@ -138,14 +140,25 @@ impl RowFormat for Json {
         let text = std::mem::take(&mut objects.text);
         let mut bytes = text.len();
         // Whatever is wrong with them is said when all are read.
-        while next.len() < NEXT_OBJECTS
-            && bytes < NEXT_BYTES
-            && matches!(objects.advance(), Ok(true))
-        {
-            bytes += objects.text.len();
-            next.push(std::mem::take(&mut objects.text));
+        let mut is_whole = false;
+        while !is_whole && next.len() < NEXT_OBJECTS && bytes < NEXT_BYTES {
+            match objects.advance() {
+                Ok(true) => {
+                    bytes += objects.text.len();
+                    next.push(std::mem::take(&mut objects.text));
+                }
+                Ok(false) => is_whole = true,
+                Err(_) => break,
+            }
         }
-        Ok(Some(Box::new(FirstObject { name, text, next })))
+        let is_array = objects.array.is_some();
+        Ok(Some(Box::new(FirstObject {
+            name,
+            text,
+            next,
+            is_whole,
+            is_array,
+        })))
     }
 
     fn records(
@@ -210,6 +223,10 @@ struct FirstObject {
     text: Vec<u8>,
     /// The next objects.
     next: Vec<Vec<u8>>,
+    /// Whether the file has no more.
+    is_whole: bool,
+    /// Whether the file is one array.
+    is_array: bool,
 }
 
 impl FirstRecord for FirstObject {
@@ -217,17 +234,25 @@ impl FirstRecord for FirstObject {
         let bad = |error| bad_line(&self.name, &error);
         let names = names_in(&self.text, columns).map_err(bad)?;
         // An object may lack the preference, the source and the carried columns, and others have them.
-        let optional = columns.prefer.column().into_iter();
-        let optional = optional.chain(columns.source.as_deref());
-        let optional = optional.chain(columns.carried.iter().map(String::as_str));
-        let is_there = |text: &Vec<u8>, name: &str| {
+        let is_in = |name: &str, text: &Vec<u8>| {
             names_in(text, columns).is_ok_and(|names| names.iter().any(|other| other == name))
         };
-        let optional = optional.filter(|name| {
+        let is_seen = |name: &str| {
             let mut sample = std::iter::once(&self.text).chain(&self.next);
-            sample.any(|text| is_there(text, name))
+            sample.any(|text| is_in(name, text))
+        };
+        let unseen = columns.optional().filter(|name| !is_seen(name));
+        let unseen = unseen.map(|name| Unseen {
+            name: name.to_owned(),
+            in_whole_file: self.is_whole,
+            columns: listed(&names.iter().map(String::as_str).collect::<Vec<_>>()),
         });
-        let optional: Vec<&str> = optional.collect();
+        let unseen: Vec<Unseen> = unseen.collect();
+        let urls = URL_NAMES
+            .into_iter()
+            .filter(|_| columns.with_sources && columns.source.is_none());
+        let urls = urls.filter(|name| is_seen(name));
+        let optional: Vec<&str> = columns.optional().chain(urls).collect();
         let find = |names: &[String]| {
             let names = names.iter().map(String::as_str);
             let names: Vec<&str> = names.chain(optional.iter().copied()).collect();
@@ -251,8 +276,17 @@ impl FirstRecord for FirstObject {
             // The first object may be the only one without a text.
             Err(_) => match of_next().next() {
                 Some(found) => found,
-                None => find(&[names, nested_paths(&self.text)].concat())?,
+                None => {
+                    let nested = nested_paths(&self.text);
+                    let nested = nested.into_iter().filter(|path| !names.contains(path));
+                    find(&names.iter().cloned().chain(nested).collect::<Vec<_>>())?
+                }
             },
+        };
+        let found = FoundColumns {
+            is_array: self.is_array,
+            unseen,
+            ..found
         };
         let Some(name) = found.id.clone() else {
             return Ok((found, IdType::String));
@@ -294,12 +328,8 @@ fn names_in(object: &[u8], columns: &Columns) -> serde_json::Result<Vec<String>>
     let mut json = serde_json::Deserializer::from_slice(object);
     let mut names = json.deserialize_map(Names)?;
     json.end()?;
-    let named = [&columns.id, &columns.fingerprint, &columns.source];
-    let named = named.into_iter().flatten().map(String::as_str);
-    let named = named.chain(columns.text_names(&[]));
-    let named = named.chain(columns.text.as_deref());
-    let named = named.chain(columns.prefer.column());
-    let named = named.chain(columns.carried.iter().map(String::as_str));
+    let named: BTreeSet<&str> = columns.named().collect();
+    let named = named.into_iter();
     let paths: Vec<&str> = named.filter(|name| name.contains('.')).collect();
     let fields = Fields::new(paths.iter().map(|path| (*path, Kind::Presence)));
     let record = fields.parse(object)?;

@@ -1,25 +1,14 @@
 //! An audit of decisions: compares dropped documents, drawn at random, with those that they repeat, by their texts.
 
-use std::fs::File;
-use std::sync::Arc;
-
-use arrow::array::{Array as _, AsArray as _, RecordBatch};
-use arrow::datatypes::Float64Type;
-use futures::StreamExt as _;
-use parquet::arrow::ArrowWriter;
 use serde::Serialize;
 use simhash::Measure;
 
 use super::Comparison;
-use crate::decide::{DUPLICATE_DAY, DUPLICATE_OF};
-use crate::error::{EngineError, Result};
-use crate::pairs::{self, BASE_DAY, BASE_ID, NEW_ID, SIMILARITY, Similarities};
-use crate::progress::Stage;
+use crate::error::Result;
+use crate::profile::default_similarity;
 use crate::run::Run;
-use crate::verify::{self, Verifier};
+use crate::verify::{self, DrawnPair, Verifier};
 
-/// The least similarity where the run has none by this measure.
-const LEAST: f64 = 0.8;
 /// The confidence of the bound.
 const CONFIDENCE: f64 = 0.95;
 
@@ -34,74 +23,34 @@ pub struct Audit {
     pub min_similarity: f64,
     /// Compared documents whose similarity is smaller.
     pub below: u64,
-    /// With 95 % confidence, the share of such documents among all dropped ones is at most this.
-    pub bound: f64,
+    /// With 95 % confidence, the share of such documents among all dropped ones whose texts are at hand is at most this; `None` if
+    /// none was compared.
+    pub bound: Option<f64>,
 }
 
 impl Comparison<'_> {
-    /// Compares the texts of `dropped` documents, given as decisions, with those of the documents that they repeat.
-    pub(super) async fn audit(&self, auditor: &Verifier, dropped: &RecordBatch) -> Result<Audit> {
+    /// Compares the texts of dropped documents with those of the documents that they repeat.
+    pub(super) async fn audit(&self, auditor: &Verifier, pairs: Vec<DrawnPair>) -> Result<Audit> {
         let Run {
             context, settings, ..
         } = self.run;
-        self.run.enter(Stage::Verify);
-        let schema = pairs::schema(self.id_type, Similarities::Unknown);
-        let column = |name: &str| dropped.column_by_name(name).cloned();
-        let made = [
-            (NEW_ID, column(archive::schema::ID)),
-            (BASE_ID, column(DUPLICATE_OF)),
-            (BASE_DAY, column(DUPLICATE_DAY)),
-        ];
-        let made: Vec<_> = made
-            .into_iter()
-            .filter_map(|(name, column)| Some((name, column?)))
-            .collect();
-        let rows = pairs::record_batch(&schema, &made, Some(dropped));
-        let rows = rows.map_err(|error| EngineError::Internal(error.to_string()))?;
-        let path = settings.scratch.join("audit.parquet");
-        let file = File::create(&path).map_err(|source| EngineError::Io {
-            path: path.display().to_string(),
-            source,
-        })?;
-        let parquet = |source| archive::ArchiveError::Parquet {
-            object: path.display().to_string(),
-            source,
-        };
-        let mut writer = ArrowWriter::try_new(file, Arc::clone(&schema), None).map_err(parquet)?;
-        writer.write(&rows).map_err(parquet)?;
-        writer.close().map_err(parquet)?;
-
-        let all = 0..rows.num_rows() as u64;
-        let origin = self.origin();
-        let verified = verify::verify(context, &path, all, auditor, origin, &settings.scratch);
-        let (mut verified, _) = verified.await?;
-        // Those of other measures mean something else.
+        let scratch = &settings.scratch;
+        let found = verify::similarities(context, pairs, auditor, self.id_type, scratch).await?;
+        // That of another measure means something else; and an estimate by sketches is of this similarity, too.
         let verify = self.settings.verify.as_ref();
-        let verify =
-            verify.filter(|verify| matches!(verify.measure, Measure::Jaccard | Measure::Sketch));
-        let least = verify.map(|verify| verify.min_similarity);
-        let mut audit = Audit {
-            compared: 0,
-            without_text: 0,
-            min_similarity: least.unwrap_or(LEAST),
-            below: 0,
-            bound: 1.0,
-        };
-        while let Some(batch) = verified.next().await {
-            let batch = batch.map_err(EngineError::query("comparing dropped documents"))?;
-            let similarities = batch.column_by_name(SIMILARITY);
-            let similarities =
-                similarities.and_then(|column| column.as_primitive_opt::<Float64Type>());
-            let similarities =
-                similarities.ok_or_else(|| EngineError::Internal("no similarities".into()))?;
-            audit.without_text += similarities.null_count() as u64;
-            for similarity in similarities.iter().flatten() {
-                audit.compared += 1;
-                audit.below += u64::from(similarity < audit.min_similarity);
-            }
-        }
-        audit.bound = upper_bound(audit.below, audit.compared);
-        Ok(audit)
+        let by_jaccard = verify.filter(|verify| verify.measure == Measure::Jaccard);
+        let least = by_jaccard.map(|verify| verify.min_similarity);
+        let min_similarity = least.unwrap_or(default_similarity(Measure::Jaccard));
+        let known = || found.iter().flatten();
+        let compared = known().count() as u64;
+        let below = known().filter(|found| **found < min_similarity).count() as u64;
+        Ok(Audit {
+            compared,
+            without_text: found.len() as u64 - compared,
+            min_similarity,
+            below,
+            bound: (compared > 0).then(|| upper_bound(below, compared)),
+        })
     }
 }
 

@@ -9,7 +9,7 @@ use datafusion::execution::SendableRecordBatchStream;
 use super::Comparison;
 use crate::batch::{Batch, Classes};
 use crate::class_pairs;
-use crate::decide::{self, Decide, Decided, Deciding, Keys, SHOWN};
+use crate::decide::{Decide, Decided, Deciding, Keys, SHOWN};
 use crate::documents::{KeptDrafts, MadeCopy};
 use crate::error::{EngineError, Result};
 use crate::job::{Answers, CarriedMap, CopyMap, Job};
@@ -88,13 +88,12 @@ impl Comparison<'_> {
             }
             None => None,
         };
-        let drawn = decided.drawn(self.id_type)?;
-        let audit = match self.auditor {
-            Some(auditor) => {
-                let audited = self.run.settings.audit.unwrap_or(0).min(drawn.num_rows());
-                Some(self.audit(auditor, &drawn.slice(0, audited)).await?)
+        let audit = match (self.auditor, settings.audit) {
+            (Some(auditor), Some(most)) => {
+                let pairs = decided.drawn_pairs(keys, most)?;
+                Some(self.audit(auditor, pairs).await?)
             }
-            None => None,
+            _ => None,
         };
         let counts = decided.counts;
         let kept_in_batch = decided.kept_in_batch.clone();
@@ -133,7 +132,7 @@ impl Comparison<'_> {
                 counts,
                 sources: decided.sources.clone(),
                 worst_source: decided.worst_source.clone(),
-                dropped_at_random: decide::shown(&drawn)?,
+                dropped_at_random: decided.shown(self.id_type)?,
                 audit,
                 repeats: None,
             },
@@ -286,6 +285,7 @@ impl Comparison<'_> {
             keys: keys.clone(),
             have_content,
             verified: self.settings.verify.is_some(),
+            sources_must_fit: self.run.settings.limits.max_dropped.is_some(),
             prefer: self.run.settings.columns.prefer.clone(),
             drop_empty: self.run.settings.drop_empty,
             draws: self.run.settings.audit.unwrap_or(0).max(SHOWN),

@@ -135,16 +135,26 @@ fn one_line(name: &str) -> String {
 
 /// What an audit found, as a line.
 fn audited(audit: &Audit) -> String {
-    let not_compared = match audit.without_text {
+    let missing = match audit.without_text {
         0 => String::new(),
-        some => format!("; the texts of {} more are not at hand", count(some)),
+        some => format!(
+            "; the texts of {} more, or of those that they repeat, are not at hand: name those of the archive with --base-text",
+            count(some)
+        ),
+    };
+    let Some(bound) = audit.bound else {
+        return format!("  audit: no dropped document was compared{missing}");
+    };
+    let all = match audit.without_text {
+        0 => "all dropped ones",
+        _ => "all whose texts are at hand",
     };
     format!(
-        "  audit: of {} dropped documents, {} have a similarity below {} to the one that they repeat; of all dropped ones, at most {:.2} % have, with 95 % confidence{not_compared}",
+        "  audit: of {} dropped documents, {} have a similarity below {} to the one that they repeat; of {all}, at most {:.2} % have, with 95 % confidence{missing}",
         count(audit.compared),
         count(audit.below),
         audit.min_similarity,
-        100.0 * audit.bound
+        100.0 * bound
     )
 }
 

@@ -9,7 +9,7 @@ use simhash::Spec;
 const ENOUGH: f64 = 0.97;
 /// Settings are better than others only if their F1 is greater by more than this: measured on other documents, they may be worse.
 const BETTER: f64 = 0.01;
-/// Fewer documents with near-duplicates show nothing.
+/// Fewer groups of near-duplicates show nothing.
 const TOO_FEW: usize = 30;
 /// Of settings whose F1 is the greatest but for this, the cheapest are the best.
 const ABOUT: f64 = 0.005;
@@ -78,7 +78,7 @@ pub(super) fn advice(compared: &[Tuned], bits: Option<u32>) -> Advice<'_> {
         };
     };
     match sharp {
-        Some(_) if default.documents_wanted < TOO_FEW => Advice::Sharp(Some(best)),
+        Some(_) if default.groups_wanted < TOO_FEW => Advice::Sharp(Some(best)),
         Some(sharp) if best.f1() <= sharp.f1 + BETTER => Advice::Sharp(Some(best)),
         _ => Advice::Settings(best),
     }
@@ -99,16 +99,7 @@ pub(super) fn best_of_spec<'a>(compared: &'a [Tuned], tuned: &'a Tuned) -> Optio
 
 /// Of those of `all` that cost little more than the profile `sharp`, the best.
 fn choose<'a>(compared: &[Tuned], all: impl Iterator<Item = Settings<'a>>) -> Option<Settings<'a>> {
-    let k = Profile::Sharp.max_distance();
-    let sharp = compared
-        .first()?
-        .distances
-        .iter()
-        .find(|at| at.max_distance == k)?;
-    let seconds = MOST_TIMES * sharp.core_seconds;
-    let unrelated = (ABOUT_UNRELATED * sharp.unrelated).max(FEW);
-    let is_cheap =
-        |one: &Settings<'_>| one.at.core_seconds <= seconds && one.at.unrelated <= unrelated;
+    let is_cheap = is_cheap(compared.first()?)?;
     let all: Vec<Settings<'_>> = all.filter(is_cheap).collect();
     let most = all.iter().map(Settings::f1).max_by(f64::total_cmp)?;
     let good = all.into_iter().filter(|one| one.f1() >= most - ABOUT);
@@ -145,14 +136,26 @@ fn of_spec(tuned: &Tuned, bits: Option<u32>) -> impl Iterator<Item = Settings<'_
     })
 }
 
-/// The smallest distance that finds enough pairs for texts to decide about; `None` if there is none.
+/// The smallest distance that finds enough pairs for texts to decide about, or else the one that finds most; of those that are cheap.
 fn by_texts(tuned: &Tuned) -> Option<Settings<'_>> {
-    let at = tuned.distances.iter().find(|at| at.recall >= ENOUGH)?;
-    Some(Settings {
+    let is_cheap = is_cheap(tuned)?;
+    let all = tuned.distances.iter().map(|at| Settings {
         tuned,
         at,
         sketch: None,
-    })
+    });
+    let all: Vec<Settings<'_>> = all.filter(is_cheap).collect();
+    let most = all.iter().map(Settings::recall).max_by(f64::total_cmp)?;
+    all.into_iter().find(|one| one.recall() >= most.min(ENOUGH))
+}
+
+/// Whether settings cost little more than the profile `sharp`, which `default` is the spec of.
+fn is_cheap(default: &Tuned) -> Option<impl Fn(&Settings<'_>) -> bool + use<>> {
+    let k = Profile::Sharp.max_distance();
+    let sharp = default.distances.iter().find(|at| at.max_distance == k)?;
+    let seconds = MOST_TIMES * sharp.core_seconds;
+    let unrelated = (ABOUT_UNRELATED * sharp.unrelated).max(FEW);
+    Some(move |one: &Settings<'_>| one.at.core_seconds <= seconds && one.at.unrelated <= unrelated)
 }
 
 impl<'a> Advice<'a> {
@@ -241,6 +244,7 @@ pub(super) mod tests {
             alike: [0; 4],
             wanted: 40,
             documents_wanted: 60,
+            groups_wanted: 60,
             differ_in_a_name: Share::default(),
             alike_sources: Vec::new(),
             sharp: Some(sketch(7)),

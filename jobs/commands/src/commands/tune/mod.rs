@@ -87,7 +87,7 @@ pub fn run(common: &CommonArgs, args: &TuneArgs) -> Result<(), Failure> {
     let Some((tuned, k)) = advice.spec(&compared) else {
         return Err(Failure::Usage("no settings to compare".into()));
     };
-    let commands = next_commands::lines(args, &advice, tuned);
+    let commands = next_commands::lines(args, &advice, tuned, min_similarity);
     if common.json {
         let mut value = json!(tuned);
         value["min_similarity"] = min_similarity.into();

@@ -2,8 +2,9 @@
 //! settings.
 
 use engine::Profile;
+use engine::profile::default_similarity;
 use engine::tune::Tuned;
-use simhash::{Choice as _, SketchBits, Spec};
+use simhash::{Choice as _, Measure, SketchBits, Spec};
 
 use super::best::{Advice, Settings};
 use crate::args::{ColumnArgs, IdFrom, SpecArgs, TuneArgs};
@@ -12,7 +13,12 @@ use crate::args::{ColumnArgs, IdFrom, SpecArgs, TuneArgs};
 const ARCHIVE: &str = "archive/";
 
 /// An `archive create`, unless --base names an archive, an `archive set` if its runs have other settings than it records, and a `run`.
-pub(super) fn lines(args: &TuneArgs, advice: &Advice<'_>, tuned: &Tuned) -> Vec<String> {
+pub(super) fn lines(
+    args: &TuneArgs,
+    advice: &Advice<'_>,
+    tuned: &Tuned,
+    min_similarity: f64,
+) -> Vec<String> {
     let archive = args.base.as_deref().unwrap_or(ARCHIVE);
     let settings = match advice {
         Advice::Settings(settings) => Some(settings),
@@ -62,8 +68,21 @@ pub(super) fn lines(args: &TuneArgs, advice: &Advice<'_>, tuned: &Tuned) -> Vec<
                 set.0 += &format!(" k={k} min-similarity={}", sketch.min_similarity);
                 lines.push(set.0);
             }
-            None => run.0 += &format!(" -k {k} --verify jaccard"),
+            None => {
+                run.0 += &format!(" -k {k} --verify jaccard");
+                if min_similarity != default_similarity(Measure::Jaccard) {
+                    run.0 += &format!(" --min-similarity {min_similarity}");
+                }
+            }
         }
+    } else if args.base.is_some() && matches!(advice, Advice::Sharp(_)) {
+        // The archive may record others.
+        let mut set = Line::new("archive set");
+        set.add_word(archive);
+        let k = Profile::Sharp.max_distance();
+        let least = default_similarity(Measure::Sketch);
+        set.0 += &format!(" k={k} min-similarity={least}");
+        lines.push(set.0);
     }
     lines.push(run.0);
     lines
@@ -160,13 +179,16 @@ mod tests {
                 at: &at,
                 sketch,
             };
-            lines(args, &Advice::Settings(settings), best)
+            lines(args, &Advice::Settings(settings), best, 0.8)
         };
         let run =
             "dedup-job run --new a.parquet 'it'\\''s here/*.jsonl' --base archive/ --id-column url";
         let create = "dedup-job archive create archive/";
         let set = "dedup-job archive set archive/ k=8 min-similarity=0.78";
-        assert_eq!(lines(&args, &Advice::Sharp(None), &best), [create, run]);
+        assert_eq!(
+            lines(&args, &Advice::Sharp(None), &best, 0.8),
+            [create, run]
+        );
         assert_eq!(lines_of(&args, &best, 8, Some(256)), [create, set, run]);
         let by_texts = format!("{run} -k 8 --verify jaccard");
         assert_eq!(lines_of(&args, &best, 8, None), [create, &by_texts]);
@@ -193,6 +215,8 @@ mod tests {
         args.columns.crawl = Default::default();
         args.base = Some("s3://crawl/archive".into());
         let [set, run] = [set, run].map(|line| line.replace("archive/", "s3://crawl/archive"));
-        assert_eq!(lines_of(&args, &best, 8, Some(256)), [set, run]);
+        assert_eq!(lines_of(&args, &best, 8, Some(256)), [set, run.clone()]);
+        let set = "dedup-job archive set s3://crawl/archive k=7 min-similarity=0.755";
+        assert_eq!(lines(&args, &Advice::Sharp(None), &best, 0.7), [set, &run]);
     }
 }

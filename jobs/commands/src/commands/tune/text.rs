@@ -12,8 +12,8 @@ use crate::printing::{count, size, visible};
 
 /// The sources with templates that are named.
 const ALIKE_SOURCES: usize = 5;
-/// Fewer documents with near-duplicates do not say which settings are best.
-const FEW_DOCUMENTS: usize = 100;
+/// Fewer groups of near-duplicates do not say which settings are best.
+const FEW_GROUPS: usize = 100;
 
 /// Renders what was measured, and what to take: `tuned` is the spec of the recommended settings, and `k` their largest distance.
 pub(super) fn render(
@@ -65,14 +65,15 @@ fn write_advice(text: &mut String, compared: &[Tuned], advice: &Advice<'_>, aske
         );
         return;
     }
-    let documents = sharp.documents_wanted;
+    let groups = sharp.groups_wanted;
     let _ = writeln!(
         text,
-        "{} documents of the sample have near-duplicates of a similarity of {min_similarity} or more; each counts alike in recall, precision and F1",
-        count(documents as u64)
+        "{} documents of the sample, in {} groups, have near-duplicates of a similarity of {min_similarity} or more; each counts alike in recall, precision and F1",
+        count(sharp.documents_wanted as u64),
+        count(groups as u64)
     );
     let line = |text: &mut String, name: &str, recall: f64, precision: f64, f1: f64| {
-        let (low, high) = interval(recall, documents);
+        let (low, high) = interval(recall, groups);
         let _ = writeln!(
             text,
             "  {name}: recall {recall:.3} ({low:.3} to {high:.3} with 95 % confidence), precision {precision:.3}, F1 {f1:.3}"
@@ -111,7 +112,7 @@ fn write_advice(text: &mut String, compared: &[Tuned], advice: &Advice<'_>, aske
             if lost >= 0.001 {
                 let _ = writeln!(
                     text,
-                    "  it finds {:.1} % of the near-duplicates fewer than sharp does, and fewer wrong ones",
+                    "  it finds {:.1} % of the near-duplicates fewer than sharp does",
                     100.0 * lost
                 );
             }
@@ -126,10 +127,10 @@ fn write_advice(text: &mut String, compared: &[Tuned], advice: &Advice<'_>, aske
             "recommended: sharp: others are not better by more than 0.01, or there is too little to tell"
         ),
     };
-    if documents < FEW_DOCUMENTS {
+    if groups < FEW_GROUPS {
         let _ = writeln!(
             text,
-            "warning: {documents} documents are few to choose by: take a larger --sample"
+            "warning: {groups} groups of near-duplicates are few to choose by: take a larger --sample"
         );
     }
 }

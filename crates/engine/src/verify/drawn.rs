@@ -1,0 +1,96 @@
+//! Compares the texts of some pairs, each of which has a document of the batch at a known position.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use archive::IdType;
+use datafusion::prelude::SessionContext;
+
+use super::compare::{Comparer, PairTexts};
+use super::texts::{Side, Texts};
+use super::{Counts, Verifier};
+use crate::documents::{DocumentId, RowSet};
+use crate::error::Result;
+use crate::progress::Stage;
+use crate::resources::Resources;
+use crate::threads::blocking;
+
+/// A document of the batch, and the one that it repeats.
+#[derive(Debug, Clone)]
+pub(crate) struct DrawnPair {
+    /// The position of the document in the inputs.
+    pub(crate) position: i64,
+    pub(crate) other: Other,
+    /// Bits in which their fingerprints differ.
+    pub(crate) distance: i32,
+}
+
+/// The document that another repeats.
+#[derive(Debug, Clone)]
+pub(crate) enum Other {
+    /// It is in the batch, at this position in the inputs.
+    At(i64),
+    /// It is in the archive, and has this id.
+    InArchive(DocumentId),
+}
+
+/// The similarities of `pairs`, in their order; `None` where a text is not at hand.
+pub(crate) async fn similarities(
+    context: &SessionContext,
+    pairs: Vec<DrawnPair>,
+    verifier: &Verifier,
+    id_type: IdType,
+    scratch: &Path,
+) -> Result<Vec<Option<f64>>> {
+    let mut texts = Texts::create(scratch, &context.runtime_env().memory_pool)?;
+    let mut wanted = RowSet::default();
+    for pair in &pairs {
+        wanted.add(pair.position);
+        match &pair.other {
+            Other::At(position) => wanted.add(*position),
+            Other::InArchive(id) => texts.want(Side::Archive, id.clone())?,
+        }
+    }
+    texts
+        .copy_at(context, &verifier.batch, id_type, wanted)
+        .await?;
+    if let Some(archive) = &verifier.archive {
+        texts
+            .copy_wanted(context, Side::Archive, archive, id_type)
+            .await?;
+    }
+    let comparer = Comparer {
+        texts,
+        min_similarity: verifier.verify.min_similarity,
+        by_model: verifier.by_model,
+        counts: Arc::new(Counts::default()),
+        resources: Resources::from_session(context)?,
+    };
+    comparer
+        .resources
+        .progress
+        .begin(Stage::Verify, pairs.len() as u64);
+    let mut workers = verifier.workers(context);
+    blocking(move || {
+        let texts_of = |row: usize| {
+            let DrawnPair {
+                position,
+                other,
+                distance,
+            } = &pairs[row];
+            let texts = &comparer.texts;
+            let of_batch = |position: i64| texts.places(Side::Batch, &DocumentId::Number(position));
+            PairTexts {
+                new: of_batch(*position),
+                others: match other {
+                    Other::At(position) => of_batch(*position).to_vec(),
+                    Other::InArchive(id) => texts.places(Side::Archive, id).to_vec(),
+                },
+                is_archived: matches!(other, Other::InArchive(_)),
+                distance: *distance,
+            }
+        };
+        comparer.similarities(pairs.len(), texts_of, &mut workers)
+    })
+    .await
+}
