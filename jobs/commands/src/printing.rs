@@ -32,6 +32,13 @@ pub fn print_aside(text: &str) {
     let _ = std::io::stderr().lock().write_all(text.as_bytes());
 }
 
+/// The numbers of documents of each kind, but for those of which there are none: `, 3 empty, 1 repeated ids`.
+pub fn some(numbers: &[(u64, &str)]) -> String {
+    let some = numbers.iter().filter(|(number, _)| *number > 0);
+    some.map(|(number, what)| format!(", {} {what}", count(*number)))
+        .collect()
+}
+
 /// Prints a value as JSON on one line.
 pub fn print_json(value: &impl serde::Serialize) -> Result<(), Failure> {
     print(&json_line(value)?)

@@ -17,7 +17,7 @@ use super::required;
 use crate::args::{ColumnArgs, CommonArgs, FingerprintArgs, SpecArgs};
 use crate::exit::Failure;
 use crate::printing::{
-    count, crawl_records, print, print_json, short_documents, without_fingerprint,
+    count, crawl_records, print, print_json, short_documents, some, without_fingerprint,
 };
 use crate::process::{self, Process};
 
@@ -261,11 +261,15 @@ fn report(common: &CommonArgs, target: &Target, made: Made) -> Result<(), Failur
     let records = batch.crawl_records.as_ref();
     let records = records.map_or(String::new(), crawl_records);
     print(&format!(
-        "{output}{outcome}: {} documents, {} {}, {} repeated ids, {} not UTF-8\n{records}{short}",
+        "{output}{outcome}: {} documents{}\n{records}{short}",
         count(file.rows),
-        count(file.without_fingerprint),
-        without_fingerprint(!file.spec.short_texts.is_unmarked()),
-        count(batch.duplicate_ids),
-        count(batch.texts.invalid_utf8)
+        some(&[
+            (
+                file.without_fingerprint,
+                without_fingerprint(!file.spec.short_texts.is_unmarked()),
+            ),
+            (batch.duplicate_ids, "repeated ids"),
+            (batch.texts.invalid_utf8, "not UTF-8"),
+        ])
     ))
 }

@@ -132,10 +132,12 @@ fn tune_measures_texts_of_each_length() {
             );
         }
     }
-    // The reliable length is that of the smallest k that finds 97 % of the similar pairs.
-    let distances = tuned["distances"].as_array().unwrap();
-    let is_enough = |at: &Value| at["recall"].as_f64().unwrap() >= 0.97;
-    let k = distances.iter().position(is_enough).unwrap();
+    // The reliable length is that of the recommended k.
+    let advice = &tuned["advice"];
+    let k = match advice["profile"].is_null() {
+        true => advice["best"]["max_distance"].as_u64().unwrap() as usize,
+        false => 7,
+    };
     let reliable = recalls.iter().rev().take_while(|of| of[k] >= 0.95).count();
     let found = &tuned["reliable_length"];
     match reliable {
@@ -154,17 +156,11 @@ fn tune_measures_texts_of_each_length() {
     for part in [
         "the share that is found, by length",
         "shorter documents",
-        &format!("best settings at -k {k} find"),
+        "sharp: -k 7 finds",
     ] {
         assert!(shown.contains(part), "{part} in {shown}");
     }
-    // Without options, the default settings are shown beside the best.
-    let shown = dedup(&format!("tune {path}")).ok().stdout;
-    assert!(shown.contains(" default, -k 3 "), "{shown}");
-    assert!(
-        shown.contains("default settings at -k 3 find less than 95 %"),
-        "{shown}"
-    );
+    assert!(shown.contains(" sharp, -k 7 "), "{shown}");
     // A sample that is too small shows no lengths; all documents count for the length.
     let small = dedup(&format!("{tune} --sample 50 --json")).ok().json();
     assert_eq!(small["reliable_length"], Value::Null);

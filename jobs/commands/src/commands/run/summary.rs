@@ -10,7 +10,7 @@ use simhash::Measure;
 use crate::args::CommonArgs;
 use crate::exit::Failure;
 use crate::printing::{
-    count, crawl_records, json_line, short_documents, size, visible, without_fingerprint,
+    count, crawl_records, json_line, short_documents, size, some, visible, without_fingerprint,
 };
 use crate::process;
 
@@ -203,12 +203,13 @@ fn write_inputs(text: &mut String, settings: &RunSettings, summary: &Summary) {
     let (new, base) = (&summary.new, &summary.base);
     let _ = writeln!(
         text,
-        "  batch: {} documents, {} {}, {} repeated ids, {} not UTF-8",
+        "  batch: {} documents{}",
         count(new.documents),
-        count(new.without_fingerprint),
-        without_fingerprint(new.only_empty),
-        count(new.duplicate_ids),
-        count(new.invalid_utf8)
+        some(&[
+            (new.without_fingerprint, without_fingerprint(new.only_empty)),
+            (new.duplicate_ids, "repeated ids"),
+            (new.invalid_utf8, "not UTF-8"),
+        ])
     );
     if let Some(records) = &new.crawl_records {
         text.push_str(&crawl_records(records));
