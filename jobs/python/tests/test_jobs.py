@@ -43,7 +43,7 @@ def test_run(tmp_path):
 def test_options():
     """The options of `run` are those of the command, and types say which."""
     help_text = run_command("run", "--help").stdout
-    flags = {*re.findall(r"^ +(?:-\w, )?--([a-z-]+)", help_text, re.M)} - {"help", "json", "log-format", "version"}
+    flags = {*re.findall(r"^ {2,6}(?:-\w, )?--([a-z-]+)", help_text, re.M)} - {"help", "json", "log-format", "version"}
     flags -= {"no-within", "new", "base", "output", "max-distance"}
     types = {*dedup_job.RunOptions.__annotations__} - {"k"}
     assert {name.replace("_", "-") for name in types} == flags

@@ -7,7 +7,6 @@ use arrow::datatypes::DataType;
 use serde::{Deserialize, Serialize};
 
 use super::preference::Prefer;
-use super::source::{Says, URL_NAMES};
 use crate::error::{EngineError, Result};
 
 /// Names of id columns that are found without an option, the best first: the names in this program,
@@ -24,6 +23,20 @@ pub const ID_NAMES: [&str; 8] = [
 ];
 /// Names of text columns that are found without an option.
 pub const TEXT_NAMES: [&str; 5] = ["text", "content", "raw_content", "plain_text", "body"];
+/// Names of columns whose URLs say the sources of documents, unless an option names another; the best first.
+pub(super) const URL_NAMES: [&str; 3] = ["url", "WARC-Target-URI", "warc_target_uri"];
+
+/// What the values of a column say of the sources of documents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Says {
+    /// Each is a URL.
+    Urls,
+    /// Each is a source, or a URL.
+    Sources,
+    /// Only those that are URLs say anything.
+    Ids,
+}
+
 /// The columns of a document in a WARC file, beside its record's id and its text.
 pub const CRAWL_COLUMNS: [&str; 5] = ["url", "host", "date", "status", "content_type"];
 /// The most names of columns that an error lists.

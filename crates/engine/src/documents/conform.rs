@@ -11,9 +11,9 @@ use arrow::array::{
 use arrow::datatypes::{DataType, Field, SchemaRef};
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
 
-use super::columns::{Content, FoundColumns, ITEM_SEPARATOR};
+use super::columns::{Content, FoundColumns, ITEM_SEPARATOR, Says};
 use super::preference::{self, Prefer};
-use super::source::{self, Says};
+use super::source::{self, lossy_texts};
 use super::table_columns::POSITION;
 use crate::error::{EngineError, Result, root_message};
 use crate::udf::FingerprintBits;
@@ -192,12 +192,6 @@ fn as_carried(batch: &RecordBatch, name: &str, field: &Field, object: &str) -> R
             reason: error.to_string(),
         }),
     }
-}
-
-/// Texts of bytes. Those that are no UTF-8 become replacement characters.
-pub(super) fn lossy_texts<'a>(texts: impl Iterator<Item = Option<&'a [u8]>>) -> ArrayRef {
-    let texts = texts.map(|text| text.map(String::from_utf8_lossy));
-    Arc::new(texts.collect::<StringArray>())
 }
 
 /// The texts of two columns, joined by newlines; null where neither has one.

@@ -1,25 +1,12 @@
 //! Sources: where documents are from.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use arrow::array::{Array as _, ArrayRef, AsArray as _, StringArray};
 use arrow::datatypes::DataType;
 
-use super::conform::lossy_texts;
-
-/// Names of columns whose URLs say the sources of documents, unless an option names another; the best first.
-pub(super) const URL_NAMES: [&str; 3] = ["url", "WARC-Target-URI", "warc_target_uri"];
-
-/// What the values of a column say of the sources of documents.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Says {
-    /// Each is a URL.
-    Urls,
-    /// Each is a source, or a URL.
-    Sources,
-    /// Only those that are URLs say anything.
-    Ids,
-}
+use super::columns::Says;
 
 /// The host in a URL, without user, port, and the dot that may end it; in lower case.
 pub(super) fn host(url: &str) -> Option<Cow<'_, str>> {
@@ -80,10 +67,14 @@ pub(super) fn sources(values: &ArrayRef, says: Says) -> StringArray {
     found.collect()
 }
 
+/// Texts of bytes. Those that are no UTF-8 become replacement characters.
+pub(super) fn lossy_texts<'a>(texts: impl Iterator<Item = Option<&'a [u8]>>) -> ArrayRef {
+    let texts = texts.map(|text| text.map(String::from_utf8_lossy));
+    Arc::new(texts.collect::<StringArray>())
+}
+
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
 
     #[test]

@@ -41,14 +41,13 @@ use summary::Clock;
 use view::View;
 
 pub use commit::remember_columns;
-pub use compare::Audit;
 pub use day_source::DaySource;
 pub use inputs::{OpenedArchive, open_batch};
 pub use limits::RunLimits;
 pub use settings::{Appended, RunSettings};
 pub use summary::{
-    BaseSummary, Commit, DecisionSummary, Network, NewSummary, ProbeSeconds, Repeats, Seconds,
-    Summary,
+    Audit, BaseSummary, Commit, DecisionSummary, Network, NewSummary, ProbeSeconds, Repeats,
+    Seconds, Summary,
 };
 
 /// What the stages of a run share.

@@ -5,7 +5,6 @@ use std::time::Instant;
 use serde::Serialize;
 use storage::Stores;
 
-use super::compare::Audit;
 use crate::crawl_counts::CrawlRecordCounts;
 use crate::decide::{DecisionCounts, Dropped, SourceLoss};
 use crate::fingerprint::ShortDocuments;
@@ -84,6 +83,22 @@ pub struct DecisionSummary {
     /// The day that the batch repeats, if more than nine tenths of its documents are duplicates of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repeats: Option<Repeats>,
+}
+
+/// What an audit found.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Audit {
+    /// Dropped documents that were compared with the ones that they repeat.
+    pub compared: u64,
+    /// Those that were not, because a text was not at hand.
+    pub without_text: u64,
+    /// The least similarity: of three-word shingles, by the texts.
+    pub min_similarity: f64,
+    /// Compared documents whose similarity is smaller.
+    pub below: u64,
+    /// With 95 % confidence, the share of such documents among all dropped ones whose texts are at hand is at most this; `None` if
+    /// none was compared.
+    pub bound: Option<f64>,
 }
 
 /// A day of the archive that a batch repeats.

@@ -3,47 +3,42 @@
 //! a text must be to be found again.
 
 mod alike;
+mod counts;
 pub mod one_word;
+mod sample;
 mod sketched;
 mod sources;
 pub mod tail;
 mod templates;
 mod weighed;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::ScopedJoinHandle;
 
-use arrow::array::{Array as _, AsArray as _};
-use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
+use archive::IdType;
 use datafusion::prelude::SessionContext;
-use futures::StreamExt as _;
-use hamming::{Limits, Plan};
 use serde::Serialize;
-use sha2::{Digest as _, Sha256};
 use simhash::reliable_length::LENGTHS;
 use simhash::similarity::Prepared;
 use simhash::{
     DocumentFrequencies, Fingerprinter, Idf, IdfPower, Measure, Model, Similarity, Spec,
 };
-use unicode_segmentation::UnicodeSegmentation as _;
 
-use archive::IdType;
-
-use crate::documents::{DocumentId, Documents, SOURCE, TextRows};
+use crate::documents::Documents;
 use crate::error::{EngineError, Result};
-use crate::profile::{Profile, default_similarity};
 use crate::progress::{Progress, Stage};
 use crate::resources::Resources;
-use crate::text_counts::ShorterTexts;
+use counts::Counts;
 use one_word::{AtLength, ShortTexts};
+use sample::{Sample, distinct, sample};
 pub use sketched::AtSketch;
-use sketched::{Sketched, Sketches};
+use sketched::Sketches;
 use sources::SourcesOfTexts;
 pub use sources::{AlikeSource, FEW_WORDS};
-use weighed::{ByK, Near, f1, weight, weights};
+use weighed::{f1, weight};
 
 /// The least similarity of each level of pairs; a last level has the pairs below all of them.
 pub const LEVELS: [f64; 4] = [0.95, 0.9, 0.8, 0.5];
@@ -205,86 +200,6 @@ pub async fn tune(
     Ok(tuned)
 }
 
-/// Texts of some of the documents that were read.
-struct Sample {
-    texts: Vec<String>,
-    /// Their sources.
-    sources: Vec<Option<String>>,
-    /// The texts of all documents, by their number of words.
-    shorter: ShorterTexts,
-    /// The memory reserved for `texts`.
-    memory: MemoryReservation,
-}
-
-/// A sample of the `most` documents whose ids have the smallest hashes, the same in any order of the documents.
-async fn sample(
-    context: &SessionContext,
-    documents: &Documents,
-    id_type: IdType,
-    most: usize,
-) -> Result<Sample> {
-    let failed = || EngineError::query(documents.given());
-    let partitions = context.state().config().target_partitions();
-    let mut rows = documents
-        .table_to_fingerprint(context, id_type, partitions, true, &Arc::default())?
-        .execute_stream()
-        .await
-        .map_err(failed())?;
-    let mut kept = std::collections::BinaryHeap::<(u64, DocumentId, String, Option<String>)>::new();
-    // The shingles of the sample, made later, take several times the bytes of its texts.
-    let memory = MemoryConsumer::new("sample").register(&context.runtime_env().memory_pool);
-    let size = |text: &String| 4 * text.len() + 128;
-    let mut shorter = ShorterTexts::default();
-    let longest = LENGTHS[LENGTHS.len() - 1] as usize;
-    while let Some(batch) = rows.next().await {
-        let batch = batch.map_err(failed())?;
-        let TextRows { ids, texts } = TextRows::read(&batch)?;
-        let sources = batch.column_by_name(SOURCE);
-        let sources = sources.and_then(|sources| sources.as_string_opt::<i32>());
-        for row in (0..batch.num_rows()).filter(|&row| texts.is_valid(row)) {
-            let id = DocumentId::read(ids, row);
-            let text = String::from_utf8_lossy(texts.value(row));
-            shorter.add(text.unicode_words().take(longest).count());
-            let hash = match &id {
-                DocumentId::Text(text) => simhash::hash::murmur3_low64(text.as_bytes(), 1),
-                DocumentId::Number(number) => {
-                    simhash::hash::murmur3_low64(&number.to_le_bytes(), 1)
-                }
-            };
-            if kept.len() < most || kept.peek().is_some_and(|(worst, ..)| hash < *worst) {
-                let text = text.into_owned();
-                memory
-                    .try_grow(size(&text))
-                    .map_err(|_| EngineError::OutOfMemory {
-                        what: format!(
-                            "the sample of {most} documents does not fit; lower --sample"
-                        ),
-                    })?;
-                let source = sources.filter(|sources| sources.is_valid(row));
-                kept.push((
-                    hash,
-                    id,
-                    text,
-                    source.map(|sources| sources.value(row).to_owned()),
-                ));
-            }
-            if kept.len() > most
-                && let Some((_, _, text, _)) = kept.pop()
-            {
-                memory.shrink(size(&text));
-            }
-        }
-    }
-    let sorted = kept.into_sorted_vec().into_iter();
-    let (texts, sources) = sorted.map(|(_, _, text, source)| (text, source)).unzip();
-    Ok(Sample {
-        texts,
-        sources,
-        shorter,
-        memory,
-    })
-}
-
 /// Largest distances that are measured.
 const DISTANCES: std::ops::RangeInclusive<u32> = 0..=16;
 
@@ -293,27 +208,6 @@ const SHORT_TEXTS: usize = 2000;
 
 /// Pairs from which [`Tuned::differ_in_a_name`] is taken.
 const TEMPLATE_PAIRS: usize = 1000;
-
-/// The texts that are compared as no earlier one is, with their sources.
-fn distinct(
-    texts: Vec<String>,
-    sources: &[Option<String>],
-    candidates: &[SpecToTune],
-) -> (Vec<String>, SourcesOfTexts) {
-    let Some(first) = candidates.first() else {
-        return (Vec::new(), SourcesOfTexts::new(&[]));
-    };
-    let mut similarity = Similarity::new(Measure::Jaccard, first.model.clone());
-    let mut known = HashSet::new();
-    let (mut kept, mut of_kept) = (Vec::new(), Vec::new());
-    for (text, source) in texts.into_iter().zip(sources) {
-        if known.insert(<[u8; 32]>::from(Sha256::digest(similarity.compared(&text)))) {
-            kept.push(text);
-            of_kept.push(source.clone());
-        }
-    }
-    (kept, SourcesOfTexts::new(&of_kept))
-}
 
 /// Compares all pairs of `texts` under each of `candidates`, and sums up what each largest distance finds.
 fn compare(
@@ -445,179 +339,6 @@ fn with_same_features<'a, T>(made: &'a [(&Spec, T)], spec: &Spec) -> Option<&'a 
     same.next().map(|(_, made)| made)
 }
 
-/// Counts of the sample's pairs under one spec.
-struct Counts {
-    spec: Spec,
-    learnt: bool,
-    /// The fingerprint of each text.
-    bits: Vec<Option<u64>>,
-    /// Pairs at each distance, by level: one for each of [`LEVELS`], then the pairs below all.
-    pairs_at: [[usize; 5]; 65],
-    /// Pairs that should be found.
-    wanted: usize,
-    /// Pairs of each text within each k.
-    near: Near,
-    /// Sums over the pairs within each k.
-    sums_at: ByK,
-    alike: [usize; 4],
-    sketched: Sketched,
-    lengths: Vec<AtLength>,
-}
-
-impl Counts {
-    /// Fingerprints `texts`, and counts all pairs as if they were below all levels. Counts which of the `short` texts are
-    /// found again.
-    fn new(
-        texts: &[String],
-        short: &[ShortTexts],
-        model: &Model,
-        learnt: bool,
-        sketches: Arc<Sketches>,
-    ) -> Self {
-        let mut fingerprinter = Fingerprinter::new(model.clone());
-        let bits: Vec<Option<u64>> = texts
-            .iter()
-            .map(|text| fingerprinter.fingerprint(text))
-            .collect();
-        let mut pairs_at = [[0; 5]; 65];
-        let mut sketched = Sketched::new(sketches);
-        let known = bits.iter().enumerate();
-        let known: Vec<(usize, u64)> = known
-            .filter_map(|(at, bits)| Some((at, (*bits)?)))
-            .collect();
-        let mut near: Near = vec![Default::default(); texts.len()];
-        for (i, (a, x)) in known.iter().enumerate() {
-            for (b, y) in &known[i + 1..] {
-                let distance = (x ^ y).count_ones() as usize;
-                pairs_at[distance][4] += 1;
-                if distance <= sketched::MAX_DISTANCE {
-                    for at in [*a, *b] {
-                        near[at][distance..]
-                            .iter_mut()
-                            .for_each(|pairs| *pairs += 1);
-                    }
-                }
-            }
-        }
-        let mut sums_at = ByK::default();
-        let has_near = |at: usize| near[at][sketched::MAX_DISTANCE] > 0;
-        for (i, (a, x)) in known.iter().enumerate().filter(|(_, (a, _))| has_near(*a)) {
-            for (b, y) in &known[i + 1..] {
-                let distance = (x ^ y).count_ones() as usize;
-                if distance <= sketched::MAX_DISTANCE {
-                    let pair = (*a, *b);
-                    weights(&near, pair, distance, 0.0)
-                        .for_each(|(k, weight)| sums_at[k].add(weight));
-                    sketched.add(&near, pair, distance);
-                }
-            }
-        }
-        Self {
-            spec: model.spec().clone(),
-            learnt,
-            bits,
-            pairs_at,
-            wanted: 0,
-            near,
-            sums_at,
-            alike: [0; 4],
-            sketched,
-            lengths: short
-                .iter()
-                .filter(|short| short.size() > 0)
-                .map(|short| AtLength::new(short, &mut fingerprinter))
-                .collect(),
-        }
-    }
-
-    /// Moves the pair of the texts `a` and `b` to the level of its similarity. A text without a
-    /// fingerprint is in no pair. `wanted` is what the pair counts for in recall, if it should be found.
-    fn add_alike(&mut self, a: usize, b: usize, similarity: f64, wanted: Option<f64>) {
-        let (Some(x), Some(y)) = (self.bits[a], self.bits[b]) else {
-            return;
-        };
-        let distance = (x ^ y).count_ones() as usize;
-        let class = LEVELS.iter().position(|level| similarity >= *level);
-        self.pairs_at[distance][4] -= 1;
-        self.pairs_at[distance][class.unwrap_or(4)] += 1;
-        self.wanted += usize::from(wanted.is_some());
-        if let Some(wanted) = wanted.filter(|_| distance <= sketched::MAX_DISTANCE) {
-            weights(&self.near, (a, b), distance, wanted)
-                .for_each(|(k, weight)| self.sums_at[k].add_wanted(weight));
-            self.sketched
-                .add_wanted(&self.near, (a, b), distance, wanted);
-        }
-        for (count, level) in self.alike.iter_mut().zip(LEVELS) {
-            *count += usize::from(similarity >= level);
-        }
-    }
-
-    /// What each largest distance finds; `documents` are in pairs that should be found.
-    fn sum_up(&self, asked: &Tune, documents: usize) -> Result<Tuned> {
-        let limits = Limits {
-            memory: asked.memory,
-            queries: asked.archive,
-        };
-        let known = self.bits.iter().flatten().count() as f64;
-        let all_pairs = (known * (known - 1.0) / 2.0).max(1.0);
-        let mut unrelated = [0u64; 65];
-        let mut sum = 0;
-        for (cumulative, pairs) in unrelated.iter_mut().zip(&self.pairs_at) {
-            sum += pairs[4] as u64;
-            *cumulative = sum;
-        }
-        let mut distances = Vec::new();
-        let mut by_similarity = [0; 5];
-        for k in DISTANCES {
-            for (sum, more) in by_similarity.iter_mut().zip(self.pairs_at[k as usize]) {
-                *sum += more;
-            }
-            let sums = &self.sums_at[k as usize];
-            let pairs = by_similarity.iter().sum();
-            let plan = Plan::choose(asked.batch, k, &limits)?;
-            let (events, estimate) = estimate(&unrelated, k);
-            distances.push(AtDistance {
-                max_distance: k,
-                pairs,
-                by_similarity,
-                recall: sums.recall(documents),
-                precision: sums.precision(),
-                unrelated: events / all_pairs * asked.archive as f64,
-                estimate,
-                design: plan.design.name(),
-                table_bytes: plan.bytes,
-                core_seconds: plan.seconds(asked.archive),
-                sketches: self.sketched.at_distance(k, documents),
-            });
-        }
-        Ok(Tuned {
-            spec: self.spec.clone(),
-            learnt: self.learnt,
-            documents: 0,
-            sampled: self.bits.len(),
-            without_fingerprint: self.bits.iter().filter(|bits| bits.is_none()).count(),
-            alike: self.alike,
-            copies: 0,
-            wanted: self.wanted,
-            documents_wanted: documents,
-            groups_wanted: 0,
-            differ_in_a_name: Share::default(),
-            alike_sources: Vec::new(),
-            sharp: match documents {
-                0 => None,
-                _ => self.sketched.at(
-                    Profile::Sharp.sketch(),
-                    default_similarity(Measure::Sketch),
-                    Profile::Sharp.max_distance(),
-                    documents,
-                ),
-            },
-            distances,
-            lengths: self.lengths.clone(),
-        })
-    }
-}
-
 impl AtDistance {
     /// The harmonic mean of recall and precision if the pairs are verified by `sketch`, or else by their texts.
     #[must_use]
@@ -665,33 +386,4 @@ fn frequencies(texts: &[String], model: &Model) -> DocumentFrequencies {
     }
     features.sort_unstable_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     DocumentFrequencies::of_sample(texts.len() as u64, 1, features)
-}
-
-/// For 0, 1, … pairs seen, the least and the greatest expected number of pairs: two-sided 95 %
-/// limits by Garwood (1936). Ten or more pairs seen are an estimate by themselves.
-const LIMITS: [(f64, f64); 10] = [
-    (0.0, 3.69),
-    (0.03, 5.57),
-    (0.24, 7.22),
-    (0.62, 8.77),
-    (1.09, 10.24),
-    (1.62, 11.67),
-    (2.20, 13.06),
-    (2.81, 14.42),
-    (3.45, 15.76),
-    (4.12, 17.08),
-];
-
-/// The number of unrelated pairs of the sample to expect within `k` bits, given the number within each distance.
-fn estimate(unrelated: &[u64; 65], k: u32) -> (f64, Estimate) {
-    let seen = unrelated[k as usize];
-    let Some(&(least, most)) = LIMITS.get(seen as usize) else {
-        return (seen as f64, Estimate::Counted);
-    };
-    match tail::extrapolate(unrelated, k) {
-        Some(pairs) if (least..=most).contains(&pairs) => (pairs, Estimate::Extrapolated),
-        // What was seen contradicts the fit.
-        Some(_) if seen > 0 => (seen as f64, Estimate::Counted),
-        _ => (most, Estimate::Bound),
-    }
 }

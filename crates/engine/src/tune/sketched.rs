@@ -11,8 +11,6 @@ use crate::profile::default_similarity;
 
 /// The sizes that are compared.
 const SIZES: [SketchBits; 3] = [SketchBits::Bits64, SketchBits::Bits128, SketchBits::Bits256];
-/// The largest distance of a pair whose sketches are compared.
-pub(super) const MAX_DISTANCE: usize = 16;
 /// The least and the greatest `--min-similarity` that is tried, in steps of 0.005.
 const PERMILLES: std::ops::RangeInclusive<u32> = 500..=950;
 const STEP: usize = 5;

@@ -3,7 +3,8 @@
 //! A document with n pairs that should be found counts for 1/n with each of them, so the recall is the mean of the documents'.
 //! In precision at k, each document counts alike in the same way with the pairs that it has within k bits.
 
-use super::sketched::MAX_DISTANCE;
+/// The largest distance of a pair that counts.
+pub(super) const MAX_DISTANCE: usize = 16;
 
 /// What a pair within k bits counts for, as by [`weight`].
 #[derive(Debug, Clone, Copy, Default, PartialEq)]

@@ -18,9 +18,8 @@ use super::format::{FirstRecord, MAX_FIELDS, RawRecords, Records, RowFormat};
 use super::input::Input;
 use super::json_array::{Array, Element};
 use super::json_fields::{Fields, Kind, Record};
-use crate::documents::columns::{Columns, Content, FoundColumns, Role, Unseen, listed};
+use crate::documents::columns::{Columns, Content, FoundColumns, Role, URL_NAMES, Unseen, listed};
 use crate::documents::conform::NO_ID;
-use crate::documents::source::URL_NAMES;
 use crate::error::{EngineError, Result};
 use crate::stream::BATCH_BYTES;
 

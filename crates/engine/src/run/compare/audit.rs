@@ -1,32 +1,16 @@
 //! An audit of decisions: compares dropped documents, drawn at random, with those that they repeat, by their texts.
 
-use serde::Serialize;
 use simhash::Measure;
 
 use super::Comparison;
 use crate::error::Result;
 use crate::profile::default_similarity;
 use crate::run::Run;
+use crate::run::summary::Audit;
 use crate::verify::{self, DrawnPair, Verifier};
 
 /// The confidence of the bound.
 const CONFIDENCE: f64 = 0.95;
-
-/// What an audit found.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Audit {
-    /// Dropped documents that were compared with the ones that they repeat.
-    pub compared: u64,
-    /// Those that were not, because a text was not at hand.
-    pub without_text: u64,
-    /// The least similarity: of three-word shingles, by the texts.
-    pub min_similarity: f64,
-    /// Compared documents whose similarity is smaller.
-    pub below: u64,
-    /// With 95 % confidence, the share of such documents among all dropped ones whose texts are at hand is at most this; `None` if
-    /// none was compared.
-    pub bound: Option<f64>,
-}
 
 impl Comparison<'_> {
     /// Compares the texts of dropped documents with those of the documents that they repeat.

@@ -37,7 +37,6 @@ use crate::session;
 use crate::verify::{self, Counts, Origin, Verified, Verifier};
 use crate::work_items;
 
-pub use audit::Audit;
 pub(super) use cheap_distance::lower_if_dear;
 pub(super) use deciding::DraftDecisions;
 
