@@ -123,7 +123,7 @@ pub fn run(args: &Args) -> Vec<Value> {
             labelled.pairs
         );
         println!(
-            "{:<34} {:>9} {:>7} {:>9} {:>7} {:>8}",
+            "{:<52} {:>9} {:>7} {:>9} {:>7} {:>8}",
             "pairs", "found", "recall", "precision", "F1", "seconds"
         );
         let mut found = |method: &str, pairs: &HashSet<Pair>, seconds: f64, about: Value| {
@@ -134,7 +134,7 @@ pub fn run(args: &Args) -> Vec<Value> {
             } = labelled.agreement(pairs);
             let f1 = 2.0 * recall * precision / (recall + precision).max(f64::MIN_POSITIVE);
             println!(
-                "{method:<34} {found:>9} {recall:>7.3} {precision:>9.3} {f1:>7.3} {seconds:>8.2}"
+                "{method:<52} {found:>9} {recall:>7.3} {precision:>9.3} {f1:>7.3} {seconds:>8.2}"
             );
             rows.push(json!({
                 "corpus": labelled.name, "method": method, "about": about, "pairs": found, "recall": recall,
@@ -174,7 +174,7 @@ pub fn run(args: &Args) -> Vec<Value> {
         }
 
         println!(
-            "{:<34} {:>9} {:>11} {:>13} {:>8}",
+            "{:<52} {:>9} {:>11} {:>13} {:>8}",
             "decisions", "kept", "wrong drops", "missed copies", "seconds"
         );
         let mut keeps = |method: &str, kept: &HashSet<usize>, seconds: f64| {
@@ -183,7 +183,7 @@ pub fn run(args: &Args) -> Vec<Value> {
                 wrong,
                 missed,
             } = labelled.kept(kept);
-            println!("{method:<34} {documents:>9} {wrong:>11} {missed:>13} {seconds:>8.2}");
+            println!("{method:<52} {documents:>9} {wrong:>11} {missed:>13} {seconds:>8.2}");
             rows.push(json!({
                 "corpus": labelled.name, "method": method, "kept": documents, "wrong_drops": wrong,
                 "missed_copies": missed, "seconds": seconds,

@@ -44,6 +44,8 @@ pub(super) struct Place {
 #[derive(Debug)]
 pub(super) struct Texts {
     wanted: [HashMap<DocumentId, Vec<Place>>; 2],
+    /// Where texts are, by their hash and length, so that documents with equal texts share the bytes.
+    stored: HashMap<(u64, u64), u64>,
     writer: BufWriter<File>,
     path: PathBuf,
     end: u64,
@@ -55,6 +57,8 @@ pub(super) struct Texts {
 /// entry's share of free slots.
 const ENTRY_BYTES: usize = 192;
 
+/// Bytes of an entry of the texts that are in the file.
+const STORED_BYTES: usize = 48;
 /// Bytes of a copied id in a set, without its text.
 const COPY_BYTES: usize = 48;
 
@@ -74,6 +78,7 @@ impl Texts {
             })?;
         Ok(Self {
             wanted: Default::default(),
+            stored: HashMap::new(),
             writer: BufWriter::new(file),
             path,
             end: 0,
@@ -171,7 +176,24 @@ impl Texts {
                 return Ok(());
             }
         }
-        self.writer.write_all(text).map_err(failed)?;
+        let start = match self.stored.get(&(hash, len)) {
+            Some(start) => {
+                self.writer.flush().map_err(failed)?;
+                let same = read(self.writer.get_ref(), *start, len).map_err(failed)? == text;
+                same.then_some(*start)
+            }
+            None => None,
+        };
+        let is_new = start.is_none();
+        let start = start.unwrap_or(self.end);
+        if is_new {
+            self.writer.write_all(text).map_err(failed)?;
+            self.end += len;
+            // Without memory, equal texts are compared byte by byte.
+            if self.memory.try_grow(STORED_BYTES).is_ok() {
+                self.stored.insert((hash, len), start);
+            }
+        }
         if places.is_empty() {
             // Few ids have several texts.
             places.reserve_exact(1);
@@ -183,14 +205,13 @@ impl Texts {
                 })?;
         }
         places.push(Place {
-            start: self.end,
+            start,
             len,
             number: self.number,
             hash,
             is_repeated: false,
         });
         self.number += 1;
-        self.end += len;
         Ok(())
     }
 
@@ -210,7 +231,8 @@ impl Texts {
 
     /// Whether two texts are the same bytes.
     pub(super) fn are_equal(&self, a: Place, b: Place) -> Result<bool> {
-        Ok((a.hash, a.len) == (b.hash, b.len) && (a == b || self.read(a)? == self.read(b)?))
+        let is_same = || a.start == b.start;
+        Ok((a.hash, a.len) == (b.hash, b.len) && (is_same() || self.read(a)? == self.read(b)?))
     }
 
     /// The text at a place.
@@ -224,7 +246,12 @@ impl Texts {
 
 /// The text at a place of the file.
 fn read_at(file: &File, place: Place) -> std::io::Result<Vec<u8>> {
-    let mut text = vec![0; place.len as usize];
-    file.read_exact_at(&mut text, place.start)?;
+    read(file, place.start, place.len)
+}
+
+/// The `len` bytes of the file from `start` on.
+fn read(file: &File, start: u64, len: u64) -> std::io::Result<Vec<u8>> {
+    let mut text = vec![0; len as usize];
+    file.read_exact_at(&mut text, start)?;
     Ok(text)
 }
