@@ -58,6 +58,12 @@ impl OpenedArchive {
                 Archive::open_at(&location, version).await?,
             )));
         }
+        let is_missing = location.local().is_some_and(|path| !path.exists());
+        if is_missing && !given.contains(['*', '?', '[']) {
+            return Err(EngineError::Usage(format!(
+                "--base {given}: no such file or directory; `dedup-job archive create {given}` makes an archive there"
+            )));
+        }
         let files = Snapshot::open_files(stores, given, &plain_columns(columns)).await?;
         if files.files.is_empty() {
             tracing::warn!(
