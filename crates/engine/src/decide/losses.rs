@@ -1,7 +1,6 @@
 //! What decisions drop, for a look before anything is deleted: by source, and a few documents at random.
 
 use std::collections::{BinaryHeap, HashMap};
-
 use std::sync::Arc;
 
 use archive::IdType;
@@ -58,7 +57,8 @@ pub struct Dropped {
 }
 
 impl SourceLoss {
-    fn share(&self) -> f64 {
+    /// The share of its documents that are dropped, from 0 to 1.
+    pub(crate) fn share(&self) -> f64 {
         self.dropped as f64 / self.documents.max(1) as f64
     }
 }

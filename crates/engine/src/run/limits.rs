@@ -65,7 +65,7 @@ impl RunLimits {
         }
         let worst = decisions.worst_source.as_ref();
         if let (Some(most), Some(worst)) = (self.max_dropped, worst)
-            && worst.dropped as f64 / worst.documents as f64 > most
+            && worst.share() > most
         {
             let source: String = worst.source.chars().take(100).collect();
             let reason = format!(

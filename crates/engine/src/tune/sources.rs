@@ -6,7 +6,7 @@ use serde::Serialize;
 
 /// Pages that differ from another page of their source in fewer words than this.
 pub const FEW_WORDS: usize = 30;
-/// The fewest pages of a source of which something can be said.
+/// A source with fewer pages in the sample is not judged.
 const LEAST_PAGES: usize = 20;
 /// Other pages with which a page is compared.
 const MOST_COMPARED: u8 = 5;

@@ -1,7 +1,7 @@
 //! Recall and precision in documents, not in pairs: a thousand copies of one page make half a million pairs, and are one case.
 //!
 //! A document with n pairs that should be found counts for 1/n with each of them, so the recall is the mean of the documents'.
-//! In precision at k, each document counts alike in the same way with the pairs that it has within k bits.
+//! Precision at k weighs pairs in the same way: a document with n pairs within k bits counts for 1/n with each of them.
 
 /// The largest distance of a pair that counts.
 pub(super) const MAX_DISTANCE: usize = 16;

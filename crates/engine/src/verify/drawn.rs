@@ -1,4 +1,4 @@
-//! Compares the texts of some pairs, each of which has a document of the batch at a known position.
+//! Compares the texts of pairs that an audit drew; it reads the documents of the batch by their positions in the inputs.
 
 use std::path::Path;
 use std::sync::Arc;

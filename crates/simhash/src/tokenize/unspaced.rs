@@ -29,7 +29,7 @@ pub fn is_unspaced(c: char) -> bool {
         | '\u{aa7a}'..='\u{aa7f}')
 }
 
-/// Where the first run of these characters in `text` at or after `from` begins; the end of `text` if there is none.
+/// Returns the byte offset of the first such character in `text` from `from` on, or the length of `text` if it has none there.
 pub(crate) fn next_start(text: &str, from: usize) -> usize {
     let bytes = text.as_bytes();
     let mut start = from;

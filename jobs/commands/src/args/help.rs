@@ -1,4 +1,4 @@
-//! What `-h` shows: the commands by what they are for, and of `run` the options that most runs need. `--help` shows all.
+//! Makes `-h` short: it groups the commands by task, and shows the options of `run` that most runs need. `--help` shows all options.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use clap::{Command, CommandFactory as _};
 
 use super::Cli;
 
-/// The commands, by what they are for.
+/// Tasks, and the commands for each.
 const GROUPS: [(&str, &[&str]); 6] = [
     ("Find near-duplicates", &["run", "archive", "fingerprint"]),
     (

@@ -233,24 +233,26 @@ impl FirstRecord for FirstObject {
         let bad = |error| bad_line(&self.name, &error);
         let names = names_in(&self.text, columns).map_err(bad)?;
         // An object may lack the preference, the source and the carried columns, and others have them.
-        let is_in = |name: &str, text: &Vec<u8>| {
-            names_in(text, columns).is_ok_and(|names| names.iter().any(|other| other == name))
-        };
-        let is_seen = |name: &str| {
-            let mut sample = std::iter::once(&self.text).chain(&self.next);
-            sample.any(|text| is_in(name, text))
-        };
-        let unseen = columns.optional().filter(|name| !is_seen(name));
+        let urls = URL_NAMES
+            .into_iter()
+            .filter(|_| columns.with_sources && columns.source.is_none());
+        let mut missing: BTreeSet<&str> = columns.optional().chain(urls.clone()).collect();
+        for text in std::iter::once(&self.text).chain(&self.next) {
+            if missing.is_empty() {
+                break;
+            }
+            for name in names_in(text, columns).unwrap_or_default() {
+                missing.remove(name.as_str());
+            }
+        }
+        let unseen = columns.optional().filter(|name| missing.contains(name));
         let unseen = unseen.map(|name| Unseen {
             name: name.to_owned(),
             in_whole_file: self.is_whole,
             columns: listed(&names.iter().map(String::as_str).collect::<Vec<_>>()),
         });
         let unseen: Vec<Unseen> = unseen.collect();
-        let urls = URL_NAMES
-            .into_iter()
-            .filter(|_| columns.with_sources && columns.source.is_none());
-        let urls = urls.filter(|name| is_seen(name));
+        let urls = urls.filter(|name| !missing.contains(name));
         let optional: Vec<&str> = columns.optional().chain(urls).collect();
         let find = |names: &[String]| {
             let names = names.iter().map(String::as_str);

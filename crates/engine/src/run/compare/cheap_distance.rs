@@ -1,5 +1,5 @@
-//! Lowers k for a batch that is compared with itself, if no option gives k: records made from one template have so many
-//! candidates within the k of their profile that comparing their texts would take hours.
+//! Lowers the k of a run that compares a batch with itself, unless an option gives k. A batch of records from one template has
+//! so many candidates within the profile's k that the run would compare their texts for hours.
 
 use crate::error::Result;
 use crate::fingerprint::FingerprintedBatch;

@@ -466,7 +466,7 @@ impl Comparison<'_> {
             .await
     }
 
-    /// The rows of an output, of which there are `total`, or 0 if that is not known: counted as they are written.
+    /// Counts the `rows` of an output in the progress as they are written; `total` is their number, or 0 if it is not known.
     fn writing(&self, rows: SendableRecordBatchStream, total: u64) -> SendableRecordBatchStream {
         let resources = Arc::clone(self.run.resources);
         let (schema, mut is_begun) = (rows.schema(), false);
