@@ -1,0 +1,88 @@
+//! What is remembered of a source's pages from night to night: keys of passages, and no text.
+
+use crate::choose::Rule;
+use crate::page::Page;
+
+/// A page, in the unit in which pages are counted.
+pub const PAGE: u32 = 64;
+/// A passage of fewer pages is forgotten.
+const LEAST: u32 = PAGE / 4;
+
+/// What is remembered of a source.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Learnt {
+    /// Its distinct pages, in [`PAGE`]s; older ones count less.
+    pub pages: u32,
+    /// Passages, in the order of their keys.
+    pub passages: Vec<LearntPassage>,
+}
+
+/// What is remembered of a passage.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LearntPassage {
+    /// Its key.
+    pub key: u32,
+    /// The pages with it, in [`PAGE`]s.
+    pub pages: u32,
+    /// Whether it is, or was, template.
+    pub is_template: bool,
+}
+
+impl Learnt {
+    /// The keys of the template, ascending.
+    pub fn template(&self) -> impl Iterator<Item = u32> {
+        let passages = self.passages.iter();
+        passages
+            .filter(|passage| passage.is_template)
+            .map(|passage| passage.key)
+    }
+
+    /// Whether a page is none that is remembered: less than half of its passages are, by their words, where those count less that
+    /// many pages have.
+    pub(crate) fn is_novel(&self, page: &Page) -> bool {
+        let (mut all, mut known) = (0, 0);
+        for (key, words) in page.passages() {
+            let found = self.passages.binary_search_by_key(&key, |other| other.key);
+            let pages = found.map_or(0, |found| self.passages[found].pages);
+            let weight = u64::from(words) * u64::from(self.pages.saturating_sub(pages));
+            all += weight;
+            known += if pages > 0 { weight } else { 0 };
+        }
+        // One that has nothing but template says nothing new.
+        self.pages == 0 || 2 * known < all
+    }
+
+    /// Keeps to the limits of `rule`: older pages count less, and what few pages have is forgotten first.
+    pub(crate) fn forget(&mut self, rule: Rule) {
+        let most = rule.memory * PAGE;
+        if self.pages > most {
+            let scale =
+                |pages: u32| (u64::from(pages) * u64::from(most) / u64::from(self.pages)) as u32;
+            for passage in &mut self.passages {
+                passage.pages = scale(passage.pages);
+            }
+            self.pages = most;
+        }
+        self.passages.retain(|passage| passage.pages >= LEAST);
+        self.keep_most_shared(rule.passages);
+    }
+
+    /// Keeps at most `most` passages: template first, then those of most pages.
+    pub(crate) fn keep_most_shared(&mut self, most: usize) {
+        if self.passages.len() > most {
+            let rank = |passage: &LearntPassage| {
+                let by_pages = std::cmp::Reverse((passage.is_template, passage.pages));
+                (by_pages, passage.key)
+            };
+            self.passages.sort_unstable_by_key(rank);
+            self.passages.truncate(most);
+            self.passages.sort_unstable_by_key(|passage| passage.key);
+        }
+    }
+
+    /// Forgets passages of a single page.
+    pub(crate) fn forget_single(&mut self) {
+        self.passages
+            .retain(|passage| passage.is_template || passage.pages > PAGE);
+    }
+}

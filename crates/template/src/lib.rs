@@ -1,0 +1,30 @@
+//! Templates: what the pages of a source share, such as navigation and footers, and what is left of a page without it.
+//!
+//! Two products of one shop share most of their words, and are not the same page; two mirrors share the article, and not the frame
+//! around it. So a text is compared without the template of its source.
+//!
+//! ```text
+//! text ─▶ passages ─▶ pages of a source ─▶ choose ─▶ templates ─▶ contents
+//!                                           ▲  │
+//!                                           └──┴─ memory, from night to night
+//! ```
+//!
+//! - [`Passages`] cuts a text into lines and sentences, each with a key.
+//! - A [`Page`] is the set of the keys of a text.
+//! - [`choose()`] says which passages of a source's pages are its template, and what to remember of them: [`Learnt`].
+//! - [`Memory`] is what is remembered of all sources, as a file of bounded size. It has keys, and no text.
+//! - [`Contents`] takes [`Templates`] out of texts.
+
+pub mod choose;
+pub mod learnt;
+pub mod memory;
+pub mod page;
+pub mod passages;
+pub mod templates;
+
+pub use choose::{Chosen, MOST_PAGES, OF_MANY_SOURCES, OF_SOURCE, choose};
+pub use learnt::{Learnt, LearntPassage};
+pub use memory::{Memory, Remembered};
+pub use page::Page;
+pub use passages::{Passage, Passages};
+pub use templates::{Contents, Templates};

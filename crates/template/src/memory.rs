@@ -1,0 +1,318 @@
+//! What an archive remembers of all sources, within a number of bytes; as a file.
+//!
+//! The file is [`MAGIC`], then with zstd: what is remembered of passages that many sources share, and the sources in the order of
+//! their names. Numbers are LEB128; a key is the difference to the one before.
+
+use std::collections::BTreeMap;
+
+use crate::choose::OF_MANY_SOURCES;
+use crate::learnt::{Learnt, LearntPassage};
+
+/// The first bytes of the file.
+const MAGIC: &[u8; 8] = b"DJTEMPL1";
+/// The level of zstd.
+const LEVEL: i32 = 3;
+/// Bytes of a passage, and of a source beside its name and its passages, in the file.
+const PASSAGE_BYTES: usize = 6;
+const SOURCE_BYTES: usize = 9;
+
+/// What is remembered of all sources.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Memory {
+    /// Passages of many sources: a page of each source counts.
+    pub many_sources: Learnt,
+    /// By the name of the source.
+    pub sources: BTreeMap<Box<str>, Remembered>,
+}
+
+/// What is remembered of a source, and since when.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Remembered {
+    /// The last day that had a page of it, in days from year 0 on.
+    pub day: u32,
+    /// What was learnt.
+    pub learnt: Learnt,
+}
+
+/// Why a file is not read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("no memory of templates, or a damaged one")]
+pub struct Damaged;
+
+impl Memory {
+    /// The number of passages that are template.
+    #[must_use]
+    pub fn template_passages(&self) -> usize {
+        let sources = self.sources.values().map(|source| &source.learnt);
+        let learnt = sources.chain([&self.many_sources]);
+        learnt.map(|learnt| learnt.template().count()).sum()
+    }
+
+    /// Whether nothing is remembered.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.sources.is_empty()
+    }
+
+    /// The file, of `most` bytes at most. What does not fit is forgotten: first passages of a single page, then whole sources; in
+    /// each case those of sources that had no page for long, and of these the ones with the fewest pages.
+    #[must_use]
+    pub fn to_bytes(mut self, most: usize) -> Vec<u8> {
+        let mut limit = most;
+        loop {
+            self.fit(limit);
+            let bytes = self.encode();
+            if bytes.len() <= most || self.sources.is_empty() {
+                return bytes;
+            }
+            limit = limit * 7 / 8;
+        }
+    }
+
+    fn fit(&mut self, most: usize) {
+        let for_many = (most / 8 / PASSAGE_BYTES).min(OF_MANY_SOURCES.passages);
+        self.many_sources.keep_most_shared(for_many);
+        let bytes_of = |name: &str, source: &Remembered| {
+            name.len() + SOURCE_BYTES + source.learnt.passages.len() * PASSAGE_BYTES
+        };
+        let sources = self.sources.iter();
+        let mut bytes: usize = sources.map(|(name, source)| bytes_of(name, source)).sum();
+        bytes += self.many_sources.passages.len() * PASSAGE_BYTES;
+        if bytes <= most {
+            return;
+        }
+        let mut order: Vec<(u32, u32, Box<str>)> = self
+            .sources
+            .iter()
+            .map(|(name, source)| (source.day, source.learnt.pages, name.clone()))
+            .collect();
+        order.sort_unstable();
+        for (_, _, name) in &order {
+            if bytes <= most {
+                return;
+            }
+            if let Some(source) = self.sources.get_mut(name) {
+                bytes -= bytes_of(name, source);
+                source.learnt.forget_single();
+                bytes += bytes_of(name, source);
+            }
+        }
+        for (_, _, name) in &order {
+            if bytes <= most {
+                return;
+            }
+            if let Some(source) = self.sources.remove(name) {
+                bytes -= bytes_of(name, &source);
+            }
+        }
+    }
+
+    fn encode(&self) -> Vec<u8> {
+        let mut body = Vec::new();
+        write_learnt(&mut body, &self.many_sources);
+        write(&mut body, self.sources.len() as u64);
+        for (name, source) in &self.sources {
+            write(&mut body, name.len() as u64);
+            body.extend_from_slice(name.as_bytes());
+            write(&mut body, u64::from(source.day));
+            write_learnt(&mut body, &source.learnt);
+        }
+        let mut bytes = MAGIC.to_vec();
+        // Writing to memory does not fail.
+        let written = zstd::stream::copy_encode(&body[..], &mut bytes, LEVEL);
+        debug_assert!(written.is_ok());
+        bytes
+    }
+
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// [`Damaged`].
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, Damaged> {
+        let body = bytes.strip_prefix(MAGIC.as_slice()).ok_or(Damaged)?;
+        let body = zstd::stream::decode_all(body).map_err(|_| Damaged)?;
+        let mut rest = &body[..];
+        let many_sources = read_learnt(&mut rest)?;
+        let count = read(&mut rest)?;
+        let mut sources = BTreeMap::new();
+        for _ in 0..count {
+            let len = usize::try_from(read(&mut rest)?).map_err(|_| Damaged)?;
+            let (name, behind) = rest.split_at_checked(len).ok_or(Damaged)?;
+            rest = behind;
+            let name = std::str::from_utf8(name).map_err(|_| Damaged)?;
+            let source = Remembered {
+                day: read_u32(&mut rest)?,
+                learnt: read_learnt(&mut rest)?,
+            };
+            sources.insert(name.into(), source);
+        }
+        match rest.is_empty() {
+            true => Ok(Self {
+                many_sources,
+                sources,
+            }),
+            false => Err(Damaged),
+        }
+    }
+}
+
+fn write_learnt(out: &mut Vec<u8>, learnt: &Learnt) {
+    write(out, u64::from(learnt.pages));
+    write(out, learnt.passages.len() as u64);
+    let mut last = 0;
+    for passage in &learnt.passages {
+        write(out, u64::from(passage.key - last));
+        last = passage.key;
+    }
+    for passage in &learnt.passages {
+        write(
+            out,
+            u64::from(passage.pages) << 1 | u64::from(passage.is_template),
+        );
+    }
+}
+
+fn read_learnt(bytes: &mut &[u8]) -> Result<Learnt, Damaged> {
+    let pages = read_u32(bytes)?;
+    let count = read(bytes)?;
+    // Each takes two bytes at least.
+    if count > bytes.len() as u64 / 2 {
+        return Err(Damaged);
+    }
+    let mut passages = Vec::with_capacity(count as usize);
+    let mut last = 0_u32;
+    for number in 0..count {
+        let step = read_u32(bytes)?;
+        if step == 0 && number > 0 {
+            return Err(Damaged);
+        }
+        last = last.checked_add(step).ok_or(Damaged)?;
+        passages.push(LearntPassage {
+            key: last,
+            pages: 0,
+            is_template: false,
+        });
+    }
+    for passage in &mut passages {
+        let word = read(bytes)?;
+        passage.pages = u32::try_from(word >> 1).map_err(|_| Damaged)?;
+        passage.is_template = word & 1 == 1;
+    }
+    Ok(Learnt { pages, passages })
+}
+
+fn write(out: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        out.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    out.push(number as u8);
+}
+
+fn read(bytes: &mut &[u8]) -> Result<u64, Damaged> {
+    let mut number = 0_u64;
+    for shift in (0..64).step_by(7) {
+        let (byte, rest) = bytes.split_first().ok_or(Damaged)?;
+        *bytes = rest;
+        number |= u64::from(byte & 0x7f) << shift;
+        if byte & 0x80 == 0 {
+            return Ok(number);
+        }
+    }
+    Err(Damaged)
+}
+
+fn read_u32(bytes: &mut &[u8]) -> Result<u32, Damaged> {
+    u32::try_from(read(bytes)?).map_err(|_| Damaged)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::learnt::PAGE;
+
+    fn learnt() -> impl Strategy<Value = Learnt> {
+        let passage = (any::<u32>(), 0..100 * PAGE, any::<bool>());
+        let passages = prop::collection::vec(passage, 0..20);
+        (0..100 * PAGE, passages).prop_map(|(pages, mut passages)| {
+            passages.sort_unstable();
+            passages.dedup_by_key(|passage| passage.0);
+            let passage = |(key, pages, is_template)| LearntPassage {
+                key,
+                pages,
+                is_template,
+            };
+            Learnt {
+                pages,
+                passages: passages.into_iter().map(passage).collect(),
+            }
+        })
+    }
+
+    prop_compose! {
+        fn memory()(
+            many_sources in learnt(),
+            sources in prop::collection::btree_map("[a-z.]{0,9}", (0..900_000_u32, learnt()), 0..9),
+        ) -> Memory {
+            let remembered = |(name, (day, learnt)): (String, _)| (name.into(), Remembered { day, learnt });
+            Memory { many_sources, sources: sources.into_iter().map(remembered).collect() }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_file_is_read_as_it_was_written(memory in memory(), at in any::<prop::sample::Index>()) {
+            let bytes = memory.clone().to_bytes(usize::MAX);
+            prop_assert_eq!(Memory::from_bytes(&bytes), Ok(memory));
+            // A file that is cut is refused, and one with another byte does no harm.
+            let at = at.index(bytes.len());
+            prop_assert!(Memory::from_bytes(&bytes[..at]).is_err());
+            let mut other = bytes;
+            other[at] ^= 1;
+            let _ = Memory::from_bytes(&other);
+        }
+
+        #[test]
+        fn a_file_fits(memory in memory(), most in 100..2_000_usize) {
+            let bytes = memory.to_bytes(most);
+            let read = Memory::from_bytes(&bytes).unwrap();
+            prop_assert!(bytes.len() <= most || read.sources.is_empty());
+        }
+    }
+
+    #[test]
+    fn single_pages_of_old_sources_are_forgotten_first() {
+        let learnt = |pages: u32| Learnt {
+            pages: 5 * PAGE,
+            passages: (0..100)
+                .map(|n| LearntPassage {
+                    key: n << 25,
+                    pages: if n < 50 { pages * PAGE } else { PAGE },
+                    is_template: false,
+                })
+                .collect(),
+        };
+        let source = |day| Remembered {
+            day,
+            learnt: learnt(4),
+        };
+        let mut memory = Memory::default();
+        for (name, day) in [("old", 1), ("new", 3), ("middle", 2)] {
+            memory.sources.insert(name.into(), source(day));
+        }
+        let kept = |most: usize| {
+            let mut memory = memory.clone();
+            memory.fit(most);
+            ["old", "middle", "new"].map(|name| {
+                let source = memory.sources.get(name);
+                source.map_or(0, |source| source.learnt.passages.len())
+            })
+        };
+        assert_eq!(kept(2_000), [100, 100, 100]);
+        assert_eq!(kept(1_600), [50, 100, 100]);
+        assert_eq!(kept(1_000), [50, 50, 50]);
+        assert_eq!(kept(700), [0, 50, 50]);
+    }
+}
