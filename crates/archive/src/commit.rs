@@ -25,6 +25,7 @@ use crate::error::{ArchiveError, Result};
 use crate::fingerprint_file::FingerprintFile;
 use crate::schema::{DAY, kept_field};
 use crate::table::Archive;
+use crate::template_memory::{self, CommittedMemory};
 
 /// Maximum attempts to commit, if another commit (such as another program's OPTIMIZE) comes first
 /// each time.
@@ -107,12 +108,21 @@ pub struct StagedDay {
     /// Rows of its data files.
     rows: u64,
     decisions: Option<DecisionSettings>,
+    templates: Option<CommittedMemory>,
     files: Vec<WrittenFile>,
 }
 
+impl StagedDay {
+    /// The same day, committed with what is remembered of templates.
+    #[must_use]
+    pub fn with_templates(self, templates: Option<CommittedMemory>) -> Self {
+        Self { templates, ..self }
+    }
+}
+
 impl Archive {
-    /// Commits `file` as `day`, even if other days were committed since the archive was opened. Leaves out rows without
-    /// a fingerprint.
+    /// Commits `file` as `day`, with what is remembered of `templates`, even if other days were committed since the archive was
+    /// opened. Leaves out rows without a fingerprint.
     ///
     /// # Errors
     /// As [`Self::stage`] and [`Self::commit`].
@@ -121,13 +131,18 @@ impl Archive {
         day: NaiveDate,
         file: &FingerprintFile,
         existing: Existing,
+        templates: Option<CommittedMemory>,
     ) -> Result<Append> {
         self.check_compatible(file)?;
-        if self.is_committed(day, &file.digest, None, existing).await? {
+        if self
+            .is_committed(day, &file.day_digest, None, existing)
+            .await?
+        {
             return Ok(Append::AlreadyThere);
         }
         self.preflight().await?;
         let staged = self.stage(day, file, None).await?;
+        let staged = staged.with_templates(templates);
         loop {
             match self.commit(&staged, existing).await? {
                 Append::Overtaken => {}
@@ -173,11 +188,12 @@ impl Archive {
         };
         let mut staged = StagedDay {
             day,
-            digest: file.digest.clone(),
+            digest: file.day_digest.clone(),
             documents: file.rows,
             without_fingerprint: file.without_fingerprint,
             rows: count,
             decisions: decisions.map(|decisions| decisions.settings.clone()),
+            templates: None,
             files: Vec::new(),
         };
         let object = file.path.display().to_string();
@@ -399,6 +415,7 @@ impl Archive {
                 base_version,
                 rows: Some(staged.rows),
                 decisions: staged.decisions.clone(),
+                templates: staged.templates.and_then(|templates| templates.before),
             },
         );
         self.write_record(day, &record).await?;
@@ -414,18 +431,22 @@ impl Archive {
                     .map(|data| Action::Add(data.add_action(Some(day), Some(&tags), now, true))),
             )
             .collect();
-        let properties = CommitProperties::default()
-            .with_application_transaction(Transaction::new(
-                day.to_string(),
-                record.transaction_version,
-            ))
-            .with_metadata([
-                ("documents".to_owned(), staged.documents.into()),
-                (
-                    "withoutFingerprint".to_owned(),
-                    staged.without_fingerprint.into(),
-                ),
-            ]);
+        let mut properties = CommitProperties::default().with_application_transaction(
+            Transaction::new(day.to_string(), record.transaction_version),
+        );
+        if let Some(templates) = staged.templates {
+            properties = properties.with_application_transaction(Transaction::new(
+                template_memory::TRANSACTION,
+                templates.after,
+            ));
+        }
+        let properties = properties.with_metadata([
+            ("documents".to_owned(), staged.documents.into()),
+            (
+                "withoutFingerprint".to_owned(),
+                staged.without_fingerprint.into(),
+            ),
+        ]);
         let (mode, predicate) = match replaced.is_empty() {
             true => (SaveMode::Append, None),
             false => (SaveMode::Overwrite, Some(format!("{DAY} = '{day}'"))),

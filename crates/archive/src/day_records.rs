@@ -49,6 +49,9 @@ pub struct CommittedDay {
     /// the batch that have a fingerprint, even those that were not appended.
     #[serde(default)]
     pub decisions: Option<DecisionSettings>,
+    /// The memory of templates that its fingerprints were made with; `None` if there was none.
+    #[serde(default)]
+    pub templates: Option<i64>,
 }
 
 impl CommittedDay {
@@ -58,6 +61,7 @@ impl CommittedDay {
             base_version: tag(BASE_VERSION_TAG)?.parse().ok()?,
             rows: None,
             decisions: tag(DECISIONS_TAG).and_then(|tag| tag.parse().ok()),
+            templates: None,
         })
     }
 
@@ -112,6 +116,7 @@ impl Record {
             "base_version": committed.base_version,
             "rows": committed.rows,
             "decisions": committed.decisions,
+            "templates": committed.templates,
             // Gives each record a path of its own: a vacuum may be deleting a record that is otherwise equal.
             "nonce": uuid::Uuid::new_v4().to_string(),
         });
@@ -162,6 +167,7 @@ impl Archive {
                 base_version: file.base_version?,
                 rows: None,
                 decisions: file.decisions.clone(),
+                templates: None,
             })
         });
         let by_tags = tagged.next();
@@ -315,10 +321,15 @@ impl Archive {
 
     /// The version of the day's transaction, if it has one.
     pub(crate) async fn transaction_version(&self, day: NaiveDate) -> Result<Option<i64>> {
+        self.app_transaction(&day.to_string()).await
+    }
+
+    /// The version of the transaction of an application id, if there is one.
+    pub(crate) async fn app_transaction(&self, app_id: &str) -> Result<Option<i64>> {
         let failed = || ArchiveError::delta(self.location().given());
         let state = self.table().snapshot().map_err(failed())?;
         let log = self.table().log_store();
-        let reading = state.transaction_version(log.as_ref(), day.to_string());
+        let reading = state.transaction_version(log.as_ref(), app_id);
         catch_async_panic(reading).await.map_err(failed())
     }
 
@@ -398,6 +409,7 @@ mod tests {
             base_version: 7,
             rows: Some(9),
             decisions: Some("kept k=3".parse().unwrap()),
+            templates: Some(7),
         };
         let record = Record::new(day, &committed);
         assert!(record.transaction_version > WITHOUT_RECORD);

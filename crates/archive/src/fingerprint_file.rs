@@ -93,6 +93,9 @@ pub struct FingerprintFile {
     pub without_fingerprint: u64,
     /// [`RowDigest`] of the rows with a fingerprint.
     pub digest: String,
+    /// The digest by which an archive knows the rows as a day: that of the rows, unless something else says which documents they
+    /// are of.
+    pub day_digest: String,
     /// The type of its ids.
     pub id_type: IdType,
     /// The spec of its fingerprints.
@@ -264,12 +267,14 @@ impl FingerprintWriter {
             .into_inner()
             .map_err(std::io::IntoInnerError::into_error)
             .and_then(|file| Ok(file.metadata()?.len()));
+        let digest = self.digest.finish();
         Ok(FingerprintFile {
             bytes: size.map_err(|source| StorageError::Io { path: name, source })?,
             path: self.path,
             rows: self.rows,
             without_fingerprint: self.without_fingerprint,
-            digest: self.digest.finish(),
+            day_digest: digest.clone(),
+            digest,
             id_type: self.id_type,
             spec: self.spec,
         })

@@ -38,6 +38,7 @@ mod snapshot;
 pub mod spec_files;
 mod table;
 mod tail_facts;
+pub mod template_memory;
 mod vacuum;
 pub mod validated_pages;
 
@@ -63,4 +64,5 @@ pub use snapshot::{Snapshot, SnapshotFile};
 pub use spec_files::SpecFiles;
 pub use table::{Archive, DataFile, DayInfo, FILE_ROWS, Info};
 pub use tail_facts::TailFacts;
+pub use template_memory::CommittedMemory;
 pub use vacuum::{Vacuum, Vacuumed};

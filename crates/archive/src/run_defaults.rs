@@ -24,6 +24,9 @@ pub struct RunDefaults {
     /// The column of texts; `None` if it is found by its name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text_column: Option<String>,
+    /// The column of sources; `None` if URLs say them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source_column: Option<String>,
 }
 
 impl RunDefaults {
@@ -35,6 +38,7 @@ impl RunDefaults {
             min_similarity,
             id_column: None,
             text_column: None,
+            source_column: None,
         }
     }
 }

@@ -85,13 +85,13 @@ impl Archive {
             Some(day) => self.committed(day).await?.map(|committed| (day, committed)),
             // All days without rows have the same digest.
             None if file.rows == file.without_fingerprint => None,
-            None => self.committed_as(&file.digest).await?,
+            None => self.committed_as(&file.day_digest).await?,
         };
-        let is_same = |committed: &CommittedDay| committed.is_same(&file.digest, decisions);
+        let is_same = |committed: &CommittedDay| committed.is_same(&file.day_digest, decisions);
         match (committed, day, commit) {
             (Some((day, committed)), _, Some(Existing::Keep)) if !is_same(&committed) => {
                 let path = self.location().to_string();
-                Err(committed.differs(path, day, &file.digest, decisions))
+                Err(committed.differs(path, day, &file.day_digest, decisions))
             }
             (Some((day, committed)), _, Some(Existing::Replace)) if !is_same(&committed) => {
                 Ok((Scope::Without(day), None))

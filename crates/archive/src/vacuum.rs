@@ -19,6 +19,7 @@ use crate::day_records;
 use crate::delta::catch_async_panic;
 use crate::error::{ArchiveError, Result};
 use crate::table::Archive;
+use crate::template_memory;
 
 /// Minimum age of deleted files while another process may be writing: the log does not yet name
 /// that process's files.
@@ -129,6 +130,7 @@ impl Archive {
         }
         let mut listed = self.all_files().await?;
         let mut unneeded = Vec::new();
+        let templates = self.template_memory().await?;
         let mut records: HashMap<NaiveDate, Vec<(i64, bool)>> = HashMap::new();
         while let Some(object) = listed
             .try_next()
@@ -139,6 +141,10 @@ impl Archive {
             let is_old = object.last_modified <= cutoff;
             if let Some((day, version)) = day_records::parse_record_path(&path) {
                 records.entry(day).or_default().push((version, is_old));
+            } else if let Some(version) = template_memory::parse_path(&path) {
+                if is_old && templates != Some(version) {
+                    unneeded.push(path);
+                }
             } else if live.contains(&path) || retained.contains(&path) {
             } else if expired.contains(&path) || (is_old && is_data_file(&path)) {
                 unneeded.push(path);

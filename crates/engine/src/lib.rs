@@ -35,6 +35,7 @@ mod resume;
 pub mod run;
 pub mod session;
 pub mod stream;
+pub mod template;
 pub mod text_counts;
 mod threads;
 pub mod tune;

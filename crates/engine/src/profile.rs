@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use archive::RunDefaults;
 use simhash::choice::{self, Choice, Name, UnknownName};
-use simhash::{Measure, ShortTexts, SketchBits};
+use simhash::{Measure, ShortTexts, SketchBits, Template};
 
 use crate::error::{EngineError, Result};
 use crate::verify::Verify;
@@ -60,6 +60,15 @@ impl Profile {
         match self {
             Self::Sharp => ShortTexts::Whole,
             Self::Paper => ShortTexts::Unmarked,
+        }
+    }
+
+    /// Whether the templates of sources are left out under a new spec.
+    #[must_use]
+    pub const fn template(self) -> Template {
+        match self {
+            Self::Sharp => Template::On,
+            Self::Paper => Template::Off,
         }
     }
 

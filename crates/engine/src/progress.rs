@@ -34,9 +34,11 @@ pub enum Stage {
     Tune,
     /// Reading the outputs and texts of a report.
     Read,
+    /// Finding the templates of sources.
+    Templates,
 }
 
-const STAGES: [Stage; 12] = [
+const STAGES: [Stage; 13] = [
     Stage::Open,
     Stage::Fingerprint,
     Stage::Build,
@@ -49,6 +51,7 @@ const STAGES: [Stage; 12] = [
     Stage::Write,
     Stage::Tune,
     Stage::Read,
+    Stage::Templates,
 ];
 
 impl Stage {
@@ -68,6 +71,7 @@ impl Stage {
             Self::Write => "writing",
             Self::Tune => "comparing",
             Self::Read => "reading",
+            Self::Templates => "finding templates",
         }
     }
 

@@ -7,7 +7,7 @@ use archive::{Archive, ArchiveError, SpecFiles, frequencies};
 use bytes::Bytes;
 use simhash::{
     Idf, IdfPower, Markup, Model, ModelError, Normalize, ShortTexts, SketchBits, Spec, StopWords,
-    Tokenizer, Weight,
+    Template, Tokenizer, Weight,
 };
 use storage::Stores;
 
@@ -33,6 +33,8 @@ pub struct SpecOptions {
     pub seed: Option<u32>,
     /// See [`Spec::short_texts`].
     pub short_texts: Option<ShortTexts>,
+    /// See [`Spec::template`].
+    pub template: Option<Template>,
     /// See [`Spec::sketch`].
     pub sketch: Option<SketchBits>,
     /// A file of document frequencies, as `dedup-job idf` makes them.
@@ -108,6 +110,7 @@ impl SpecOptions {
     pub fn for_profile(&self, profile: Profile) -> Self {
         Self {
             short_texts: self.short_texts.or(Some(profile.short_texts())),
+            template: self.template.or(Some(profile.template())),
             ..self.clone()
         }
     }
@@ -218,6 +221,7 @@ impl SpecOptions {
             seed: self.seed.unwrap_or(spec.seed),
             short_texts: self.short_texts.unwrap_or(spec.short_texts),
             sketch: self.sketch.unwrap_or(spec.sketch),
+            template: self.template.unwrap_or(spec.template),
             idf_power: self.idf_power.unwrap_or(match (&self.idf, &spec.idf) {
                 (Some(_), None) => IDF_POWER,
                 _ => spec.idf_power,

@@ -71,6 +71,8 @@ pub(crate) struct Work<'a> {
     /// Whether the rows have the decision columns.
     pub(crate) decision_columns: bool,
     pub(crate) progress: &'a Progress,
+    /// Digest of what is left out of the texts.
+    pub(crate) templates: &'a str,
 }
 
 /// The finished fingerprints of a chunk.
@@ -258,6 +260,7 @@ fn file_name(work: &Work<'_>, chunk: &ResumeChunk) -> String {
         &work.id_type.to_string(),
         &work.decision_columns.to_string(),
         &format!("{:?}", work.columns),
+        work.templates,
         &chunk.name,
     ]);
     format!("{}.arrow", storage::hex(&name))

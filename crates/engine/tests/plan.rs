@@ -17,6 +17,7 @@ fn probe() -> Probe {
         batch: BatchRef {
             location: "day.parquet".into(),
             digest: "0".into(),
+            day_digest: String::new(),
             bytes: 0,
             rows: 0,
             without_fingerprint: 0,

@@ -1,12 +1,13 @@
 //! Answers queries: from a text or a fingerprint to the documents near it.
 
 use chrono::NaiveDate;
-use simhash::{Fingerprinter, Model, sketch};
+use simhash::sketch;
 
 use crate::error::{LookupError, Result};
 use crate::index::Index;
 use crate::rows::Id;
 use crate::search::{Found, Searcher};
+use crate::text_model::{TextFingerprinter, TextModel};
 
 /// What to look up. If both are given, the fingerprint is looked up, and the text gives only the sketch.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -15,6 +16,8 @@ pub struct Query {
     pub fingerprint: Option<u64>,
     /// A text; the index's spec makes its fingerprint and its sketch.
     pub text: Option<String>,
+    /// The source of the text, whose template is left out of it.
+    pub source: Option<String>,
 }
 
 /// How to answer.
@@ -63,7 +66,7 @@ const HIT_BYTES: usize = 96;
 pub struct Answerer {
     index: Index,
     searcher: Searcher,
-    fingerprinter: Fingerprinter,
+    fingerprinter: TextFingerprinter,
     /// The fingerprints to search for: of the queries that have one.
     fingerprints: Vec<u64>,
     /// For each of `fingerprints`, the number of its query.
@@ -76,10 +79,10 @@ pub struct Answerer {
 impl Answerer {
     /// An answerer for `index`; `model` comes from [`Index::model`].
     #[must_use]
-    pub fn new(index: &Index, model: &Model) -> Self {
+    pub fn new(index: &Index, model: &TextModel) -> Self {
         Self {
             searcher: index.searcher(),
-            fingerprinter: Fingerprinter::new(model.clone()),
+            fingerprinter: TextFingerprinter::new(model),
             index: index.clone(),
             fingerprints: Vec::new(),
             queries: Vec::new(),
@@ -95,7 +98,11 @@ impl Answerer {
             return query.fingerprint;
         }
         let text = query.text.as_deref();
-        let of_text = text.and_then(|text| self.fingerprinter.fingerprint_and_sketch(text, sketch));
+        let source = query.source.as_deref();
+        let of_text = text.and_then(|text| {
+            self.fingerprinter
+                .fingerprint_and_sketch(text, source, sketch)
+        });
         if of_text.is_none() {
             sketch.clear();
         }

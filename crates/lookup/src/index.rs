@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use archive::{IdType, spec_files};
+use archive::IdType;
 use serde::Serialize;
-use simhash::{Model, Spec};
+use simhash::Spec;
 use storage::{Location, StorageError};
 
 use crate::error::{LookupError, Result};
@@ -12,6 +12,7 @@ use crate::files::IndexFiles;
 use crate::manifest::{Manifest, SegmentEntry};
 use crate::search::Searcher;
 use crate::segment::{Document, Part, Segment};
+use crate::text_model::TextModel;
 
 /// An index at one version. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -192,12 +193,14 @@ impl Index {
         self.id_type
     }
 
-    /// The spec with the files that it names (such as document frequencies), to make fingerprints of texts.
+    /// How texts become fingerprints: the spec with the files that it names (such as document frequencies), and the templates of
+    /// sources.
     ///
     /// # Errors
     /// [`LookupError::Archive`] when they are missing or damaged.
-    pub async fn model(&self) -> Result<Model> {
-        Ok(spec_files::load(&self.location, &self.spec).await?)
+    pub async fn model(&self) -> Result<TextModel> {
+        let templates = self.manifest.archive.templates;
+        TextModel::read(&self.location, &self.spec, templates).await
     }
 
     /// A searcher, for one thread.

@@ -21,6 +21,7 @@ mod seen;
 mod segment;
 mod serve;
 mod table;
+mod text_model;
 
 pub use answer::{Answer, Answerer, Hit, LookupOptions, Query, parse_fingerprint};
 pub use build::{BuildReport, Settings, build};
@@ -32,6 +33,7 @@ pub use search::{Found, Searcher};
 pub use seen::Remember;
 pub use segment::{Document, Part};
 pub use serve::{ServeSettings, Server, TlsFiles};
+pub use text_model::TextModel;
 
 /// The largest k of a lookup: radius 4 in each of two halves.
 pub const MAX_DISTANCE: u32 = 8;

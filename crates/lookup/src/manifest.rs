@@ -47,6 +47,9 @@ pub(crate) struct ArchiveFacts {
     /// The settings of runs that it records.
     #[serde(default)]
     pub(crate) runs: Option<RunDefaults>,
+    /// The version of what it remembers of templates.
+    #[serde(default)]
+    pub(crate) templates: Option<i64>,
 }
 
 /// A segment in a manifest.

@@ -21,7 +21,7 @@ impl Features {
         let spec = model.spec();
         let stop_words = model.stop_word_hashes();
         Self {
-            markup: spec.markup,
+            markup: model.markup(),
             folder: Folder::new(spec.normalize, kernel),
             extractor: Extractor::new(spec.tokenizer, kernel, stop_words, spec.seed),
             stripped: String::new(),

@@ -122,6 +122,7 @@ pub mod sketch;
 pub mod spec;
 mod stop_words;
 mod sum;
+mod template;
 pub mod text;
 pub mod tokenize;
 pub mod unrelated_rates;
@@ -138,6 +139,7 @@ pub use similarity::{Measure, Similarity};
 pub use sketch::{SketchBits, Sketcher};
 pub use spec::{Difference, Spec, SpecError};
 pub use stop_words::StopWords;
+pub use template::Template;
 pub use tokenize::Tokenizer;
 pub use weight::{IdfPower, Weight};
 

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use crate::idf::Idf;
+use crate::normalize::Markup;
 use crate::spec::Spec;
 use crate::stop_words::StopWords;
 
@@ -15,6 +16,7 @@ pub struct Model {
     idf: Option<Arc<Idf>>,
     stop_words: Option<Arc<StopWords>>,
     stop_word_hashes: Option<Arc<HashSet<u64>>>,
+    has_markup: bool,
 }
 
 /// Why a spec and tables do not fit together.
@@ -132,6 +134,7 @@ impl Model {
         let hashes = |list: &StopWords| Arc::new(list.hashes(spec.seed));
         Ok(Self {
             stop_word_hashes: stop_words.as_deref().map(hashes),
+            has_markup: !spec.markup.is_none(),
             spec,
             idf,
             stop_words,
@@ -144,6 +147,23 @@ impl Model {
     /// [`ModelError`] if the spec names a table, or contradicts itself.
     pub fn plain(spec: Spec) -> Result<Self, ModelError> {
         Self::new(spec, None, None)
+    }
+
+    /// The same model, for texts whose markup is removed already.
+    #[must_use]
+    pub fn without_markup(&self) -> Self {
+        Self {
+            has_markup: false,
+            ..self.clone()
+        }
+    }
+
+    /// The markup that is to be removed.
+    pub(crate) fn markup(&self) -> Markup {
+        match self.has_markup {
+            true => self.spec.markup,
+            false => Markup::None,
+        }
     }
 
     /// The spec.
@@ -173,7 +193,7 @@ impl Model {
 // Models with equal specs have equal tables, because the specs hold the digests of the tables.
 impl PartialEq for Model {
     fn eq(&self, other: &Self) -> bool {
-        self.spec == other.spec
+        (&self.spec, self.has_markup) == (&other.spec, other.has_markup)
     }
 }
 
@@ -181,6 +201,6 @@ impl Eq for Model {}
 
 impl std::hash::Hash for Model {
     fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
-        self.spec.hash(state);
+        (&self.spec, self.has_markup).hash(state);
     }
 }

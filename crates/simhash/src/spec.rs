@@ -12,6 +12,7 @@ use sha2::{Digest, Sha256};
 use crate::normalize::{Markup, Normalize};
 use crate::short_texts::ShortTexts;
 use crate::sketch::SketchBits;
+use crate::template::Template;
 use crate::tokenize::Tokenizer;
 use crate::weight::{IdfPower, Weight};
 
@@ -66,6 +67,9 @@ pub struct Spec {
     /// The digest of the list of words that are left out, if any; see [`crate::StopWords`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop_words: Option<String>,
+    /// Whether the template of a document's source is left out.
+    #[serde(default, skip_serializing_if = "Template::is_off")]
+    pub template: Template,
     /// How the text is cut into features.
     pub tokenizer: Tokenizer,
     /// The version of the specification itself.
@@ -96,6 +100,7 @@ impl Default for Spec {
             short_texts: ShortTexts::Unmarked,
             sketch: SketchBits::None,
             stop_words: None,
+            template: Template::Off,
             tokenizer: Tokenizer::WordsCjkGrams,
             version: VERSION,
             weight: Weight::SqrtTf,
@@ -213,6 +218,7 @@ impl Spec {
             seed: 0,
             short_texts: ShortTexts::Unmarked,
             sketch: SketchBits::None,
+            template: Template::Off,
             weight: Weight::Tf,
             ..self.clone()
         }

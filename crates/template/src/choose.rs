@@ -12,8 +12,10 @@ use crate::page::Page;
 pub struct Rule {
     /// The fewest distinct pages that have it.
     pub pages: u32,
-    /// The least share of distinct pages that have it, in hundredths.
+    /// The least share of distinct pages that have it, in hundredths, as long as this is fewer than [`Self::enough`] pages.
     pub hundredths: u32,
+    /// So many distinct pages are always enough.
+    pub enough: u32,
     /// The pages that are remembered: older ones count the less, the more came after them.
     pub memory: u32,
     /// The most passages that are remembered.
@@ -24,6 +26,7 @@ pub struct Rule {
 pub const OF_SOURCE: Rule = Rule {
     pages: 4,
     hundredths: 8,
+    enough: 16,
     memory: 32,
     passages: 384,
 };
@@ -32,12 +35,16 @@ pub const OF_SOURCE: Rule = Rule {
 pub const OF_MANY_SOURCES: Rule = Rule {
     pages: 16,
     hundredths: 0,
+    enough: 16,
     memory: 4_096,
     passages: 8_192,
 };
 
 /// The most pages of a source that are looked at: those with the least identities, which are the same in any order.
 pub const MOST_PAGES: usize = 1_024;
+
+/// The least share of their passages that copies have in common, by weight, in hundredths.
+const COPY: u64 = 70;
 
 /// The template of a source, and what is known of it now.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -71,14 +78,12 @@ pub fn choose(pages: &[Page], learnt: &Learnt, rule: Rule) -> Chosen {
             known.map_or((0, false), |passage| (passage.pages, passage.is_template));
         // Remembered pages are rounded down.
         let is_enough = |of_all: u32, pages: u32| {
-            pages + PAGE / 2 >= rule.pages * PAGE
-                && u64::from(pages) * 100 >= u64::from(of_all) * u64::from(rule.hundredths)
+            let share = u64::from(of_all) * u64::from(rule.hundredths);
+            let wanted = share.min(u64::from(rule.enough * PAGE) * 100);
+            pages + PAGE / 2 >= rule.pages * PAGE && u64::from(pages) * 100 >= wanted
         };
         let today = is_enough(counted.clusters * PAGE, count.all * PAGE);
-        let with_earlier = is_enough(
-            novel_pages + learnt.pages,
-            count.novel * PAGE + known_pages,
-        );
+        let with_earlier = is_enough(novel_pages + learnt.pages, count.novel * PAGE + known_pages);
         let is_template = was_template || today || with_earlier;
         if is_template && !was_template {
             template.push(*key);
@@ -176,8 +181,7 @@ impl Counted {
     }
 }
 
-/// For each page, the number of its cluster. A page is in the cluster of the first page that shares half of their passages with it,
-/// by weight.
+/// For each page, the number of its cluster. A page is in the cluster of a page before it that shares so much with it as copies do.
 fn clusters(pages: &[Vec<(usize, u64)>], pages_with: &[u32]) -> Vec<u32> {
     let weight = |page: &[(usize, u64)]| page.iter().map(|(_, weight)| weight).sum::<u64>();
     // For each passage that some pages share: the clusters whose first page has it.
@@ -202,7 +206,9 @@ fn clusters(pages: &[Vec<(usize, u64)>], pages_with: &[u32]) -> Vec<u32> {
         for &leader in &touched {
             let shared = std::mem::take(&mut shared[leader as usize]);
             let either = total + weights_of_leaders[leader as usize] - shared;
-            if 2 * shared >= either && best.is_none_or(|best| (best.0, leader) > (shared, best.1)) {
+            if 100 * shared >= COPY * either
+                && best.is_none_or(|best| (best.0, leader) > (shared, best.1))
+            {
                 best = Some((shared, leader));
             }
         }
@@ -233,7 +239,7 @@ mod tests {
         let mut passages = Passages::default();
         let mut pages: Vec<Page> = texts
             .iter()
-            .map(|text| Page::of_text(text, &mut passages))
+            .map(|text| Page::of_text(text.as_bytes(), &mut passages))
             .collect();
         pages.sort_by_key(|page| page.identity);
         pages.dedup_by_key(|page| page.identity);
@@ -241,7 +247,7 @@ mod tests {
     }
 
     fn is_template(chosen: &Chosen, passage: &str) -> bool {
-        let page = Page::of_text(passage, &mut Passages::default());
+        let page = Page::of_text(passage.as_bytes(), &mut Passages::default());
         chosen.template.binary_search(&page.keys[0]).is_ok()
     }
 
@@ -257,12 +263,18 @@ mod tests {
                 }
             }
         };
-        let words: Vec<String> = (0..words).map(|n| format!("{name}{}", letters(n))).collect();
+        let words: Vec<String> = (0..words)
+            .map(|n| format!("{name}{}", letters(n)))
+            .collect();
         words.join(" ") + ".\n"
     }
 
     fn name(n: usize) -> String {
-        format!("p{}{}", char::from(b'a' + (n / 26) as u8), char::from(b'a' + (n % 26) as u8))
+        format!(
+            "p{}{}",
+            char::from(b'a' + (n / 26) as u8),
+            char::from(b'a' + (n % 26) as u8)
+        )
     }
 
     #[test]
@@ -281,7 +293,7 @@ mod tests {
     #[test]
     fn copies_of_a_page_count_once() {
         let frame = sentence("frame", 300);
-        let article = sentence("article", 100);
+        let article = sentence("article", 250);
         let mut texts: Vec<String> = (0..100)
             .map(|n| format!("{frame}{}", sentence(&name(n), 60)))
             .collect();

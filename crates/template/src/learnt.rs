@@ -29,6 +29,12 @@ pub struct LearntPassage {
 }
 
 impl Learnt {
+    /// About how many recent pages are remembered.
+    #[must_use]
+    pub fn pages_count(&self) -> u32 {
+        self.pages.div_ceil(PAGE)
+    }
+
     /// The keys of the template, ascending.
     pub fn template(&self) -> impl Iterator<Item = u32> {
         let passages = self.passages.iter();

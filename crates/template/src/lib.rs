@@ -16,15 +16,19 @@
 //! - [`Contents`] takes [`Templates`] out of texts.
 
 pub mod choose;
+mod codec;
 pub mod learnt;
 pub mod memory;
 pub mod page;
 pub mod passages;
+pub mod source;
 pub mod templates;
 
 pub use choose::{Chosen, MOST_PAGES, OF_MANY_SOURCES, OF_SOURCE, choose};
+pub use codec::Damaged;
 pub use learnt::{Learnt, LearntPassage};
 pub use memory::{Memory, Remembered};
 pub use page::Page;
 pub use passages::{Passage, Passages};
+pub use source::{host, source_of_site, source_of_url};
 pub use templates::{Contents, Templates};

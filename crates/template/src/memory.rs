@@ -6,12 +6,14 @@
 use std::collections::BTreeMap;
 
 use crate::choose::OF_MANY_SOURCES;
+use crate::codec::{
+    self, Damaged, read, read_keys, read_name, read_u32, write, write_keys, write_name,
+};
 use crate::learnt::{Learnt, LearntPassage};
+use crate::templates::Templates;
 
 /// The first bytes of the file.
 const MAGIC: &[u8; 8] = b"DJTEMPL1";
-/// The level of zstd.
-const LEVEL: i32 = 3;
 /// Bytes of a passage, and of a source beside its name and its passages, in the file.
 const PASSAGE_BYTES: usize = 6;
 const SOURCE_BYTES: usize = 9;
@@ -34,11 +36,6 @@ pub struct Remembered {
     pub learnt: Learnt,
 }
 
-/// Why a file is not read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("no memory of templates, or a damaged one")]
-pub struct Damaged;
-
 impl Memory {
     /// The number of passages that are template.
     #[must_use]
@@ -48,10 +45,27 @@ impl Memory {
         learnt.map(|learnt| learnt.template().count()).sum()
     }
 
-    /// Whether nothing is remembered.
+    /// The templates of all sources.
     #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.sources.is_empty()
+    pub fn templates(&self) -> Templates {
+        let keys = |learnt: &Learnt| learnt.template().collect::<Vec<u32>>();
+        let sources = self.sources.iter();
+        let sources = sources.map(|(name, source)| (name.clone(), keys(&source.learnt)));
+        Templates {
+            many_sources: keys(&self.many_sources),
+            sources: sources.filter(|(_, keys)| !keys.is_empty()).collect(),
+        }
+    }
+
+    /// Bytes that it takes in memory.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        /// A name, what is remembered of it, and the entry's share of free slots.
+        const ENTRY: usize = 96;
+        let sources = self.sources.iter();
+        let bytes = sources
+            .map(|(name, source)| name.len() + ENTRY + size_of_val(&*source.learnt.passages));
+        bytes.sum::<usize>() + size_of_val(&*self.many_sources.passages)
     }
 
     /// The file, of `most` bytes at most. What does not fit is forgotten: first passages of a single page, then whole sources; in
@@ -112,16 +126,11 @@ impl Memory {
         write_learnt(&mut body, &self.many_sources);
         write(&mut body, self.sources.len() as u64);
         for (name, source) in &self.sources {
-            write(&mut body, name.len() as u64);
-            body.extend_from_slice(name.as_bytes());
+            write_name(&mut body, name);
             write(&mut body, u64::from(source.day));
             write_learnt(&mut body, &source.learnt);
         }
-        let mut bytes = MAGIC.to_vec();
-        // Writing to memory does not fail.
-        let written = zstd::stream::copy_encode(&body[..], &mut bytes, LEVEL);
-        debug_assert!(written.is_ok());
-        bytes
+        codec::compress(&body, MAGIC)
     }
 
     /// Reads a file.
@@ -129,17 +138,13 @@ impl Memory {
     /// # Errors
     /// [`Damaged`].
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, Damaged> {
-        let body = bytes.strip_prefix(MAGIC.as_slice()).ok_or(Damaged)?;
-        let body = zstd::stream::decode_all(body).map_err(|_| Damaged)?;
+        let body = codec::decompress(bytes, MAGIC)?;
         let mut rest = &body[..];
         let many_sources = read_learnt(&mut rest)?;
         let count = read(&mut rest)?;
         let mut sources = BTreeMap::new();
         for _ in 0..count {
-            let len = usize::try_from(read(&mut rest)?).map_err(|_| Damaged)?;
-            let (name, behind) = rest.split_at_checked(len).ok_or(Damaged)?;
-            rest = behind;
-            let name = std::str::from_utf8(name).map_err(|_| Damaged)?;
+            let name = read_name(&mut rest)?;
             let source = Remembered {
                 day: read_u32(&mut rest)?,
                 learnt: read_learnt(&mut rest)?,
@@ -158,12 +163,8 @@ impl Memory {
 
 fn write_learnt(out: &mut Vec<u8>, learnt: &Learnt) {
     write(out, u64::from(learnt.pages));
-    write(out, learnt.passages.len() as u64);
-    let mut last = 0;
-    for passage in &learnt.passages {
-        write(out, u64::from(passage.key - last));
-        last = passage.key;
-    }
+    let keys: Vec<u32> = learnt.passages.iter().map(|passage| passage.key).collect();
+    write_keys(out, &keys);
     for passage in &learnt.passages {
         write(
             out,
@@ -174,56 +175,16 @@ fn write_learnt(out: &mut Vec<u8>, learnt: &Learnt) {
 
 fn read_learnt(bytes: &mut &[u8]) -> Result<Learnt, Damaged> {
     let pages = read_u32(bytes)?;
-    let count = read(bytes)?;
-    // Each takes two bytes at least.
-    if count > bytes.len() as u64 / 2 {
-        return Err(Damaged);
-    }
-    let mut passages = Vec::with_capacity(count as usize);
-    let mut last = 0_u32;
-    for number in 0..count {
-        let step = read_u32(bytes)?;
-        if step == 0 && number > 0 {
-            return Err(Damaged);
-        }
-        last = last.checked_add(step).ok_or(Damaged)?;
+    let mut passages = Vec::new();
+    for key in read_keys(bytes)? {
+        let word = read(bytes)?;
         passages.push(LearntPassage {
-            key: last,
-            pages: 0,
-            is_template: false,
+            key,
+            pages: u32::try_from(word >> 1).map_err(|_| Damaged)?,
+            is_template: word & 1 == 1,
         });
     }
-    for passage in &mut passages {
-        let word = read(bytes)?;
-        passage.pages = u32::try_from(word >> 1).map_err(|_| Damaged)?;
-        passage.is_template = word & 1 == 1;
-    }
     Ok(Learnt { pages, passages })
-}
-
-fn write(out: &mut Vec<u8>, mut number: u64) {
-    while number >= 0x80 {
-        out.push(number as u8 | 0x80);
-        number >>= 7;
-    }
-    out.push(number as u8);
-}
-
-fn read(bytes: &mut &[u8]) -> Result<u64, Damaged> {
-    let mut number = 0_u64;
-    for shift in (0..64).step_by(7) {
-        let (byte, rest) = bytes.split_first().ok_or(Damaged)?;
-        *bytes = rest;
-        number |= u64::from(byte & 0x7f) << shift;
-        if byte & 0x80 == 0 {
-            return Ok(number);
-        }
-    }
-    Err(Damaged)
-}
-
-fn read_u32(bytes: &mut &[u8]) -> Result<u32, Damaged> {
-    u32::try_from(read(bytes)?).map_err(|_| Damaged)
 }
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ pub struct Page {
 impl Page {
     /// The page of a text.
     #[must_use]
-    pub fn of_text(text: &str, passages: &mut Passages) -> Self {
+    pub fn of_text(text: &[u8], passages: &mut Passages) -> Self {
         let mut found: Vec<(u32, u8)> = Vec::new();
         passages.each(text, |passage| {
             if let Some(key) = passage.key {
@@ -102,15 +102,21 @@ mod tests {
 
     #[test]
     fn pages_are_sets_of_passages() {
-        let page = |text: &str| Page::of_text(text, &mut Passages::default());
+        let page = |text: &str| Page::of_text(text.as_bytes(), &mut Passages::default());
         let one = page("Home\nSeen 12 times\nThe article is here.");
-        assert_eq!(one, page("home\n home\nThe article is here!\nSeen 9 times\n"));
+        assert_eq!(
+            one,
+            page("home\n home\nThe article is here!\nSeen 9 times\n")
+        );
         assert_ne!(one.identity, page("Home\nThe article is here.").identity);
         let mut bytes = Vec::new();
         one.to_bytes(&mut bytes);
         assert_eq!(Page::from_bytes(&bytes).as_ref(), Some(&one));
         assert_eq!(Page::from_bytes(&bytes[..bytes.len() - 1]), None);
         let home = page("home");
-        assert_eq!(one.without(&home.keys), page("Seen 1 times\nThe article is here"));
+        assert_eq!(
+            one.without(&home.keys),
+            page("Seen 1 times\nThe article is here")
+        );
     }
 }

@@ -2,9 +2,12 @@
 
 use std::collections::HashMap;
 
+use crate::codec::{self, Damaged, read, read_keys, read_name, write, write_keys, write_name};
 use crate::passages::Passages;
 
-/// A text without its template is taken as a whole if it has fewer words than this.
+/// The first bytes of templates as bytes.
+const MAGIC: &[u8; 8] = b"DJTEMPS1";
+/// A text without its template is compared within its source alone if it has fewer words than this.
 const LEAST_WORDS: u32 = 8;
 
 /// The templates of sources.
@@ -23,6 +26,50 @@ impl Templates {
         self.many_sources.is_empty() && self.sources.is_empty()
     }
 
+    /// The templates as bytes.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut body = Vec::new();
+        write_keys(&mut body, &self.many_sources);
+        write(&mut body, self.sources.len() as u64);
+        let mut sources: Vec<(&Box<str>, &Vec<u32>)> = self.sources.iter().collect();
+        sources.sort_unstable();
+        for (name, keys) in sources {
+            write_name(&mut body, name);
+            write_keys(&mut body, keys);
+        }
+        codec::compress(&body, MAGIC)
+    }
+
+    /// The templates that became `bytes`.
+    ///
+    /// # Errors
+    /// [`Damaged`].
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, Damaged> {
+        let body = codec::decompress(bytes, MAGIC)?;
+        let mut rest = &body[..];
+        let many_sources = read_keys(&mut rest)?;
+        let mut sources = HashMap::new();
+        for _ in 0..read(&mut rest)? {
+            let name = read_name(&mut rest)?;
+            sources.insert(name.into(), read_keys(&mut rest)?);
+        }
+        Ok(Self {
+            many_sources,
+            sources,
+        })
+    }
+
+    /// Bytes that they take in memory.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        /// A name, a vector, and the entry's share of free slots.
+        const ENTRY: usize = 96;
+        let sources = self.sources.iter();
+        let bytes = sources.map(|(name, keys)| name.len() + size_of_val(&**keys) + ENTRY);
+        bytes.sum::<usize>() + size_of_val(&*self.many_sources)
+    }
+
     /// Whether a passage is template in `source`.
     #[must_use]
     pub fn has(&self, source: &str, key: u32) -> bool {
@@ -36,18 +83,18 @@ impl Templates {
 #[derive(Debug, Clone, Default)]
 pub struct Contents {
     passages: Passages,
-    content: String,
+    content: Vec<u8>,
 }
 
 impl Contents {
-    /// The content of a text of `source`: the text without the template. The whole text if fewer than eight words are left, and that
-    /// of a document without a source.
+    /// The content of a text of `source`: the text without the template. If fewer than eight words are left, they say nothing outside
+    /// of their source, and its name goes with them. The whole text if no word is left, and that of a document without a source.
     pub fn content<'t>(
         &'t mut self,
         templates: &Templates,
         source: Option<&str>,
-        text: &'t str,
-    ) -> &'t str {
+        text: &'t [u8],
+    ) -> &'t [u8] {
         let own = source.and_then(|source| templates.sources.get(source));
         let many: &[u32] = match source {
             Some(_) => &templates.many_sources,
@@ -65,14 +112,19 @@ impl Contents {
                 own.binary_search(&key).is_ok() || many.binary_search(&key).is_ok()
             });
             if !is_template {
-                content.push_str(passage.text);
+                content.extend_from_slice(passage.text);
                 left += passage.words;
             }
         });
-        match left < LEAST_WORDS {
-            true => text,
-            false => content,
+        match left {
+            0 => return text,
+            1..LEAST_WORDS => {
+                content.push(b'\n');
+                content.extend_from_slice(source.unwrap_or_default().as_bytes());
+            }
+            LEAST_WORDS.. => {}
         }
+        content
     }
 }
 
@@ -82,7 +134,7 @@ mod tests {
     use crate::page::Page;
 
     fn keys(text: &str) -> Vec<u32> {
-        Page::of_text(text, &mut Passages::default()).keys
+        Page::of_text(text.as_bytes(), &mut Passages::default()).keys
     }
 
     #[test]
@@ -94,12 +146,21 @@ mod tests {
         let article = "An article of more words than seven, and a second line.\n";
         let text = format!("Home\n{article}We use cookies! Imprint");
         let mut contents = Contents::default();
-        let mut content = |source, text: &str| contents.content(&templates, source, text).to_owned();
+        let mut content = |source, text: &str| {
+            let content = contents.content(&templates, source, text.as_bytes());
+            String::from_utf8(content.to_vec()).unwrap()
+        };
         assert_eq!(content(Some("a.example"), &text), article);
         let with_frame = format!("Home\n{article}Imprint");
         assert_eq!(content(Some("b.example"), &text), with_frame);
         assert_eq!(content(None, &text), text);
-        assert_eq!(content(Some("a.example"), "Home\nfew words\nImprint"), "Home\nfew words\nImprint");
+        let few = "Home\nfew words\nImprint";
+        assert_eq!(content(Some("a.example"), few), "few words\n\na.example");
+        assert_eq!(content(Some("a.example"), "Home\nImprint"), "Home\nImprint");
+        assert_eq!(
+            Templates::from_bytes(&templates.to_bytes()).as_ref(),
+            Ok(&templates)
+        );
         assert!(templates.has("a.example", keys("home")[0]));
         assert!(!templates.has("b.example", keys("home")[0]));
     }

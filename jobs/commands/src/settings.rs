@@ -74,6 +74,7 @@ impl SpecArgs {
             min_features: self.min_features,
             seed: self.hash_seed,
             short_texts: self.short_texts,
+            template: self.template,
             sketch: self.sketch,
             idf: read(stores, self.idf.as_deref()).await?,
             idf_power: self.idf_power,

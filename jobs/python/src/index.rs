@@ -1,5 +1,6 @@
 //! [`Index`]: online lookups in an index of an archive.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -11,6 +12,7 @@ use arrow::array::{
 };
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, UInt64Type};
 use chrono::NaiveDate;
+use engine::documents::source_of_site;
 use engine::pairs::{DISTANCE, SIMILARITY};
 use lookup::{Answer, Answerer, Hit, Id, IndexFiles, LookupOptions, Query};
 use pyo3::prelude::*;
@@ -40,7 +42,7 @@ pub(crate) struct Index {
 #[derive(Clone)]
 struct Opened {
     index: lookup::Index,
-    model: simhash::Model,
+    model: lookup::TextModel,
 }
 
 /// How queries are answered.
@@ -52,6 +54,9 @@ struct Options {
     limit: Option<usize>,
     #[pyo3(item)]
     min_similarity: Option<f64>,
+    /// URL or source of the texts.
+    #[pyo3(item)]
+    source: Option<String>,
     #[pyo3(item)]
     threads: Option<usize>,
     /// See [`Progress`].
@@ -132,7 +137,7 @@ impl Index {
         self.answer(py, values.len(), pieces, options, |values, queries| {
             queries.extend(values.iter().map(|fingerprint| Query {
                 fingerprint,
-                text: None,
+                ..Query::default()
             }));
         })
     }
@@ -145,13 +150,16 @@ impl Index {
         column: Option<String>,
         options: Options,
     ) -> PyResult<Table> {
+        let source = options.source.as_deref().and_then(source_of_site);
+        let source = source.map(Cow::into_owned);
         let texts = Texts::from_python(texts, column.as_deref())?;
         let pieces: Vec<ArrayRef> = texts.pieces(PIECE).collect();
         self.answer(py, texts.rows(), pieces, options, |texts, queries| {
             for_each_text(texts, |text| {
                 queries.push(Query {
-                    fingerprint: None,
                     text: text.map(str::to_owned),
+                    source: source.clone(),
+                    ..Query::default()
                 });
             });
         })

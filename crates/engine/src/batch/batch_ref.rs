@@ -15,6 +15,8 @@ pub struct BatchRef {
     pub location: String,
     /// Digest of its rows.
     pub digest: String,
+    /// See [`FingerprintFile::day_digest`].
+    pub day_digest: String,
     /// Bytes of the file.
     pub bytes: u64,
     /// Rows of the file.
@@ -34,6 +36,7 @@ impl BatchRef {
         Self {
             location,
             digest: file.digest.clone(),
+            day_digest: file.day_digest.clone(),
             bytes: file.bytes,
             rows: file.rows,
             without_fingerprint: file.without_fingerprint,
@@ -61,6 +64,7 @@ impl BatchRef {
             rows: self.rows,
             without_fingerprint: self.without_fingerprint,
             digest: self.digest.clone(),
+            day_digest: self.day_digest.clone(),
             id_type: self.id_type(),
             spec: self.spec.clone(),
         }

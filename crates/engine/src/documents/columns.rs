@@ -1,11 +1,13 @@
 //! Finds a file's columns: the id, the text or fingerprint, and those that go along to decisions.
 
 use std::fmt;
+use std::sync::Arc;
 
 use archive::schema::SKETCH;
 use arrow::datatypes::DataType;
 use serde::{Deserialize, Serialize};
 
+use super::left_out::LeftOut;
 use super::preference::Prefer;
 use crate::error::{EngineError, Result};
 
@@ -59,7 +61,7 @@ pub struct Columns {
     pub text: Option<String>,
     /// The column of ready fingerprints.
     pub fingerprint: Option<String>,
-    /// The id column and the text column that an archive remembers: they count in files that have them, if no option names others.
+    /// The columns that an archive remembers: they count in files that have them, if no option names others.
     pub remembered: Remembered,
     /// How documents are ordered by preference.
     pub prefer: Prefer,
@@ -92,6 +94,8 @@ pub struct Remembered {
     pub id: Option<String>,
     /// The text column, or several.
     pub text: Option<String>,
+    /// The column of sources.
+    pub source: Option<String>,
 }
 
 /// How pages are read.
@@ -196,6 +200,8 @@ pub(super) struct FoundColumns {
     pub(super) delimiter: u8,
     /// How pages are read.
     pub(super) pages: Pages,
+    /// What is left out of the texts.
+    pub(super) left_out: Option<Arc<LeftOut>>,
     /// Which records of a crawl are documents.
     pub(super) crawl: CrawlRecords,
 }
@@ -282,11 +288,12 @@ impl Columns {
 
     /// The names of columns, or paths, that these columns have, whether a file has them or not.
     pub(super) fn named(&self) -> impl Iterator<Item = &str> {
-        let Remembered { id, text } = &self.remembered;
+        let Remembered { id, text, source } = &self.remembered;
         let one = [
             &self.id,
             &self.fingerprint,
             &self.source,
+            source,
             id,
             &self.text,
             text,
@@ -310,7 +317,7 @@ impl Columns {
 
     /// With the names that the archive remembers in place of those that no option says, where `names`, those of a file, have them.
     fn with_remembered(&self, names: &[&str]) -> Self {
-        let Remembered { id, text } = &self.remembered;
+        let Remembered { id, text, source } = &self.remembered;
         let has = |name: &&String| {
             cut_names(Some(name), names)
                 .iter()
@@ -321,6 +328,7 @@ impl Columns {
         Self {
             id: self.id.clone().or(id.as_ref().filter(has).cloned()),
             text: self.text.clone().or(text.filter(has).cloned()),
+            source: self.source.clone().or(source.as_ref().filter(has).cloned()),
             remembered: Remembered::default(),
             ..self.clone()
         }
@@ -427,6 +435,7 @@ impl Columns {
             carried: carried.collect(),
             source,
             is_array: false,
+            left_out: None,
             unseen: Vec::new(),
             further_texts,
             sketches: false,

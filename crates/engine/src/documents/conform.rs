@@ -14,7 +14,7 @@ use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
 use super::columns::{Content, FoundColumns, ITEM_SEPARATOR, Says};
 use super::preference::{self, Prefer};
 use super::source::{self, lossy_texts};
-use super::table_columns::POSITION;
+use super::table_columns::{POSITION, SOURCE};
 use crate::error::{EngineError, Result, root_message};
 use crate::udf::FingerprintBits;
 
@@ -118,6 +118,17 @@ pub(super) fn conform(
         let further = further.map_err(|reason| bad_data(column, reason))?;
         values = joined(&values, &further);
     }
+    let sources = || match &found.source {
+        Some((name, says)) => Ok(source::sources(file_column(batch, name, object)?, *says)),
+        None => Ok::<_, EngineError>(source::sources(&ids, Says::Ids)),
+    };
+    if let (Some(left_out), Content::Text(_)) = (&found.left_out, content) {
+        values = left_out.contents(&values, &sources()?);
+    }
+    let sources = match schema.field_with_name(SOURCE).is_ok() {
+        true => Some(sources()?),
+        false => None,
+    };
     let mut columns = vec![ids, values];
     if schema.field_with_name(SKETCH).is_ok() {
         let sketches = file_column(batch, SKETCH, object)?;
@@ -132,12 +143,8 @@ pub(super) fn conform(
                 preference.map_err(|reason| bad_data(name, reason))?,
             ));
         }
-        let sources = match &found.source {
-            Some((name, says)) => source::sources(file_column(batch, name, object)?, *says),
-            None => source::sources(&columns[0], Says::Ids),
-        };
         columns.push(bytes);
-        columns.push(Arc::new(sources));
+        columns.extend(sources.map(|sources| Arc::new(sources) as ArrayRef));
         columns.push(Arc::new(positions));
     }
     let fields = &schema.fields()[columns.len()..];
@@ -292,6 +299,7 @@ mod tests {
             prefer: Default::default(),
             further_texts: Vec::new(),
             is_array: false,
+            left_out: None,
             unseen: Vec::new(),
             source: None,
             carried: Vec::new(),

@@ -11,6 +11,7 @@ mod file;
 mod formats;
 mod id;
 mod kept;
+mod left_out;
 mod page_text;
 mod parquet;
 mod partition_reader;
@@ -30,6 +31,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use archive::IdType;
+use arrow::array::AsArray as _;
 use arrow::datatypes::SchemaRef;
 use datafusion::catalog::streaming::StreamingTable;
 use datafusion::physical_plan::streaming::PartitionStream;
@@ -52,18 +54,20 @@ pub use formats::extensions;
 pub use id::DocumentId;
 pub(crate) use kept::MadeCopy;
 pub use kept::{KeptDrafts, KeptFiles, KeptPlace, Replace};
+pub use left_out::LeftOut;
+pub(crate) use left_out::visible;
 pub use planned::SplitPlan;
-pub(crate) use planned::{DocumentsPlan, FileCuts};
+pub(crate) use planned::{DocumentsPlan, FileCuts, PlannedDocuments};
 pub use preference::Prefer;
 pub(crate) use preference::length_key;
 pub(crate) use resume_chunks::ResumeChunk;
 pub(crate) use row_set::InputNumbers;
 pub use row_set::RowSet;
-pub use source::{source_of_site, source_of_url};
 pub(crate) use table_columns::{
     DECISION_COLUMNS, DecisionColumn, POSITION, PREFERENCE, SOURCE, TEXT, TextRows,
     positions_and_bytes,
 };
+pub use template::{source_of_site, source_of_url};
 
 use crate::crawl_counts::CrawlCounters;
 use crate::error::{EngineError, Result};
@@ -236,6 +240,7 @@ impl Documents {
         };
         let given = self.given.clone();
         let mut reopened = Self::open_files(context, given, locations.collect(), &columns).await?;
+        reopened.leave_out(self.left_out());
         // Empty files are not opened again, but they count for the common directory.
         for (file, before) in reopened.files.iter_mut().zip(&self.files) {
             Arc::make_mut(file)
@@ -265,6 +270,48 @@ impl Documents {
         for file in &mut self.files {
             Arc::make_mut(file).columns.pages = pages;
         }
+    }
+
+    /// Leaves the templates of sources out of the texts from now on, and their markup; or no longer.
+    pub(crate) fn leave_out(&mut self, left_out: Option<&Arc<LeftOut>>) {
+        for file in &mut self.files {
+            Arc::make_mut(file).columns.left_out = left_out.cloned();
+        }
+    }
+
+    /// What is left out of the texts.
+    pub(crate) fn left_out(&self) -> Option<&Arc<LeftOut>> {
+        self.files.first()?.columns.left_out.as_ref()
+    }
+
+    /// Whether a file has a column that says the sources of documents.
+    pub(crate) fn name_sources(&self) -> bool {
+        self.files.iter().any(|file| file.columns.source.is_some())
+    }
+
+    /// Whether documents have sources: the files have a column that says them; or the first document's id is a URL.
+    ///
+    /// # Errors
+    /// [`EngineError`] when the first document cannot be read.
+    pub(crate) async fn have_sources(&self, context: &SessionContext) -> Result<bool> {
+        if self.name_sources() {
+            return Ok(true);
+        }
+        let has_text_ids =
+            |file: &&Arc<InputFile>| file.columns.id.is_some() && file.id_type == IdType::String;
+        let Some(file) = self.files.iter().find(has_text_ids) else {
+            return Ok(false);
+        };
+        let first = Split::all(0, 0, file).into_iter().take(1).collect();
+        let table = self.table_of_splits(context, IdType::String, 1, Rows::All, first, None)?;
+        let failed = || EngineError::query(self.given());
+        let mut rows = table.execute_stream().await.map_err(failed())?;
+        let first = rows.next().await.transpose().map_err(failed())?;
+        let first = first.filter(|batch| batch.num_rows() > 0);
+        let id = first
+            .as_ref()
+            .and_then(|batch| batch.column(0).as_string_opt::<i32>());
+        Ok(id.is_some_and(|ids| source_of_url(ids.value(0)).is_some()))
     }
 
     /// The paths as they were given, joined by commas.
@@ -406,6 +453,21 @@ impl Documents {
         let splits = self.all_splits();
         let rows = Rows::to_fingerprint(decision_columns);
         self.table_of_splits(context, id_type, partitions, rows, splits, Some(crawl))
+    }
+
+    /// As [`Self::table`], with the columns of [`DECISION_COLUMNS`] too. Says nothing of records that are left out: the table to
+    /// fingerprint does.
+    ///
+    /// # Errors
+    /// None in practice.
+    pub(crate) fn table_with_sources(
+        &self,
+        context: &SessionContext,
+        id_type: IdType,
+        partitions: usize,
+    ) -> Result<DataFrame> {
+        let (rows, splits) = (Rows::WithDecisionColumns, self.all_splits());
+        self.table_of_splits(context, id_type, partitions, rows, splits, None)
     }
 
     /// As [`Self::table`], with only the documents that have `wanted` ids. In Parquet files with an

@@ -250,6 +250,19 @@ impl PlannedDocuments {
             .table_of_splits(context, id_type, partitions, rows, splits, Some(crawl))
     }
 
+    /// As [`Documents::table_with_sources`], of some splits.
+    pub(crate) fn table_with_sources(
+        &self,
+        context: &SessionContext,
+        id_type: IdType,
+        plans: &[SplitPlan],
+    ) -> Result<DataFrame> {
+        let partitions = context.state().config().target_partitions();
+        let (rows, splits) = (Rows::WithDecisionColumns, self.splits(plans)?);
+        self.documents
+            .table_of_splits(context, id_type, partitions, rows, splits, None)
+    }
+
     /// As [`Documents::table_at`], of some splits.
     pub(crate) fn table_at(
         &self,

@@ -402,6 +402,20 @@ impl Answers {
         self.answers.iter().map(|answer| &answer.receipt)
     }
 
+    /// Fails if a part found that a file is cut where it must not be.
+    pub(crate) fn check_cuts(&self) -> Result<()> {
+        let mut cuts = self
+            .receipts()
+            .filter_map(|receipt| receipt.wrong_cut.as_ref());
+        match cuts.next() {
+            Some((file, offset)) => Err(EngineError::WrongCut {
+                file: file.clone(),
+                offset: *offset,
+            }),
+            None => Ok(()),
+        }
+    }
+
     /// The rows of all parts, dealt to the partitions of the session.
     pub(crate) fn table(&self, context: &SessionContext, schema: &SchemaRef) -> Result<DataFrame> {
         let partitions = context.state().config().target_partitions().max(1);

@@ -7,14 +7,16 @@ use archive::{IdType, spec_files};
 use arrow::array::{ArrayRef, AsArray as _, FixedSizeBinaryArray, Int64Array, RecordBatch};
 use arrow::datatypes::{DataType, Field, Int64Type, Schema, SchemaRef};
 use datafusion::dataframe::DataFrame;
+use datafusion::prelude::SessionContext;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use simhash::{Measure, Model, Similarity, Spec};
 
 use super::cut::PART_SECONDS;
+use super::map_pages::LeftOutPlan;
 use super::plan::{Item, Planning};
 use super::{Job, Map, SharedFile};
-use crate::documents::{Documents, DocumentsPlan, POSITION, RowSet, SplitPlan};
+use crate::documents::{Documents, DocumentsPlan, POSITION, PlannedDocuments, RowSet, SplitPlan};
 use crate::error::{EngineError, Result};
 use crate::recipe::Recipe;
 
@@ -23,13 +25,14 @@ pub(super) const TEXT_BYTES_PER_SECOND: f64 = 150e6;
 /// The same with sketches.
 pub(super) const SKETCHED_BYTES_PER_SECOND: f64 = 90e6;
 /// Bytes of documents that one core reads in a second, and copies.
-const READ_BYTES_PER_SECOND: f64 = 300e6;
+pub(super) const READ_BYTES_PER_SECOND: f64 = 300e6;
 
 /// Documents whose splits are the items of a map.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct DocumentsMap {
     pub(super) documents: DocumentsPlan,
     bigint_ids: bool,
+    left_out: Option<LeftOutPlan>,
 }
 
 /// Documents to fingerprints.
@@ -86,11 +89,36 @@ impl ModelPlan {
 }
 
 impl DocumentsMap {
-    pub(crate) async fn new(documents: &Documents, id_type: IdType) -> Result<Self> {
+    pub(super) async fn new(job: &Job, documents: &Documents, id_type: IdType) -> Result<Self> {
         Ok(Self {
             documents: documents.to_plan().await?,
             bigint_ids: id_type == IdType::Bigint,
+            left_out: LeftOutPlan::of(job, documents).await?,
         })
+    }
+
+    /// Opens the files that have some of the splits, whose texts come without templates.
+    pub(super) async fn open(
+        &self,
+        job: &Job,
+        context: &SessionContext,
+        splits: &[SplitPlan],
+    ) -> Result<PlannedDocuments> {
+        let files = splits.iter().map(|split| split.file);
+        let mut opened = self.documents.open(context, files).await?;
+        if let Some(left_out) = &self.left_out {
+            let left_out = left_out.load(job).await?;
+            opened.documents.leave_out(Some(&left_out));
+        }
+        Ok(opened)
+    }
+
+    /// The model for the texts of [`Self::open`].
+    pub(super) fn model(&self, model: Model) -> Model {
+        match self.left_out {
+            Some(_) => model.without_markup(),
+            None => model,
+        }
     }
 
     pub(super) fn id_type(&self) -> IdType {
@@ -102,7 +130,11 @@ impl DocumentsMap {
 }
 
 /// The splits of `documents` as items, each with its cost at `bytes_per_second`.
-fn split_items(job: &Job, documents: &Documents, bytes_per_second: f64) -> (Vec<(Item, f64)>, u64) {
+pub(super) fn split_items(
+    job: &Job,
+    documents: &Documents,
+    bytes_per_second: f64,
+) -> (Vec<(Item, f64)>, u64) {
     let most = match job.record.parts {
         Some(parts) => documents.bytes().div_ceil(parts.max(1)),
         None => (PART_SECONDS * bytes_per_second) as u64,
@@ -138,7 +170,7 @@ impl FingerprintMap {
             false => SKETCHED_BYTES_PER_SECOND,
         };
         let (items, bytes) = split_items(job, documents, rate);
-        let source = DocumentsMap::new(documents, id_type).await?;
+        let source = DocumentsMap::new(job, documents, id_type).await?;
         let map = Map::Fingerprint(Box::new(Self {
             source,
             model,
@@ -159,7 +191,7 @@ impl DigestMap {
     ) -> Result<Planning> {
         let (items, bytes) = split_items(job, documents, READ_BYTES_PER_SECOND);
         let map = Map::Digest(Box::new(Self {
-            source: DocumentsMap::new(documents, id_type).await?,
+            source: DocumentsMap::new(job, documents, id_type).await?,
             model,
             measure: measure.to_string(),
             wanted: job.share_bytes(&wanted.to_bytes()).await?,
@@ -230,7 +262,7 @@ impl CarriedMap {
             })
             .map_err(|error| EngineError::Internal(error.to_string()))?;
         let map = Map::Carried(Box::new(Self {
-            source: DocumentsMap::new(documents, IdType::String).await?,
+            source: DocumentsMap::new(job, documents, IdType::String).await?,
             schema: job.share_bytes(&bytes_of_schema).await?,
         }));
         Ok(Planning { map, items, bytes })
@@ -239,7 +271,7 @@ impl CarriedMap {
 
 impl CopyMap {
     pub(crate) async fn plan(job: &Job, documents: &Documents, kept: &RowSet) -> Result<Planning> {
-        let source = DocumentsMap::new(documents, IdType::String).await?;
+        let source = DocumentsMap::new(job, documents, IdType::String).await?;
         let mut bytes_of_file = vec![0_u64; source.documents.file_count()];
         for (split, bytes) in documents.split_plans(u64::MAX) {
             bytes_of_file[split.file] += bytes;
@@ -264,16 +296,12 @@ impl CopyMap {
 pub(super) async fn fingerprints(
     map: &FingerprintMap,
     job: &Job,
-    context: &datafusion::prelude::SessionContext,
+    context: &SessionContext,
     splits: &[SplitPlan],
     model: Model,
     counters: &crate::map_counters::MapCounters,
 ) -> Result<DataFrame> {
-    let documents = map
-        .source
-        .documents
-        .open(context, splits.iter().map(|split| split.file))
-        .await?;
+    let documents = map.source.open(job, context, splits).await?;
     let table = documents.table_to_fingerprint(
         context,
         map.source.id_type(),
@@ -281,7 +309,7 @@ pub(super) async fn fingerprints(
         splits,
         &counters.crawl,
     )?;
-    let recipe = Recipe::Texts(model);
+    let recipe = Recipe::Texts(map.source.model(model));
     crate::fingerprint::with_fingerprints(table, &recipe, &counters.texts)
         .map_err(EngineError::query(job.name()))
 }

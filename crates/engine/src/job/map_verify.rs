@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use simhash::Model;
 
 use super::map_documents::ModelPlan;
+use super::map_pages::LeftOutPlan;
 use super::plan::{Item, Planning};
 use super::{Job, Map, SharedFile};
 use crate::documents::DocumentsPlan;
@@ -32,6 +33,7 @@ pub(crate) struct VerifyMap {
     batch: DocumentsPlan,
     /// The texts of the archive.
     archive: Option<DocumentsPlan>,
+    left_out: Option<LeftOutPlan>,
     /// The pairs.
     pairs: SharedFile,
     bigint_ids: bool,
@@ -66,6 +68,7 @@ impl VerifyMap {
             by_model: verifier.is_by_model(),
             batch: verifier.batch().to_plan().await?,
             archive,
+            left_out: LeftOutPlan::of(job, verifier.batch()).await?,
             pairs: job.share(path).await?,
             bigint_ids: id_type == IdType::Bigint,
             origin: origin.map(|origin| (origin.day, origin.within, origin.archive)),
@@ -103,7 +106,10 @@ impl VerifyMap {
             Some(plan) => Some(plan.open(context, 0..plan.file_count()).await?.documents),
             None => None,
         };
-        let verifier = Verifier::new(verify, (model, self.by_model), batch.documents, archive);
+        let mut verifier = Verifier::new(verify, (model, self.by_model), batch.documents, archive);
+        if let Some(left_out) = &self.left_out {
+            verifier.leave_out(&left_out.load(job).await?);
+        }
         let id_type = match self.bigint_ids {
             true => IdType::Bigint,
             false => IdType::String,

@@ -23,6 +23,7 @@ use crate::map_counters::MapCounters;
 use crate::probe::Probe;
 use crate::progress::{Progress, Stage};
 use crate::resources::Resources;
+use crate::template::pages_schema;
 use crate::work_items::WorkItem;
 
 /// A part that is done.
@@ -242,6 +243,11 @@ async fn find(
     let mut answered = 0;
     progress.take_answered();
     let (schema, rows) = match &map.map {
+        Map::Pages(pages) => {
+            progress.enter(Stage::Templates);
+            let table = pages.pages(job, context, &splits).await?;
+            (pages_schema(), table.execute_stream().await)
+        }
         Map::Fingerprint(fingerprint) => {
             progress.enter(Stage::Fingerprint);
             expected = splits.iter().map(|split| split.rows).sum();
@@ -300,10 +306,8 @@ async fn find(
             let measure =
                 measure.map_err(|_| EngineError::Internal("an unknown measure".into()))?;
             let source = &digest.source;
-            let documents = source
-                .documents
-                .open(context, splits.iter().map(|split| split.file));
-            let documents = documents.await?;
+            let documents = source.open(job, context, &splits).await?;
+            let model = source.model(model);
             let table = documents.table_at(context, source.id_type(), &splits, wanted)?;
             let texts = table.execute_stream().await;
             let mut similarity = Similarity::new(measure, model);
@@ -337,11 +341,7 @@ async fn find(
         Map::Carried(carried) => {
             progress.enter(Stage::Commit);
             let schema = read_schema(&job.fetch(&carried.schema).await?)?;
-            let source = &carried.source;
-            let documents = source
-                .documents
-                .open(context, splits.iter().map(|split| split.file));
-            let documents = documents.await?;
+            let documents = carried.source.open(job, context, &splits).await?;
             let fields = schema.fields()[1..]
                 .iter()
                 .map(|field| field.as_ref().clone());

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use super::cut::cut;
-use super::{CarriedMap, CopyMap, DigestMap, FingerprintMap, ProbeMap, VerifyMap};
+use super::{CarriedMap, CopyMap, DigestMap, FingerprintMap, PagesMap, ProbeMap, VerifyMap};
 use crate::documents::SplitPlan;
 use crate::error::Result;
 use crate::work_items::WorkItem;
@@ -13,6 +13,8 @@ use crate::work_items::WorkItem;
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Map {
+    /// Documents to pages, by which templates are found.
+    Pages(Box<PagesMap>),
     /// Documents to fingerprints.
     Fingerprint(Box<FingerprintMap>),
     /// Fingerprints to pairs.
@@ -77,6 +79,7 @@ pub(super) struct Round {
 impl Map {
     fn label(&self) -> &'static str {
         match self {
+            Self::Pages(_) => "pages",
             Self::Fingerprint(_) => "fingerprint",
             Self::Probe(_) => "probe",
             Self::Digest(_) => "digest",

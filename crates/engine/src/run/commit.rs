@@ -121,6 +121,11 @@ impl Appender {
                 archive.stage(day, file, decisions.as_ref()).await?
             }
         };
+        let remembered = match &fingerprints.templates {
+            Some(templates) => Some(templates.remember(&archive, rows).await?),
+            None => None,
+        };
+        let staged = staged.with_templates(remembered);
         match archive.commit(&staged, settings.existing).await? {
             Append::Committed(version) => {
                 if is_first_day {
@@ -150,9 +155,15 @@ impl Appender {
 /// Records in an archive the columns that options named for its first day, so that further days need no options.
 pub async fn remember_columns(archive: &mut Archive, columns: &Columns) {
     let recorded = archive.set_run_defaults(|defaults| {
-        if (&defaults.id_column, &defaults.text_column) == (&None, &None) {
+        let are_recorded = [
+            &defaults.id_column,
+            &defaults.text_column,
+            &defaults.source_column,
+        ];
+        if are_recorded.into_iter().all(Option::is_none) {
             defaults.id_column.clone_from(&columns.id);
             defaults.text_column.clone_from(&columns.text);
+            defaults.source_column.clone_from(&columns.source);
         }
     });
     if let Err(error) = recorded.await {

@@ -14,11 +14,14 @@ use crate::map_counters::MapCounters;
 use crate::progress::Stage;
 use crate::recipe::Recipe;
 use crate::resume::{ResumeDirectory, Work};
+use crate::template::BatchTemplates;
 
 /// The batch's file of fingerprints. It is the draft of an output if the settings ask for one.
 pub(super) struct Fingerprints {
     pub(super) batch: FingerprintedBatch,
     pub(super) draft: Option<Draft>,
+    /// What is left out of the texts; `None` for nothing.
+    pub(super) templates: Option<BatchTemplates>,
     /// The directory with the fingerprints of chunks.
     pub(super) resume: Option<ResumeDirectory>,
 }
@@ -34,12 +37,15 @@ impl Fingerprints {
         if let Some(job) = run.job()
             && let Some((batch, wrong_cuts)) = job.settled().await?
         {
+            let attempt = wrong_cuts.len();
             for (file, offset) in wrong_cuts {
                 inputs.uncut(EngineError::WrongCut { file, offset })?;
             }
+            let templates = inputs.leave_out_templates(run, attempt).await?;
             let fingerprints = Self {
                 batch,
                 draft,
+                templates,
                 resume: None,
             };
             fingerprints.replace_with(&fingerprints.batch.file.path)?;
@@ -47,16 +53,16 @@ impl Fingerprints {
         }
         let mut wrong_cuts = Vec::new();
         loop {
-            run.enter(Stage::Fingerprint);
             let made = Self::make_once(run, inputs, draft.as_ref(), wrong_cuts.len()).await;
             match made {
-                Ok((batch, resume)) => {
+                Ok((batch, templates, resume)) => {
                     if let Some(job) = run.job() {
                         job.settle(&batch, wrong_cuts).await?;
                     }
                     return Ok(Self {
                         batch,
                         draft,
+                        templates,
                         resume,
                     });
                 }
@@ -74,10 +80,17 @@ impl Fingerprints {
     /// Makes the file, for the `attempt`th time but for the first.
     async fn make_once(
         run: Run<'_>,
-        inputs: &Inputs,
+        inputs: &mut Inputs,
         draft: Option<&Draft>,
         attempt: usize,
-    ) -> Result<(FingerprintedBatch, Option<ResumeDirectory>)> {
+    ) -> Result<(
+        FingerprintedBatch,
+        Option<BatchTemplates>,
+        Option<ResumeDirectory>,
+    )> {
+        let templates = inputs.leave_out_templates(run, attempt).await?;
+        run.enter(Stage::Fingerprint);
+        let inputs = &*inputs;
         let Inputs {
             documents,
             recipe,
@@ -110,6 +123,9 @@ impl Fingerprints {
                     id_type,
                     decision_columns,
                     progress,
+                    templates: &templates
+                        .as_ref()
+                        .map_or(String::new(), BatchTemplates::left_out_digest),
                 };
                 resume.insert(directory).rows(work).await?
             }
@@ -123,13 +139,17 @@ impl Fingerprints {
             )?,
         };
         let given = documents.given();
-        let batch = fingerprint::write_sorted(rows, given, writer, &settings.scratch).await?;
+        let mut batch = fingerprint::write_sorted(rows, given, writer, &settings.scratch).await?;
+        if let Some(templates) = &templates {
+            // Fingerprints depend on what was known of sources, documents do not.
+            batch.file.day_digest.clone_from(&templates.digest);
+        }
         match documents.known_rows() {
             Some(rows) if rows != batch.file.rows => Err(EngineError::TryAgain(format!(
                 "{given}: {} documents were read of {rows} that were there when the run began; run it again",
                 batch.file.rows
             ))),
-            _ => Ok((batch, resume)),
+            _ => Ok((batch, templates, resume)),
         }
     }
 
@@ -174,13 +194,8 @@ async fn in_parts(
     });
     let answers = answers.await?.ok_or(EngineError::Planned)?;
     let counters = MapCounters::default();
+    answers.check_cuts()?;
     for receipt in answers.receipts() {
-        if let Some((file, offset)) = &receipt.wrong_cut {
-            return Err(EngineError::WrongCut {
-                file: file.clone(),
-                offset: *offset,
-            });
-        }
         counters.texts.add(&receipt.texts);
         if let Some(records) = &receipt.crawl_records {
             counters.crawl.add(records);

@@ -5,7 +5,7 @@ use archive::{
 };
 use chrono::NaiveDate;
 use datafusion::prelude::SessionContext;
-use simhash::{Measure, Model, Spec};
+use simhash::{Measure, Model, Spec, Template};
 use storage::{Location, Stores};
 
 use super::{Appended, Run, RunSettings};
@@ -16,6 +16,7 @@ use crate::job::{Job, Pins, file_versions};
 use crate::profile::{Against, CompareOptions, CompareSettings, Profile};
 use crate::progress::Stage;
 use crate::recipe::{Recipe, SpecOptions};
+use crate::template::{self, BatchTemplates};
 use crate::verify::{Verifier, Verify};
 
 /// The archive of a run, opened: a Delta table, or plain files in its place. The run chooses the
@@ -89,11 +90,13 @@ impl OpenedArchive {
                 let RunDefaults {
                     id_column,
                     text_column,
+                    source_column,
                     ..
                 } = archive.run_defaults().clone();
                 Remembered {
                     id: id_column,
                     text: text_column,
+                    source: source_column,
                 }
             }
             Self::Plain(_) => Remembered::default(),
@@ -182,6 +185,14 @@ pub async fn open_batch(
     let name = opened.map(OpenedArchive::name).unwrap_or_default();
     let ready = documents.has_fingerprints();
     let recipe = match (opened.and_then(OpenedArchive::spec), declared) {
+        (Some(spec), Some((file, declared))) if differs_by_template(spec, &declared) => {
+            if documents.name_sources() {
+                return Err(EngineError::Configuration(format!(
+                    "{file}: its fingerprints are of texts with the templates of their sources, which {name} leaves out; give the texts, or take an archive that was created with --template off"
+                )));
+            }
+            Recipe::Ready(spec.clone())
+        }
         (Some(spec), Some((file, declared))) if *spec != declared => {
             return Err(ArchiveError::SpecMismatch {
                 left: name,
@@ -240,6 +251,16 @@ pub async fn open_batch(
         .or(documents.id_type())
         .unwrap_or(IdType::String);
     Ok((documents, recipe, id_type))
+}
+
+/// Whether texts have the same fingerprints under an archive's `spec` and under that of ready fingerprints, but for templates,
+/// which only the archive leaves out.
+fn differs_by_template(spec: &Spec, ready: &Spec) -> bool {
+    let without = Spec {
+        template: Template::Off,
+        ..spec.clone()
+    };
+    *spec != *ready && without == *ready
 }
 
 /// Column names of plain files of fingerprints: those that the options name, or else the standard ones.
@@ -326,12 +347,16 @@ impl Inputs {
                 "--audit and --drop-empty need decisions: --decisions, --kept, or --append to an archive with decisions".into(),
             ));
         }
-        let columns = &Columns {
-            with_sources: decide.is_some(),
-            ..columns.clone()
-        };
         let (new, options) = (&settings.new, &settings.spec_options);
         let profile = settings.compare.profile.unwrap_or(Profile::Sharp);
+        let template = match opened.spec() {
+            Some(spec) => spec.template,
+            None => options.template.unwrap_or(profile.template()),
+        };
+        let columns = &Columns {
+            with_sources: decide.is_some() || !template.is_off(),
+            ..columns.clone()
+        };
         let (mut documents, recipe, id_type) =
             open_batch(context, new, columns, Some(&opened), options, profile).await?;
         if settings.drop_empty && recipe.spec().short_texts.is_unmarked() {
@@ -396,7 +421,6 @@ impl Inputs {
         // The verifier reads texts, and needs no preferences and no carried columns.
         let columns = &Columns {
             prefer: Prefer::default(),
-            with_sources: false,
             carried: Vec::new(),
             ..opened.columns(columns)
         };
@@ -442,6 +466,39 @@ impl Inputs {
             day_decisions,
             kept_files,
         })
+    }
+
+    /// Finds the templates of the batch, for the `attempt`th time but for the first, and leaves them out of all texts.
+    pub(super) async fn leave_out_templates(
+        &mut self,
+        run: Run<'_>,
+        attempt: usize,
+    ) -> Result<Option<BatchTemplates>> {
+        self.documents.leave_out(None);
+        let name = match attempt {
+            0 => "pages".to_owned(),
+            again => format!("pages-{again}"),
+        };
+        let batch = template::Batch {
+            context: run.context,
+            documents: &self.documents,
+            recipe: &self.recipe,
+            id_type: self.id_type,
+            archive: match &self.opened {
+                OpenedArchive::Archive(archive) => Some(archive),
+                OpenedArchive::Plain(_) => None,
+            },
+            day: self.day,
+            existing: run.settings.existing,
+        };
+        let found = batch.find(run.job().map(|job| (job, &*name))).await?;
+        if let Some(templates) = &found {
+            templates.leave_out(&mut self.documents, &mut self.recipe);
+            for verifier in self.verifier.iter_mut().chain(&mut self.auditor) {
+                verifier.leave_out(&templates.left_out);
+            }
+        }
+        Ok(found)
     }
 
     /// Makes a file whole again after `error`, as [`Documents::uncut`].

@@ -33,6 +33,7 @@ use crate::profile::{Against, CompareSettings};
 use crate::progress::Stage;
 use crate::recipe::Recipe;
 use crate::resources::Resources;
+use crate::template::BatchTemplates;
 use commit::{Appender, Attempt, Outcome};
 use compare::{Compared, Comparison};
 use fingerprinting::Fingerprints;
@@ -213,7 +214,7 @@ pub async fn run(
         run,
         &recipe,
         &compare_settings,
-        &fingerprints.batch,
+        &fingerprints,
         &compared,
         &outcome,
     );
@@ -232,10 +233,12 @@ fn summarize(
     run: Run<'_>,
     recipe: &Recipe,
     compare: &CompareSettings,
-    batch: &FingerprintedBatch,
+    fingerprints: &Fingerprints,
     compared: &Compared,
     outcome: &Outcome,
 ) -> Summary {
+    let batch = &fingerprints.batch;
+    let templates = fingerprints.templates.as_ref();
     let Run {
         resources,
         settings,
@@ -253,8 +256,9 @@ fn summarize(
             only_empty: !recipe.spec().short_texts.is_unmarked(),
             short: batch.short_documents(recipe, compare.max_distance),
             crawl_records: batch.crawl_records.clone(),
+            templates: templates.map(BatchTemplates::counts),
             distinct_fingerprints: compared.distinct as u64,
-            digest: batch.file.digest.clone(),
+            digest: batch.file.day_digest.clone(),
         },
         base: compared.base.clone(),
         max_distance: compare.max_distance,

@@ -9,6 +9,7 @@ use crate::crawl_counts::CrawlRecordCounts;
 use crate::decide::{DecisionCounts, Dropped, SourceLoss};
 use crate::fingerprint::ShortDocuments;
 use crate::progress::{Stage, Stages};
+use crate::template::TemplateCounts;
 use crate::verify::Verified;
 
 /// What a run did.
@@ -132,9 +133,12 @@ pub struct NewSummary {
     /// The records of the batch's WARC files; `None` without such files.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub crawl_records: Option<CrawlRecordCounts>,
+    /// The templates that are left out of the texts; `None` if none are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub templates: Option<TemplateCounts>,
     /// Distinct fingerprints.
     pub distinct_fingerprints: u64,
-    /// Digest of the batch's rows.
+    /// Digest of the batch: of its rows, or, if templates are left out, of its documents.
     pub digest: String,
 }
 

@@ -38,7 +38,7 @@ impl View {
             OpenedArchive::Plain(files) => return Ok(Self::new(None, files, day)),
             OpenedArchive::Archive(archive) => *archive,
         };
-        let digest = &batch.file.digest;
+        let digest = &batch.file.day_digest;
         let commit = settings.append.map(|_| settings.existing);
         let (scope, committed) = archive
             .scope_for(day, &batch.file, commit, decisions)

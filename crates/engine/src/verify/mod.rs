@@ -32,7 +32,7 @@ pub(crate) use class_pairs::{UnverifiedPairs, verify_class_pairs};
 pub(crate) use drawn::{DrawnPair, Other, similarities};
 pub(crate) use text_classes::TextClasses;
 
-use crate::documents::{Columns, DocumentId, Documents, Pages};
+use crate::documents::{Columns, DocumentId, Documents, LeftOut, Pages};
 use crate::error::{EngineError, Result};
 use crate::job::{Answers, Receipt};
 use crate::memory::limit_bytes;
@@ -175,6 +175,14 @@ impl Verifier {
     /// The texts of the archive, if they are at hand.
     pub(crate) fn archive(&self) -> Option<&Documents> {
         self.archive.as_ref()
+    }
+
+    /// Leaves templates out of all texts.
+    pub(crate) fn leave_out(&mut self, left_out: &Arc<LeftOut>) {
+        for documents in self.archive.iter_mut().chain([&mut self.batch]) {
+            documents.leave_out(Some(left_out));
+        }
+        self.model = self.model.without_markup();
     }
 
     /// Cuts the files of the batch's texts where those of `documents` are cut.

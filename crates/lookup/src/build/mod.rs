@@ -13,7 +13,7 @@ mod tiers;
 use std::path::Path;
 use std::sync::Arc;
 
-use archive::{Archive, spec_files};
+use archive::{Archive, spec_files, template_memory};
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 use storage::{hex, require_conditional_create};
@@ -95,6 +95,9 @@ pub async fn build(
         files,
         pool: Arc::new(pool),
         rows_done,
+        templates: previous
+            .as_ref()
+            .and_then(|previous| previous.archive.templates),
         manifest: previous,
         built: BuildReport::default(),
     };
@@ -152,6 +155,8 @@ struct Build<'a> {
     rows_done: Arc<dyn Fn(u64) + Send + Sync>,
     /// The latest version that was published.
     manifest: Option<Manifest>,
+    /// What the archive remembers of templates, a copy of which is in the index.
+    templates: Option<i64>,
     built: BuildReport,
 }
 
@@ -202,6 +207,13 @@ impl Build<'_> {
                 )
                 .await?;
             }
+            self.templates = self.archive.template_memory().await?;
+            if let Some(version) = self.templates {
+                let before = self.manifest.as_ref();
+                let before = before.and_then(|manifest| manifest.archive.templates);
+                let (from, to) = (self.archive.location(), self.files.location());
+                template_memory::copy(from, to, version, before).await?;
+            }
             self.publish(segments).await?;
         }
         Ok(())
@@ -229,6 +241,7 @@ impl Build<'_> {
             version: self.archive.version(),
             id_type: self.archive.id_type().to_string(),
             runs: Some(self.archive.run_defaults().clone()),
+            templates: self.templates,
         };
         let manifest = Manifest::next(self.manifest.as_ref(), facts, self.archive.spec(), segments);
         manifest.create(self.files.location()).await?;

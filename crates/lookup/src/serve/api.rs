@@ -1,5 +1,6 @@
 //! The routes below `/v1/`: JSON in, lookups, JSON out.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -10,6 +11,7 @@ use hyper::header::CONTENT_TYPE;
 use hyper::{Request, StatusCode};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use template::source_of_site;
 
 use super::body::body;
 use super::current::OpenVersion;
@@ -40,6 +42,7 @@ const SMALL: usize = 64;
 #[serde(deny_unknown_fields)]
 struct Body {
     text: Option<String>,
+    source: Option<String>,
     fp: Option<Value>,
     id: Option<String>,
     queries: Option<Vec<QueryBody>>,
@@ -53,6 +56,8 @@ struct Body {
 #[serde(deny_unknown_fields)]
 struct QueryBody {
     text: Option<String>,
+    /// The URL of the document, or its source.
+    source: Option<String>,
     /// 16 hexadecimal digits, or a signed number as in the column `fp`.
     fp: Option<Value>,
     /// Id to remember; only `/v1/seen` uses it.
@@ -80,6 +85,7 @@ fn checked(bytes: &[u8], index: &Index) -> Result<LookupRequest, Problem> {
     let is_batch = asked.queries.is_some();
     let one = QueryBody {
         text: asked.text,
+        source: asked.source,
         fp: asked.fp,
         id: asked.id,
     };
@@ -119,6 +125,11 @@ fn checked(bytes: &[u8], index: &Index) -> Result<LookupRequest, Problem> {
         queries.push(Query {
             fingerprint,
             text: one.text,
+            source: one
+                .source
+                .as_deref()
+                .and_then(source_of_site)
+                .map(Cow::into_owned),
         });
         ids.push(one.id);
     }

@@ -4,13 +4,12 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Instant;
 
-use simhash::Model;
-
 use super::Shared;
 use crate::answer::Answerer;
 use crate::error::Result;
 use crate::files::IndexFiles;
 use crate::index::Index;
+use crate::text_model::TextModel;
 
 /// Where requests get the open version of the index.
 pub(super) struct Current {
@@ -21,7 +20,7 @@ pub(super) struct Current {
 /// An open version of the index, with a pool of answerers.
 pub(super) struct OpenVersion {
     index: Index,
-    model: Model,
+    model: TextModel,
     idle: Mutex<Vec<Answerer>>,
 }
 

@@ -70,6 +70,9 @@ pub enum ArchiveCommand {
         /// Commit a day without documents, too
         #[arg(long)]
         allow_empty: bool,
+        /// Column that has the source of each document, as for `run`
+        #[arg(long, value_name = "COLUMN")]
+        source: Option<String>,
         #[command(flatten)]
         columns: ColumnArgs,
     },
@@ -101,6 +104,20 @@ pub enum ArchiveCommand {
         /// number, or object with "id" per line
         #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
         ids: Option<String>,
+    },
+    /// Show the template of a source: passages that many of its pages share, which runs leave out of their texts
+    Templates {
+        /// Directory or URL of the archive
+        #[arg(value_hint = ValueHint::DirPath)]
+        dir: String,
+        /// The source: a host, a URL of it, or what --source names
+        #[arg(long)]
+        source: String,
+        /// Documents of the source, in whose texts the passages are found: the archive has no texts
+        #[arg(long, value_name = "PATH", num_args = 1.., value_hint = ValueHint::AnyPath)]
+        documents: Vec<String>,
+        #[command(flatten)]
+        columns: ColumnArgs,
     },
     /// Delete files that the archive no longer needs: those of failed runs, and those that were merged, replaced or removed
     Vacuum {

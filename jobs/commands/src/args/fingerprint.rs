@@ -101,6 +101,10 @@ pub struct SpecArgs {
     /// `fingerprint`, none]
     #[arg(long, value_name = "HOW", value_parser = choice(None::<simhash::ShortTexts>))]
     pub short_texts: Option<simhash::ShortTexts>,
+    /// Whether the template of a document's source is left out of its text: passages that many pages of a source share
+    /// [default: on; with --profile paper, off]
+    #[arg(long, value_name = "HOW", value_parser = choice(None::<simhash::Template>))]
+    pub template: Option<simhash::Template>,
     /// Seed of the feature hash [default: 0]
     #[arg(long, value_name = "N")]
     pub hash_seed: Option<u32>,
@@ -135,9 +139,15 @@ pub struct FingerprintArgs {
     /// Commit the fingerprints to this archive, as the day of --day
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub append: Option<String>,
+    /// Make them as this archive does: by its spec, and without the templates that it knows
+    #[arg(long, value_name = "DIR", conflicts_with = "append", value_hint = ValueHint::DirPath)]
+    pub base: Option<String>,
     /// With --append: commit a day without documents, too
     #[arg(long)]
     pub allow_empty: bool,
+    /// Column that has the source of each document, as for `run`
+    #[arg(long, value_name = "COLUMN")]
+    pub source: Option<String>,
     /// Date of the documents: YYYY-MM-DD, or yesterday or today (in UTC); or from-records, as for `run`
     #[arg(long, value_name = "YYYY-MM-DD", value_parser = day)]
     pub day: Option<DaySource>,

@@ -72,6 +72,10 @@ pub struct LookupArgs {
     /// that of runs with the archive]
     #[arg(long, value_name = "X")]
     pub min_similarity: Option<f64>,
+    /// URL or source of the texts that are arguments: the template of the source is left out of them. Queries in files say it
+    /// as "url" or "source"
+    #[arg(long, value_name = "URL")]
+    pub source: Option<String>,
     #[command(flatten)]
     pub cache: CacheArgs,
 }

@@ -64,8 +64,8 @@ pub struct RunArgs {
     /// Drop empty documents, too; they repeat nothing
     #[arg(long, help_heading = DECISIONS)]
     pub drop_empty: bool,
-    /// Column that has the source of each document: a name, or a URL, whose host is the source. The summary says which sources
-    /// lose most [default: the column url, or else ids that are URLs]
+    /// Column that has the source of each document: a name, or a URL, whose host is the source. The template of a source is left
+    /// out of its texts, and the summary says which sources lose most [default: the column url, or else ids that are URLs]
     #[arg(long, value_name = "COLUMN", help_heading = DECISIONS)]
     pub source: Option<String>,
     /// Compare N random drops by their texts, and count wrong ones

@@ -19,13 +19,15 @@ pub enum Setting {
     IdColumn(Option<String>),
     /// The column of texts; `None` for the one that is found by its name.
     TextColumn(Option<String>),
+    /// The column of sources; `None` for the URLs.
+    SourceColumn(Option<String>),
 }
 
 impl FromStr for Setting {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        const KEYS: &str = "k, verify, min-similarity, id-column and text-column";
+        const KEYS: &str = "k, verify, min-similarity, id-column, text-column and source-column";
         let Some((key, value)) = text.split_once('=') else {
             return Err(format!("it is not KEY=VALUE; the keys are {KEYS}"));
         };
@@ -46,6 +48,7 @@ impl FromStr for Setting {
             },
             "id-column" => Ok(Self::IdColumn(column)),
             "text-column" => Ok(Self::TextColumn(column)),
+            "source-column" => Ok(Self::SourceColumn(column)),
             _ => Err(format!("there is no setting {key}; the keys are {KEYS}")),
         }
     }
@@ -69,6 +72,7 @@ impl Setting {
             Self::MinSimilarity(least) => defaults.min_similarity = Some(*least),
             Self::IdColumn(name) => defaults.id_column.clone_from(name),
             Self::TextColumn(name) => defaults.text_column.clone_from(name),
+            Self::SourceColumn(name) => defaults.source_column.clone_from(name),
         }
     }
 }

@@ -4,6 +4,7 @@ use ::archive::{Append, Archive, Existing, FingerprintWriter};
 use chrono::NaiveDate;
 use engine::Profile;
 use engine::crawl_counts::CrawlRecordCounts;
+use engine::documents::Columns;
 use engine::fingerprint::{self, FingerprintedBatch, ShortDocuments};
 use engine::output::OutputKind;
 use engine::progress::Stage;
@@ -14,7 +15,7 @@ use storage::Draft;
 
 use super::output_checks::Outputs;
 use super::required;
-use crate::args::{ColumnArgs, CommonArgs, FingerprintArgs, SpecArgs};
+use crate::args::{CommonArgs, FingerprintArgs, SpecArgs};
 use crate::exit::Failure;
 use crate::printing::{
     count, crawl_records, print, print_json, short_documents, some, without_fingerprint,
@@ -87,17 +88,35 @@ pub fn run(common: &CommonArgs, args: &FingerprintArgs) -> Result<(), Failure> {
             ));
         }
     };
-    fingerprint(common, args.paths(), &args.columns, &args.spec, &target)
+    let given = Given {
+        input: args.paths(),
+        columns: Columns {
+            source: args.source.clone(),
+            ..args.columns.columns()
+        },
+        base: args.base.as_deref(),
+    };
+    fingerprint(common, &given, &args.spec, &target)
 }
 
-/// Writes the fingerprints of `input` to `target`.
+/// What is fingerprinted.
+pub struct Given<'a> {
+    /// Files, directories or patterns.
+    pub input: &'a [String],
+    /// Their columns.
+    pub columns: Columns,
+    /// The archive whose spec and templates count, beside that of [`Target::Day`].
+    pub base: Option<&'a str>,
+}
+
+/// Writes the fingerprints of `given` to `target`.
 pub fn fingerprint(
     common: &CommonArgs,
-    input: &[String],
-    columns: &ColumnArgs,
+    given: &Given<'_>,
     spec: &SpecArgs,
     target: &Target,
 ) -> Result<(), Failure> {
+    let input = given.input;
     let made = process::run(common, async |process: &Process| {
         let Process {
             context,
@@ -121,7 +140,11 @@ pub fn fingerprint(
                 let place = outputs
                     .check_parquet("--output", path, OutputKind::Fingerprints)
                     .await?;
-                (None, Some(Draft::new(&place, scratch.path())?))
+                let base = match given.base {
+                    Some(base) => Some(Archive::open(&stores.locate(base)?).await?),
+                    None => None,
+                };
+                (base, Some(Draft::new(&place, scratch.path())?))
             }
             Target::Day { archive: dir, .. } => {
                 (Some(Archive::open(&stores.locate(dir)?).await?), None)
@@ -129,8 +152,11 @@ pub fn fingerprint(
         };
         let options = spec.spec_options(stores).await?;
         let opened = archive.map(|archive| OpenedArchive::Archive(Box::new(archive)));
-        let columns = columns.columns();
-        let (mut documents, recipe, id_type) = open_batch(
+        let columns = Columns {
+            with_sources: true,
+            ..given.columns.clone()
+        };
+        let (mut documents, mut recipe, id_type) = open_batch(
             context,
             input,
             &columns,
@@ -144,9 +170,26 @@ pub fn fingerprint(
             Target::Day { day, .. } => Some(day.resolve(context, &mut documents).await?),
             Target::File { .. } => None,
         };
-        progress.enter(Stage::Fingerprint);
-        let (spec, scratch) = (recipe.spec(), scratch.path());
-        let batch = loop {
+        let scratch = scratch.path();
+        let (batch, templates) = loop {
+            let batch = engine::template::Batch {
+                context,
+                documents: &documents,
+                recipe: &recipe,
+                id_type,
+                archive: match &opened {
+                    Some(OpenedArchive::Archive(archive)) => Some(archive),
+                    _ => None,
+                },
+                day,
+                existing: Existing::Keep,
+            };
+            let templates = batch.templates().await?;
+            if let Some(templates) = &templates {
+                templates.leave_out(&mut documents, &mut recipe);
+            }
+            progress.enter(Stage::Fingerprint);
+            let spec = recipe.spec();
             let writer = match &draft {
                 Some(draft) => FingerprintWriter::create(draft.path(), id_type, spec)?,
                 None => {
@@ -158,7 +201,12 @@ pub fn fingerprint(
                 fingerprint::local_rows(context, &documents, &recipe, id_type, false, progress)?;
             let made = fingerprint::write_sorted(rows, documents.given(), writer, scratch).await;
             match made {
-                Ok(batch) => break batch,
+                Ok(mut batch) => {
+                    if let Some(templates) = &templates {
+                        batch.file.day_digest.clone_from(&templates.digest);
+                    }
+                    break (batch, templates);
+                }
                 Err(error) => documents.uncut(error)?,
             }
             progress.reset_documents();
@@ -179,7 +227,12 @@ pub fn fingerprint(
         let commit = match (opened, day) {
             (Some(OpenedArchive::Archive(mut archive)), Some(day)) => {
                 let is_first_day = archive.files()?.is_empty();
-                match archive.append(day, &batch.file, Existing::Keep).await? {
+                let templates = match &templates {
+                    Some(templates) => Some(templates.remember(&archive, batch.file.rows).await?),
+                    None => None,
+                };
+                let appended = archive.append(day, &batch.file, Existing::Keep, templates);
+                match appended.await? {
                     Append::Committed(version) => {
                         if is_first_day {
                             remember_columns(&mut archive, &columns).await;
@@ -238,7 +291,7 @@ fn report(common: &CommonArgs, target: &Target, made: Made) -> Result<(), Failur
             invalid_utf8: batch.texts.invalid_utf8,
             short,
             crawl_records: batch.crawl_records.clone(),
-            digest: file.digest.clone(),
+            digest: file.day_digest.clone(),
             spec: file.spec.clone(),
             spec_digest: file.spec.digest(),
             output,

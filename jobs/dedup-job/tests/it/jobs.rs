@@ -395,7 +395,7 @@ fn large_crawls_are_cut_for_parts() {
     let job = dir.at("JOB");
     let options = format!("{} --parts 4", options("job"));
     let rounds = do_rounds(&command, &job, &options, NONE, &mut random);
-    assert_eq!(rounds[..2], [["fingerprint"], ["fingerprint"]]);
+    assert_eq!(rounds[..3], [["pages"], ["pages"], ["fingerprint"]]);
     let reduced = dedup(&format!("reduce {job} --json")).ok().json();
     assert_eq!(numbers(&run), numbers(&reduced));
     Twins { dir }.same_outputs();

@@ -40,6 +40,7 @@ mod short_texts;
 mod show;
 mod sketches;
 mod specs;
+mod templates;
 mod texts_in_lists;
 mod verified_decisions;
 mod verify;

@@ -52,6 +52,7 @@ class Index:
         *,
         limit: int | None = None,
         min_similarity: float | None = None,
+        source: str | None = None,
         threads: int | None = None,
         progress: ProgressOption = None,
     ) -> Table:
@@ -68,6 +69,8 @@ class Index:
         min_similarity
             Leave out documents with a lower similarity to the text, as estimated by sketches; by default as in runs with the
             archive.
+        source
+            URL or source of the texts: the template of the source is left out of them, as in runs with the archive.
         threads
             Number of threads; by default one per core.
         progress
@@ -87,6 +90,7 @@ class Index:
                 "k": k,
                 "limit": limit,
                 "min_similarity": min_similarity,
+                "source": source,
                 "threads": threads,
                 "progress": report,
             }

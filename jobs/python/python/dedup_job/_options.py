@@ -132,6 +132,9 @@ class SpecOptions(TypedDict, total=False):
     short_texts
         What becomes of texts with too few features: "whole", only equal ones are near-duplicates (the default of sharp archives,
         and of texts without an archive); or "none", they have no fingerprint (the default elsewhere).
+    template
+        Whether the template of a document's source, passages that many of its pages share, is left out of its text: "on" (the
+        default of sharp archives, and of runs without an archive) or "off" (the default elsewhere).
     hash_seed
         Seed of the feature hash (default 0).
     """
@@ -146,6 +149,7 @@ class SpecOptions(TypedDict, total=False):
     sketch: int
     min_features: int
     short_texts: str
+    template: str
     hash_seed: int
 
 

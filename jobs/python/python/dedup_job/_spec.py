@@ -21,7 +21,7 @@ class Spec:
     ----------
     **options
         The options of the command (see `SpecOptions`): tokenizer, normalize, markup, stop_words, weight, idf, idf_power,
-        sketch, min_features, short_texts, hash_seed. Without options, the default of a new archive.
+        sketch, min_features, short_texts, template, hash_seed. Without options, the default of a new archive.
 
     Examples
     --------

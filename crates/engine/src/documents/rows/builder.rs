@@ -210,6 +210,7 @@ mod tests {
             prefer: Default::default(),
             further_texts: Vec::new(),
             is_array: false,
+            left_out: None,
             unseen: Vec::new(),
             source: None,
             carried: Vec::new(),

@@ -18,7 +18,9 @@ use super::format::{FirstRecord, MAX_FIELDS, RawRecords, Records, RowFormat};
 use super::input::Input;
 use super::json_array::{Array, Element};
 use super::json_fields::{Fields, Kind, Record};
-use crate::documents::columns::{Columns, Content, FoundColumns, Role, URL_NAMES, Unseen, listed};
+use crate::documents::columns::{
+    Columns, Content, FoundColumns, Role, Says, URL_NAMES, Unseen, listed,
+};
 use crate::documents::conform::NO_ID;
 use crate::error::{EngineError, Result};
 use crate::stream::BATCH_BYTES;
@@ -252,8 +254,8 @@ impl FirstRecord for FirstObject {
             columns: listed(&names.iter().map(String::as_str).collect::<Vec<_>>()),
         });
         let unseen: Vec<Unseen> = unseen.collect();
-        let urls = urls.filter(|name| !missing.contains(name));
-        let optional: Vec<&str> = columns.optional().chain(urls).collect();
+        let url = urls.clone().find(|name| !missing.contains(name));
+        let optional: Vec<&str> = columns.optional().collect();
         let find = |names: &[String]| {
             let names = names.iter().map(String::as_str);
             let names: Vec<&str> = names.chain(optional.iter().copied()).collect();
@@ -287,6 +289,7 @@ impl FirstRecord for FirstObject {
         let found = FoundColumns {
             is_array: self.is_array,
             unseen,
+            source: found.source.or(url.map(|url| (url.to_owned(), Says::Urls))),
             ..found
         };
         let Some(name) = found.id.clone() else {

@@ -17,8 +17,8 @@ use super::format::{FirstRecord, RawRecords, Records, RowFormat};
 use super::input::Input;
 use crate::documents::columns::{CRAWL_COLUMNS, Columns, CrawlId, FoundColumns, Pages};
 use crate::documents::page_text::{self, Form};
-use crate::documents::source::host;
 use crate::error::{EngineError, Result};
+use template::host;
 
 /// The column of a document's text.
 const TEXT: &str = "text";

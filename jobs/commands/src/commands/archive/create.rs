@@ -56,7 +56,7 @@ pub(super) fn run(
         let kept = decisions || profile.has_kept();
         let created = Archive::create(&location, id_type, kept, spec, &files, &defaults);
         let archive = created.await?;
-        Ok(archive.info()?)
+        info::Known::read(&archive).await
     })?;
     if common.quiet && !common.json {
         return Ok(());

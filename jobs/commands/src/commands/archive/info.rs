@@ -3,6 +3,8 @@
 use std::fmt::Write as _;
 
 use ::archive::{Archive, Info, RunDefaults};
+use serde::Serialize;
+use template::Memory;
 
 use crate::args::CommonArgs;
 use crate::exit::Failure;
@@ -18,16 +20,52 @@ pub(super) fn run(common: &CommonArgs, dir: &str, verify: bool) -> Result<(), Fa
         } else {
             None
         };
-        Ok((archive.info()?, verified))
+        Ok((Known::read(&archive).await?, verified))
     })?;
     print_info(common, dir, &info, verified)
+}
+
+/// What an archive holds, and what it remembers of templates.
+pub(super) struct Known {
+    info: Info,
+    templates: Option<TemplateFacts>,
+}
+
+/// What is remembered of the templates of sources.
+#[derive(Serialize)]
+struct TemplateFacts {
+    sources: usize,
+    passages: usize,
+    bytes: usize,
+}
+
+impl Known {
+    pub(super) async fn read(archive: &Archive) -> Result<Self, Failure> {
+        let templates = match archive.template_memory().await? {
+            Some(version) => {
+                let file = archive.read_template_memory(version).await?;
+                let memory = Memory::from_bytes(&file)
+                    .map_err(|error| Failure::Data(format!("{}: {error}", archive.location())))?;
+                Some(TemplateFacts {
+                    sources: memory.sources.len(),
+                    passages: memory.template_passages(),
+                    bytes: file.len(),
+                })
+            }
+            None => None,
+        };
+        Ok(Self {
+            info: archive.info()?,
+            templates,
+        })
+    }
 }
 
 /// Prints what an archive contains, and how many of its files were verified.
 pub(super) fn print_info(
     common: &CommonArgs,
     dir: &str,
-    info: &Info,
+    info: &Known,
     verified: Option<u64>,
 ) -> Result<(), Failure> {
     if common.json {
@@ -44,7 +82,8 @@ fn totals(info: &Info) -> (u64, u64, u64) {
     })
 }
 
-fn as_json(dir: &str, info: &Info, verified: Option<u64>) -> serde_json::Value {
+fn as_json(dir: &str, known: &Known, verified: Option<u64>) -> serde_json::Value {
+    let Known { info, templates } = known;
     let (rows, files, bytes) = totals(info);
     let days: serde_json::Map<String, serde_json::Value> = info
         .days
@@ -62,6 +101,7 @@ fn as_json(dir: &str, info: &Info, verified: Option<u64>) -> serde_json::Value {
         "id_type": info.id_type.to_string(),
         "decisions": info.has_kept,
         "runs": info.defaults,
+        "templates": templates,
         "spec": info.spec,
         "spec_digest": info.spec.digest(),
         "fingerprints": rows,
@@ -84,6 +124,7 @@ pub(super) fn defaults_text(defaults: &RunDefaults) -> String {
     let columns = [
         ("ids", &defaults.id_column),
         ("texts", &defaults.text_column),
+        ("sources", &defaults.source_column),
     ];
     for (what, name) in columns {
         if let Some(name) = name {
@@ -93,7 +134,8 @@ pub(super) fn defaults_text(defaults: &RunDefaults) -> String {
     text
 }
 
-fn as_text(dir: &str, info: &Info, verified: Option<u64>) -> String {
+fn as_text(dir: &str, known: &Known, verified: Option<u64>) -> String {
+    let Known { info, templates } = known;
     let (rows, files, bytes) = totals(info);
     let mut text = String::new();
     let _ = writeln!(
@@ -112,6 +154,15 @@ fn as_text(dir: &str, info: &Info, verified: Option<u64>) -> String {
     let _ = writeln!(text, "  ids: {}{decisions}", info.id_type);
     let _ = writeln!(text, "  runs: {}", defaults_text(&info.defaults));
     let _ = writeln!(text, "  spec: {}", info.spec.to_json());
+    if let Some(templates) = templates {
+        let _ = writeln!(
+            text,
+            "  templates: {} passages of {} sources, {}",
+            count(templates.passages as u64),
+            count(templates.sources as u64),
+            size(templates.bytes as u64)
+        );
+    }
     for (date, day) in &info.days {
         let _ = writeln!(
             text,

@@ -1,15 +1,17 @@
-//! `dedup-job archive create | info | set | append | compact | remove | vacuum`.
+//! `dedup-job archive create | info | set | append | compact | remove | templates | vacuum`.
 
 mod compact;
 mod create;
 mod info;
 mod remove;
 mod set;
+mod templates;
 mod vacuum;
 
 use engine::Profile;
+use engine::documents::Columns;
 
-use super::fingerprint::{Target, fingerprint};
+use super::fingerprint::{Given, Target, fingerprint};
 use crate::args::{ArchiveCommand, CommonArgs, SpecArgs};
 use crate::exit::Failure;
 
@@ -38,11 +40,18 @@ pub fn run(common: &CommonArgs, command: ArchiveCommand) -> Result<(), Failure> 
             input,
             day,
             allow_empty,
+            source,
             columns,
         } => fingerprint(
             common,
-            &input,
-            &columns,
+            &Given {
+                input: &input,
+                columns: Columns {
+                    source,
+                    ..columns.columns()
+                },
+                base: None,
+            },
             &SpecArgs::default(),
             &Target::Day {
                 archive: dir,
@@ -56,6 +65,12 @@ pub fn run(common: &CommonArgs, command: ArchiveCommand) -> Result<(), Failure> 
             rows_per_file,
         } => compact::run(common, &dir, before, rows_per_file),
         ArchiveCommand::Remove { dir, day, ids } => remove::run(common, &dir, day, ids.as_deref()),
+        ArchiveCommand::Templates {
+            dir,
+            source,
+            documents,
+            columns,
+        } => templates::run(common, &dir, &source, &documents, &columns),
         ArchiveCommand::Vacuum {
             dir,
             jobs,

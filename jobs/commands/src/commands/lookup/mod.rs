@@ -3,10 +3,9 @@
 mod queries;
 mod text;
 
-use lookup::{Answer, Answerer, Index, LookupOptions};
+use lookup::{Answer, Answerer, Index, LookupOptions, TextModel};
 use rayon::prelude::*;
 use serde_json::{Value, json};
-use simhash::Model;
 
 use super::index::files;
 use super::required;
@@ -51,7 +50,11 @@ pub fn run(common: &CommonArgs, args: &LookupArgs) -> Result<(), Failure> {
             )));
         }
         let model = index.model().await?;
-        let sources: Vec<Source> = args.queries.iter().map(|given| Source::of(given)).collect();
+        let sources: Vec<Source> = args
+            .queries
+            .iter()
+            .map(|given| Source::of(given, args.source.as_deref()))
+            .collect();
         let answering = tokio::task::spawn_blocking(move || {
             answer_all(&index, &model, sources, wanted, threads, json)
         });
@@ -70,7 +73,7 @@ const SLICE: usize = 32;
 /// Answers the queries of all sources, in their order, and prints the answers.
 fn answer_all(
     index: &Index,
-    model: &Model,
+    model: &TextModel,
     sources: Vec<Source>,
     wanted: LookupOptions,
     threads: usize,

@@ -1,10 +1,12 @@
 //! Reads queries: from arguments, files and standard input.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::sync_channel;
 
+use engine::documents::source_of_site;
 use lookup::{Query, parse_fingerprint};
 use serde_json::Value;
 
@@ -33,16 +35,18 @@ pub(super) enum Source {
 
 impl Source {
     /// Reads an argument: `-`, a fingerprint, the path of a file that exists, or else a text.
-    pub(super) fn of(given: &str) -> Self {
+    pub(super) fn of(given: &str, source: Option<&str>) -> Self {
         match given {
             "-" => Self::Lines(None),
             _ if parse_fingerprint(given).is_none() && is_readable(given) => {
                 Self::Lines(Some(given.into()))
             }
-            _ => Self::One(Box::new(Asked {
-                may_be_path: !given.contains(char::is_whitespace),
-                ..plain(given)
-            })),
+            _ => {
+                let mut asked = plain(given);
+                asked.may_be_path = !given.contains(char::is_whitespace);
+                asked.query.source = source.and_then(source_of_site).map(Cow::into_owned);
+                Self::One(Box::new(asked))
+            }
         }
     }
 }
@@ -60,6 +64,7 @@ fn plain(given: &str) -> Asked {
         query: Query {
             fingerprint,
             text: fingerprint.is_none().then(|| given.to_owned()),
+            source: None,
         },
         given: given.into(),
         may_be_path: false,
@@ -92,11 +97,18 @@ fn line(line: &str) -> Result<Asked, String> {
         Value::String(text) => Some(text.clone()),
         _ => return Err("\"text\" is not a string".into()),
     };
+    // As those of a run: the host of a URL, unless something else is called the source.
+    let site = given["source"].as_str().or(given["url"].as_str());
+    let source = site.and_then(source_of_site).map(Cow::into_owned);
     if fingerprint.is_none() && text.is_none() {
         return Err("the object has neither \"fp\" nor \"text\"".into());
     }
     Ok(Asked {
-        query: Query { fingerprint, text },
+        query: Query {
+            fingerprint,
+            text,
+            source,
+        },
         given,
         may_be_path: false,
     })
@@ -212,16 +224,24 @@ mod tests {
         let query = |given: &str| line(given).unwrap().query;
         let fingerprint = |fingerprint| Query {
             fingerprint: Some(fingerprint),
-            text: None,
+            ..Query::default()
         };
         let text = |text: &str| Query {
             fingerprint: None,
             text: Some(text.into()),
+            ..Query::default()
         };
         assert_eq!(query("00000000000000ff"), fingerprint(255));
         assert_eq!(query("{\"fp\": \"00000000000000FF\"}"), fingerprint(255));
         assert_eq!(query("{\"fp\": -1}"), fingerprint(u64::MAX));
         assert_eq!(query("{\"text\": \"a\", \"id\": 7}"), text("a"));
+        let at = |source: &str| Query {
+            source: Some(source.into()),
+            ..text("a")
+        };
+        let page = "{\"text\": \"a\", \"url\": \"https://www.a.example/b\"}";
+        assert_eq!(query(page), at("a.example"));
+        assert_eq!(query("{\"text\": \"a\", \"source\": \"shop\"}"), at("shop"));
         for other in ["", "ff", "00000000000000fg", "{not json}", "[1]"] {
             assert_eq!(query(other), text(other));
         }

@@ -211,6 +211,15 @@ fn write_inputs(text: &mut String, settings: &RunSettings, summary: &Summary) {
             (new.invalid_utf8, "not UTF-8"),
         ])
     );
+    if let Some(templates) = new.templates.filter(|found| found.with_template > 0) {
+        let _ = writeln!(
+            text,
+            "  templates: {} of {} sources have one, which is left out of their texts: {} passages",
+            count(templates.with_template),
+            count(templates.sources),
+            count(templates.passages)
+        );
+    }
     if let Some(records) = &new.crawl_records {
         text.push_str(&crawl_records(records));
     }

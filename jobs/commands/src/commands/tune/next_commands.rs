@@ -151,6 +151,7 @@ impl Line {
         self.add_option("sketch", spec.sketch);
         self.add_option("min-features", spec.min_features);
         self.add_option("short-texts", spec.short_texts);
+        self.add_option("template", spec.template);
         self.add_option("hash-seed", spec.hash_seed);
     }
 }

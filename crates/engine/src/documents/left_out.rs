@@ -1,0 +1,43 @@
+//! Texts without the templates of their sources.
+
+use std::sync::Arc;
+
+use arrow::array::{Array as _, ArrayRef, AsArray as _, BinaryViewBuilder, StringArray};
+use simhash::Markup;
+use template::{Contents, Templates};
+
+/// What is left out of the texts of documents.
+#[derive(Debug, PartialEq, Eq)]
+pub struct LeftOut {
+    /// The templates of the sources.
+    pub templates: Templates,
+    /// The markup: passages are those of the text without it.
+    pub markup: Markup,
+}
+
+impl LeftOut {
+    /// The contents of texts, which are without markup.
+    pub(super) fn contents(&self, texts: &ArrayRef, sources: &StringArray) -> ArrayRef {
+        let texts = texts.as_binary_view();
+        let mut found = BinaryViewBuilder::with_capacity(texts.len());
+        let (mut contents, mut shown) = (Contents::default(), String::new());
+        for (text, source) in texts.iter().zip(sources) {
+            let content = text.map(|text| {
+                let text = visible(self.markup, text, &mut shown);
+                contents.content(&self.templates, source, text)
+            });
+            found.append_option(content);
+        }
+        Arc::new(found.finish())
+    }
+}
+
+/// The text without markup.
+pub(crate) fn visible<'t>(markup: Markup, text: &'t [u8], shown: &'t mut String) -> &'t [u8] {
+    if markup.is_none() {
+        return text;
+    }
+    shown.clear();
+    markup.strip(&String::from_utf8_lossy(text), shown);
+    shown.as_bytes()
+}

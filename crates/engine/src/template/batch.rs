@@ -1,0 +1,224 @@
+//! The templates of a batch, found in this process or in the parts of a job, and remembered with its day.
+
+use std::sync::Arc;
+
+use archive::{Archive, CommittedMemory, Existing, IdType};
+use chrono::NaiveDate;
+use datafusion::dataframe::DataFrame;
+use datafusion::prelude::SessionContext;
+use serde::Serialize;
+use sha2::{Digest as _, Sha256};
+use simhash::Markup;
+use template::Memory;
+
+use super::find::{Found, find};
+use super::pages::{pages_schema, with_pages};
+use crate::documents::{Documents, LeftOut};
+use crate::error::{EngineError, Result};
+use crate::job::{Job, PagesMap};
+use crate::progress::Stage;
+use crate::recipe::Recipe;
+use crate::resources::Resources;
+
+/// The least bytes of what an archive may remember of templates.
+const LEAST_MEMORY: u64 = 64 << 10;
+/// Bytes of it for each document.
+const BYTES_OF_DOCUMENT: u64 = 2;
+
+/// A batch whose templates are to be found.
+#[derive(Clone, Copy)]
+pub struct Batch<'a> {
+    /// The session.
+    pub context: &'a SessionContext,
+    /// Its documents.
+    pub documents: &'a Documents,
+    /// How their fingerprints are made.
+    pub recipe: &'a Recipe,
+    /// The type of their ids.
+    pub id_type: IdType,
+    /// The archive that remembers templates.
+    pub archive: Option<&'a Archive>,
+    /// The day that the batch is committed as.
+    pub day: Option<NaiveDate>,
+    /// Whether a day that the archive holds already may be replaced.
+    pub existing: Existing,
+}
+
+/// The templates of a batch, counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct TemplateCounts {
+    /// Sources of the batch.
+    pub sources: u64,
+    /// Those that have a template.
+    pub with_template: u64,
+    /// Passages of their templates.
+    pub passages: u64,
+    /// Passages that many sources share.
+    pub of_many_sources: u64,
+}
+
+/// What was found out about the templates of a batch.
+#[derive(Debug)]
+pub struct BatchTemplates {
+    /// What is left out of the texts.
+    pub left_out: Arc<LeftOut>,
+    /// Digest of the batch's documents, whatever their templates.
+    pub digest: String,
+    /// What is known of all sources after the batch.
+    memory: Memory,
+    /// The sources of the batch.
+    sources: Vec<Box<str>>,
+    /// The memory of the archive before it.
+    before: Option<i64>,
+}
+
+impl Batch<'_> {
+    /// Finds the templates; `None` if none are left out: the spec keeps them, or the documents have no sources, or no texts.
+    ///
+    /// # Errors
+    /// [`EngineError`] when the documents, or what the archive remembers, cannot be read.
+    pub async fn templates(self) -> Result<Option<BatchTemplates>> {
+        self.find(None).await
+    }
+
+    /// As [`Self::templates`], in the parts of a job, if there is one. The job's map is called `name`.
+    pub(crate) async fn find(self, job: Option<(&Job, &str)>) -> Result<Option<BatchTemplates>> {
+        let (context, documents) = (self.context, self.documents);
+        let Recipe::Texts(model) = self.recipe else {
+            return Ok(None);
+        };
+        if model.spec().template.is_off() || !documents.have_sources(context).await? {
+            return Ok(None);
+        }
+        let progress = &Resources::from_session(context)?.progress;
+        progress.enter(Stage::Templates);
+        let markup = model.spec().markup;
+        let pages = match job {
+            Some((job, name)) => {
+                let plan = async || PagesMap::plan(job, documents, self.id_type, markup).await;
+                let answers = job.answers(name, plan).await?;
+                let answers = answers.ok_or(EngineError::Planned)?;
+                answers.check_cuts()?;
+                answers.table(context, &pages_schema())?
+            }
+            None => self.pages(markup)?,
+        };
+        let mut before = None;
+        let recall = async |digest: &str| match self.archive {
+            Some(archive) => {
+                before = self.memory_before(archive, digest).await?;
+                read_memory(archive, before).await
+            }
+            None => Ok(Memory::default()),
+        };
+        let found = find(context, pages, documents.given(), self.day, recall).await?;
+        progress.reset_documents();
+        let Found {
+            templates,
+            memory,
+            sources,
+            digest,
+        } = found;
+        Ok(Some(BatchTemplates {
+            left_out: Arc::new(LeftOut { templates, markup }),
+            digest,
+            memory,
+            sources,
+            before,
+        }))
+    }
+
+    /// The pages of the documents, which this process reads.
+    fn pages(self, markup: Markup) -> Result<DataFrame> {
+        let partitions = self.context.state().config().target_partitions();
+        let documents = self.documents;
+        let table = documents.table_with_sources(self.context, self.id_type, partitions)?;
+        with_pages(table, markup).map_err(EngineError::query(self.documents.given()))
+    }
+
+    /// The memory that the batch is fingerprinted with: that of its first run, if it is committed already.
+    async fn memory_before(self, archive: &Archive, digest: &str) -> Result<Option<i64>> {
+        let committed = match self.day {
+            Some(day) => archive.committed(day).await?,
+            None => {
+                let found = archive.committed_as(digest).await?;
+                found.map(|(_, committed)| committed)
+            }
+        };
+        match committed {
+            Some(committed) if self.existing == Existing::Keep || committed.digest == digest => {
+                Ok(committed.templates)
+            }
+            _ => Ok(archive.template_memory().await?),
+        }
+    }
+}
+
+impl BatchTemplates {
+    /// The templates, counted.
+    #[must_use]
+    pub fn counts(&self) -> TemplateCounts {
+        let templates = &self.left_out.templates;
+        let passages: usize = templates.sources.values().map(Vec::len).sum();
+        TemplateCounts {
+            sources: self.sources.len() as u64,
+            with_template: templates.sources.len() as u64,
+            passages: passages as u64,
+            of_many_sources: templates.many_sources.len() as u64,
+        }
+    }
+
+    /// Digest of what is left out of the texts.
+    pub(crate) fn left_out_digest(&self) -> String {
+        storage::hex(&Sha256::digest(self.left_out.templates.to_bytes()))
+    }
+
+    /// Leaves the templates out of the texts of `documents`, whose fingerprints `recipe` makes.
+    pub fn leave_out(&self, documents: &mut Documents, recipe: &mut Recipe) {
+        documents.leave_out(Some(&self.left_out));
+        if let Recipe::Texts(model) = recipe {
+            *model = model.without_markup();
+        }
+    }
+
+    /// Writes what is known of sources now to the archive, for the commit of the batch's `documents`.
+    ///
+    /// # Errors
+    /// [`EngineError`] when it cannot be written.
+    pub async fn remember(&self, archive: &Archive, documents: u64) -> Result<CommittedMemory> {
+        let archived: u64 = archive.files()?.iter().filter_map(|file| file.rows).sum();
+        let most = archived.saturating_add(documents);
+        let most = most.saturating_mul(BYTES_OF_DOCUMENT).max(LEAST_MEMORY);
+        let most = usize::try_from(most).unwrap_or(usize::MAX);
+        let mut memory = self.memory.clone();
+        let current = archive.template_memory().await?;
+        if current != self.before {
+            // Another day was committed meanwhile, and what it says of other sources counts.
+            let mut newer = read_memory(archive, current).await?;
+            for name in &self.sources {
+                if let Some(known) = memory.sources.remove(name) {
+                    newer.sources.insert(name.clone(), known);
+                }
+            }
+            newer.many_sources = memory.many_sources;
+            memory = newer;
+        }
+        let file = memory.to_bytes(most);
+        Ok(CommittedMemory {
+            before: self.before,
+            after: archive.write_template_memory(file).await?,
+        })
+    }
+}
+
+/// Reads a memory of an archive.
+pub(super) async fn read_memory(archive: &Archive, version: Option<i64>) -> Result<Memory> {
+    let Some(version) = version else {
+        return Ok(Memory::default());
+    };
+    let bytes = archive.read_template_memory(version).await?;
+    Memory::from_bytes(&bytes).map_err(|error| EngineError::BadData {
+        object: archive.location().to_string(),
+        reason: error.to_string(),
+    })
+}

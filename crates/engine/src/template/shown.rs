@@ -1,0 +1,123 @@
+//! Templates for people: the passages of documents that an archive's memory calls template.
+
+use std::collections::HashMap;
+
+use archive::{Archive, IdType};
+use arrow::array::{Array as _, AsArray as _};
+use datafusion::prelude::SessionContext;
+use futures::StreamExt as _;
+use template::{Memory, Passages, Templates};
+
+use super::batch::read_memory;
+use crate::documents::{Columns, Documents, SOURCE, TextRows, visible};
+use crate::error::{EngineError, Result};
+use crate::profile::Profile;
+use crate::recipe::SpecOptions;
+use crate::run::{OpenedArchive, open_batch};
+
+/// A passage of a template.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SharedPassage {
+    /// The passage, as it stands in one of the documents.
+    pub text: String,
+    /// The documents that have it.
+    pub documents: u64,
+    /// Whether many sources have it.
+    pub of_many_sources: bool,
+}
+
+/// What an archive remembers now.
+///
+/// # Errors
+/// [`EngineError`] when it cannot be read.
+pub async fn archive_memory(archive: &Archive) -> Result<Memory> {
+    read_memory(archive, archive.template_memory().await?).await
+}
+
+/// The passages of the documents of `source` at `paths` that `memory` calls template, those of most documents first.
+///
+/// # Errors
+/// [`EngineError`] when the documents cannot be read.
+pub async fn shared_passages(
+    context: &SessionContext,
+    paths: &[String],
+    columns: &Columns,
+    opened: &OpenedArchive,
+    memory: &Memory,
+    source: &str,
+) -> Result<Vec<SharedPassage>> {
+    let columns = Columns {
+        with_sources: true,
+        ..columns.clone()
+    };
+    let options = SpecOptions::default();
+    let opening = open_batch(
+        context,
+        paths,
+        &columns,
+        Some(opened),
+        &options,
+        Profile::Sharp,
+    );
+    let (documents, recipe, id_type) = opening.await?;
+    let markup = recipe.spec().markup;
+    let templates = memory.templates();
+    let mut found: HashMap<u32, SharedPassage> = HashMap::new();
+    let (mut passages, mut shown) = (Passages::default(), String::new());
+    let mut texts = of_source(context, &documents, id_type, source).await?;
+    while let Some(text) = texts.pop() {
+        let mut in_text: Vec<u32> = Vec::new();
+        passages.each(visible(markup, &text, &mut shown), |passage| {
+            let Some(key) = passage.key.filter(|key| templates.has(source, *key)) else {
+                return;
+            };
+            if in_text.contains(&key) {
+                return;
+            }
+            in_text.push(key);
+            let shared = found.entry(key).or_insert_with(|| SharedPassage {
+                text: String::from_utf8_lossy(passage.text).trim().to_owned(),
+                documents: 0,
+                of_many_sources: is_of_many(&templates, key),
+            });
+            shared.documents += 1;
+        });
+    }
+    let mut found: Vec<SharedPassage> = found.into_values().collect();
+    found.sort_by(|a, b| (b.documents, &a.text).cmp(&(a.documents, &b.text)));
+    Ok(found)
+}
+
+fn is_of_many(templates: &Templates, key: u32) -> bool {
+    templates.many_sources.binary_search(&key).is_ok()
+}
+
+/// The texts of the documents of a source.
+async fn of_source(
+    context: &SessionContext,
+    documents: &Documents,
+    id_type: IdType,
+    source: &str,
+) -> Result<Vec<Vec<u8>>> {
+    let table = documents.table_with_sources(context, id_type, 1)?;
+    let failed = || EngineError::query(documents.given());
+    let mut rows = table.execute_stream().await.map_err(failed())?;
+    let mut found = Vec::new();
+    while let Some(batch) = rows.next().await {
+        let batch = batch.map_err(failed())?;
+        let sources = batch
+            .column_by_name(SOURCE)
+            .and_then(|column| column.as_string_opt::<i32>());
+        let Some(sources) = sources else { continue };
+        let TextRows { texts, .. } = TextRows::read(&batch)?;
+        let is_wanted = |row: &usize| {
+            sources.is_valid(*row) && sources.value(*row) == source && texts.is_valid(*row)
+        };
+        found.extend(
+            (0..batch.num_rows())
+                .filter(is_wanted)
+                .map(|row| texts.value(row).to_vec()),
+        );
+    }
+    Ok(found)
+}

@@ -1,0 +1,96 @@
+//! `dedup-job archive templates`: what an archive remembers of the template of a source.
+
+use std::fmt::Write as _;
+
+use ::archive::Archive;
+use engine::run::OpenedArchive;
+use engine::template::{SharedPassage, archive_memory, shared_passages};
+use serde_json::json;
+use template::{Remembered, source_of_site};
+
+use crate::args::{ColumnArgs, CommonArgs};
+use crate::exit::Failure;
+use crate::printing::{count, print, print_json, visible};
+use crate::process::{self, Process};
+
+pub(super) fn run(
+    common: &CommonArgs,
+    dir: &str,
+    source: &str,
+    documents: &[String],
+    columns: &ColumnArgs,
+) -> Result<(), Failure> {
+    let name = source_of_site(source).unwrap_or(source.into());
+    let (known, passages) = process::run(common, async |process: &Process| {
+        let archive = Archive::open(&process.locate(dir)?).await?;
+        let memory = archive_memory(&archive).await?;
+        let Some(known) = memory.sources.get(&*name).cloned() else {
+            return Err(Failure::Usage(format!(
+                "{dir} remembers no source {name:?}; it remembers {} sources",
+                count(memory.sources.len() as u64)
+            )));
+        };
+        let passages = match documents.is_empty() {
+            true => Vec::new(),
+            false => {
+                let columns = columns.text_columns();
+                let opened = OpenedArchive::Archive(Box::new(archive));
+                let context = &process.context;
+                shared_passages(context, documents, &columns, &opened, &memory, &name).await?
+            }
+        };
+        Ok((known, passages))
+    })?;
+    if common.json {
+        return print_json(&as_json(&name, &known, &passages));
+    }
+    print(&as_text(&name, &known, &passages, !documents.is_empty()))
+}
+
+fn template_passages(known: &Remembered) -> usize {
+    known.learnt.template().count()
+}
+
+fn as_json(name: &str, known: &Remembered, passages: &[SharedPassage]) -> serde_json::Value {
+    let passages = passages.iter().map(|passage| {
+        json!({ "passage": passage.text, "documents": passage.documents, "of_many_sources": passage.of_many_sources })
+    });
+    json!({
+        "source": name,
+        "pages": known.learnt.pages_count(),
+        "remembered_passages": known.learnt.passages.len(),
+        "template_passages": template_passages(known),
+        "passages": passages.collect::<serde_json::Value>(),
+    })
+}
+
+fn as_text(
+    name: &str,
+    known: &Remembered,
+    passages: &[SharedPassage],
+    has_documents: bool,
+) -> String {
+    let mut text = format!(
+        "{}: {} passages are template, {} are remembered of some {} recent pages\n",
+        visible(name),
+        count(template_passages(known) as u64),
+        count(known.learnt.passages.len() as u64),
+        known.learnt.pages_count()
+    );
+    if !has_documents {
+        text.push_str("  the archive has no texts: --documents PATH shows the passages\n");
+    }
+    for passage in passages {
+        let many = match passage.of_many_sources {
+            true => ", of many sources",
+            false => "",
+        };
+        let _ = writeln!(
+            text,
+            "  {:>7}{many}  {}",
+            count(passage.documents),
+            visible(&passage.text)
+        );
+    }
+    text
+}

@@ -1,0 +1,347 @@
+//! Tests of templates: what the pages of a source share is left out of their texts.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+
+use rand::seq::SliceRandom as _;
+use rand::{Rng as _, SeedableRng as _};
+use rand_chacha::ChaCha8Rng;
+use serde_json::{Value, json};
+
+use crate::helpers::support::*;
+
+/// A line of words that only `of` has. They have no digit: numbers do not tell passages apart.
+fn line(of: &str, words: usize) -> String {
+    let letters = |mut n: usize| {
+        let mut word = String::new();
+        loop {
+            word.push(char::from(b'a' + (n % 26) as u8));
+            n /= 26;
+            if n == 0 {
+                return word;
+            }
+        }
+    };
+    let words: Vec<String> = (0..words).map(|n| format!("{of}{}", letters(n))).collect();
+    words.join(" ")
+}
+
+fn name(n: usize) -> String {
+    format!(
+        "x{}{}x",
+        char::from(b'a' + (n / 26) as u8),
+        char::from(b'a' + (n % 26) as u8)
+    )
+}
+
+/// A page of a host: its content between the lines of the host's frame.
+fn page(host: &str, path: &str, content: &str) -> Value {
+    let (top, bottom) = (
+        line(&format!("{host}top"), 150),
+        line(&format!("{host}foot"), 150),
+    );
+    json!({
+        "id": format!("{host}/{path}"),
+        "url": format!("https://www.{host}.example/{path}"),
+        "text": format!("Home\nNews\n{top}\n{content}\n{bottom}\nSeen 123 times"),
+    })
+}
+
+/// A shop of 20 products in 30 words each; and five hosts, of five own pages each, that have one article.
+fn crawl() -> Vec<Value> {
+    let mut pages = Vec::new();
+    for n in 0..20 {
+        pages.push(page("shop", &n.to_string(), &line(&name(n), 30)));
+    }
+    let hosts = ["alpha", "beta", "gamma", "delta", "epsilon"];
+    for (at, host) in hosts.into_iter().enumerate() {
+        for n in 0..5 {
+            pages.push(page(
+                host,
+                &n.to_string(),
+                &line(&name(100 + 10 * at + n), 60),
+            ));
+        }
+        pages.push(page(host, "article", &line("article", 120)));
+    }
+    pages
+}
+
+fn write_lines(path: &str, documents: &[Value]) {
+    let lines: Vec<String> = documents.iter().map(Value::to_string).collect();
+    fs::write(path, lines.join("\n")).unwrap();
+}
+
+/// The ids that decisions in CSV drop.
+fn dropped(decisions: &str) -> BTreeSet<String> {
+    let text = fs::read_to_string(decisions).unwrap();
+    let rows = text
+        .lines()
+        .skip(1)
+        .map(|row| row.split(',').collect::<Vec<_>>());
+    rows.filter(|row| row[1] == "false")
+        .map(|row| row[0].to_owned())
+        .collect()
+}
+
+#[test]
+fn products_of_a_shop_are_kept_and_mirrors_are_found() {
+    let dir = Dir::new();
+    let (new, decisions) = (dir.at("d.jsonl"), dir.at("decisions.csv"));
+    write_lines(&new, &crawl());
+    let run = format!("run {new} --decisions {decisions} --overwrite");
+    let summary = dedup(&format!("{run} --json")).ok().json();
+    let copies = ["beta", "delta", "epsilon", "gamma"].map(|host| format!("{host}/article"));
+    assert_eq!(dropped(&decisions), copies.into());
+    assert_eq!(
+        summary["new"]["templates"],
+        // Of each source, two long lines, two short ones, and the counter.
+        json!({ "sources": 6, "with_template": 6, "passages": 30, "of_many_sources": 0 })
+    );
+    let text = dedup(&run).ok().stdout;
+    assert!(
+        text.contains("  templates: 6 of 6 sources have one"),
+        "{text}"
+    );
+
+    // The texts as a whole: products repeat each other, and no mirror is found.
+    let summary = dedup(&format!("{run} --template off --json")).ok().json();
+    let found = dropped(&decisions);
+    assert!(summary["new"].get("templates").is_none());
+    assert!(found.len() > 10, "{found:?}");
+    assert!(found.iter().all(|id| id.starts_with("shop/")), "{found:?}");
+
+    // Another column says the source.
+    let pages: Vec<Value> = crawl()
+        .into_iter()
+        .map(|mut page| {
+            let url = page.as_object_mut().unwrap().remove("url").unwrap();
+            page["site"] = url.as_str().unwrap().split('/').nth(2).unwrap().into();
+            page
+        })
+        .collect();
+    write_lines(&new, &pages);
+    dedup(&run).ok();
+    assert_eq!(dropped(&decisions).len(), 19);
+    dedup(&format!("{run} --source site")).ok();
+    assert_eq!(dropped(&decisions).len(), 4);
+}
+
+#[test]
+fn decisions_do_not_depend_on_files_threads_and_memory() {
+    let dir = Dir::new();
+    let mut random = ChaCha8Rng::seed_from_u64(45);
+    let mut pages = crawl();
+    // Documents that share everything but the id, and documents without a source.
+    for n in 0..30 {
+        let mut again = pages[random.random_range(0..50)].clone();
+        again["id"] = format!("again{n}").into();
+        if n % 3 == 0 {
+            again.as_object_mut().unwrap().remove("url");
+        }
+        pages.push(again);
+    }
+    let output = dir.at("decisions.csv");
+    let mut expected: Option<(Vec<u8>, Value)> = None;
+    for (number, options) in [
+        "--threads 1",
+        "--threads 2",
+        "--threads 3 --memory-limit 64MiB",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        pages.shuffle(&mut random);
+        let folder = dir.at(&format!("files{number}"));
+        fs::create_dir(&folder).unwrap();
+        for (file, pages) in pages.chunks(11 + 7 * number).enumerate() {
+            write_lines(&format!("{folder}/{file}.jsonl"), pages);
+        }
+        let run = format!("run {folder} --decisions {output} --overwrite --prefer id {options}");
+        let summary = dedup(&format!("{run} --json")).ok().json();
+        let found = (fs::read(&output).unwrap(), summary["new"]["digest"].clone());
+        assert_eq!(*expected.get_or_insert(found.clone()), found, "{options}");
+    }
+}
+
+/// The pages of a night: one of each host, one of which is a copy of an earlier page of another host.
+fn night(n: usize) -> Vec<Value> {
+    let hosts = ["alpha", "beta", "gamma"];
+    let own = |host: usize| line(&name(3 * n + host), 40);
+    let page_of = |host: usize, content: &str| page(hosts[host], &n.to_string(), content);
+    let mut pages = vec![
+        page_of(0, &own(0)),
+        page_of(1, &own(1)),
+        page_of(2, &own(2)),
+    ];
+    if n >= 5 {
+        let earlier = line(&name(3 * (n - 1)), 40);
+        pages[2] = page_of(2, &earlier);
+    }
+    pages
+}
+
+#[test]
+fn sources_of_one_page_a_night_are_learnt_and_reruns_see_what_the_first_run_saw() {
+    let dir = Dir::new();
+    let archive = dir.at("archive");
+    dedup(&format!("archive create {archive} -q")).ok();
+    let mut first: BTreeMap<usize, Vec<u8>> = BTreeMap::new();
+    let (new, output) = (dir.at("new.jsonl"), dir.at("decisions.csv"));
+    let run_night = |n: usize, options: &str| {
+        write_lines(&new, &night(n));
+        let run = format!("run {new} --base {archive} --decisions {output} --overwrite --json");
+        dedup(&format!("{run} {options}")).ok().json()
+    };
+    for n in 0..12 {
+        let day = format!("--day 2026-01-{:02}", n + 1);
+        let summary = run_night(n, &format!("--append {day}"));
+        // Pages of one host share 300 of 340 words. The frame of a host is known with its fourth page.
+        let expected: BTreeSet<String> = match n {
+            5.. => [format!("gamma/{n}")].into(),
+            _ => BTreeSet::new(),
+        };
+        let found = dropped(&output);
+        match n {
+            1..3 => assert!(!found.is_empty(), "night {n}: {found:?}"),
+            _ => assert_eq!(found, expected, "night {n}"),
+        }
+        assert_eq!(
+            summary["commit"].as_object().map(|commit| commit.len()),
+            Some(1),
+            "{summary}"
+        );
+        first.insert(n, fs::read(&output).unwrap());
+    }
+    let info = dedup(&format!("archive info {archive} --json")).ok().json();
+    assert_eq!(info["templates"]["sources"], 3);
+    assert!(
+        info["templates"]["bytes"].as_u64().unwrap() < 10_000,
+        "{info}"
+    );
+    let version = info["version"].clone();
+    for n in (0..12).rev() {
+        let day = format!("--append --day 2026-01-{:02}", n + 1);
+        // Also without the day, by the documents alone.
+        for options in [day.as_str(), ""] {
+            run_night(n, options);
+            assert!(
+                fs::read(&output).unwrap() == first[&n],
+                "night {n}, {options:?}"
+            );
+        }
+    }
+    let info = dedup(&format!("archive info {archive} --json")).ok().json();
+    assert_eq!(info["version"], version);
+
+    // What is template, for people.
+    write_lines(&new, &night(11));
+    let shown = format!("archive templates {archive} --source https://alpha.example/1");
+    let text = dedup(&format!("{shown} --documents {new}")).ok().stdout;
+    for passage in ["Home", "Seen 123 times", "alphatopa alphatopb"] {
+        assert!(text.contains(passage), "{text}");
+    }
+    assert!(!text.contains(&line(&name(33), 40)), "{text}");
+    let unknown = format!("archive templates {archive} --source nobody.example");
+    dedup(&unknown).fails(64, &["nobody.example", "3 sources"]);
+}
+
+#[test]
+fn lookups_and_ready_fingerprints_leave_out_what_the_archive_knows() {
+    let dir = Dir::new();
+    let (archive, index) = (dir.at("archive"), dir.at("index"));
+    let (first, second) = (dir.at("first.jsonl"), dir.at("second.jsonl"));
+    write_lines(&first, &crawl());
+    // A page of a host that is known, with an article that is known in another frame; and a page without a source.
+    let copy = page("shop", "copy", &line("article", 120));
+    write_lines(&second, std::slice::from_ref(&copy));
+    dedup(&format!("archive create {archive} -q")).ok();
+    dedup(&format!(
+        "archive append {archive} --input {first} --day 2026-01-01 -q"
+    ))
+    .ok();
+    dedup(&format!("index build --base {archive} --output {index} -q")).ok();
+    let hits = |query: &Value, options: &str| {
+        let queries = dir.at("queries.jsonl");
+        write_lines(&queries, std::slice::from_ref(query));
+        let found = dedup(&format!(
+            "lookup --index {index} {queries} --json {options}"
+        ))
+        .ok();
+        found.json()["hits"].as_array().unwrap().len()
+    };
+    assert_eq!(hits(&copy, ""), 5);
+    let mut without = copy.clone();
+    without.as_object_mut().unwrap().remove("url");
+    assert_eq!(hits(&without, ""), 0);
+
+    // Fingerprints that are made for the archive find the same; those of whole texts are refused if they name their source.
+    let (ready, pairs) = (dir.at("ready.parquet"), dir.at("pairs.csv"));
+    let with = format!("run {ready} --base {archive} --output {pairs} --overwrite --json");
+    dedup(&format!(
+        "fingerprint {second} --base {archive} --output {ready} -q"
+    ))
+    .ok();
+    assert_eq!(dedup(&with).ok().json()["hits"], 5);
+    let whole = "--sketch 256 --short-texts whole";
+    dedup(&format!(
+        "fingerprint {second} {whole} --output {ready} --overwrite -q"
+    ))
+    .ok();
+    assert_eq!(dedup(&with).ok().json()["hits"], 0);
+    dedup(&format!(
+        "run {second} --base {archive} --template off --output {pairs}"
+    ))
+    .fails(78, &["template: \"on\" against null"]);
+}
+
+#[test]
+fn templates_of_html_in_one_line_are_left_out() {
+    let dir = Dir::new();
+    let (new, decisions) = (dir.at("d.jsonl"), dir.at("decisions.csv"));
+    let pages: Vec<Value> = crawl()
+        .into_iter()
+        .map(|mut page| {
+            let text = page["text"].as_str().unwrap();
+            let blocks: Vec<String> = text
+                .lines()
+                .map(|line| format!("<div>{line}</div>"))
+                .collect();
+            page["text"] = format!("<html><body>{}</body></html>", blocks.concat()).into();
+            page
+        })
+        .collect();
+    write_lines(&new, &pages);
+    let run = format!("run {new} --decisions {decisions} --overwrite --markup text");
+    dedup(&run).ok();
+    assert_eq!(dropped(&decisions).len(), 4);
+    // With sketches of an archive, and as a job.
+    let archive = dir.at("archive");
+    dedup(&format!("archive create {archive} --markup text -q")).ok();
+    let job = dir.at("job");
+    let options = format!(
+        "--new {new} --base {archive} --day 2026-01-01 --append --decisions {decisions} --overwrite"
+    );
+    let mut maps = Vec::new();
+    let mut line = format!("split {job} {options} --parts 3 --json");
+    loop {
+        let split = dedup(&line).ok().json();
+        if split["ready"] == true {
+            break;
+        }
+        for part in 0..split["parts"].as_u64().unwrap() {
+            dedup(&format!("map {job} --part {part}")).ok();
+        }
+        maps.extend(
+            split["maps"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|map| map["map"].clone()),
+        );
+        line = format!("split {job} --json");
+    }
+    dedup(&format!("reduce {job}")).ok();
+    assert_eq!(maps[..2], ["pages", "fingerprint"]);
+    assert_eq!(dropped(&decisions).len(), 4);
+}
