@@ -334,7 +334,7 @@ impl Archive {
     }
 
     /// Reads the record that a day's transaction points to; `None` when it is missing, as in a copy of the table alone.
-    async fn read_record(
+    pub(crate) async fn read_record(
         &self,
         day: NaiveDate,
         transaction_version: i64,

@@ -48,6 +48,14 @@ pub enum ArchiveError {
         /// What is missing or different.
         reason: String,
     },
+    /// What an archive, or an index of it, remembers of templates is missing.
+    #[error(
+        "{object}: it is missing, and says what was known of the templates of sources; if a vacuum deleted it, it is of a day that cannot be run again, else restore it from a copy"
+    )]
+    NoTemplateMemory {
+        /// The file.
+        object: String,
+    },
     /// `create` in a directory that holds something else.
     #[error(
         "{path}: not empty: {found} lies there; an archive needs a directory, or a prefix, of its own"
@@ -314,6 +322,7 @@ impl ArchiveError {
             Self::NotAnArchive { .. }
             | Self::OtherFormat { .. }
             | Self::ForeignTable { .. }
+            | Self::NoTemplateMemory { .. }
             | Self::Unreadable { .. }
             | Self::ForeignRows { .. }
             | Self::Rewritten { .. }

@@ -58,7 +58,7 @@ impl Archive {
     /// Reads a memory.
     ///
     /// # Errors
-    /// [`ArchiveError::ForeignTable`] when it is gone, [`ArchiveError::BadData`] when it is damaged.
+    /// [`ArchiveError::NoTemplateMemory`] when it is gone, [`ArchiveError::BadData`] when it is damaged.
     pub async fn read_template_memory(&self, version: i64) -> Result<Bytes> {
         read(self.location(), version).await
     }
@@ -75,16 +75,13 @@ impl Archive {
 /// Reads the memory of an archive, or of an index, at `place`.
 ///
 /// # Errors
-/// [`ArchiveError::ForeignTable`] when it is gone, [`ArchiveError::BadData`] when it is damaged.
+/// [`ArchiveError::NoTemplateMemory`] when it is gone, [`ArchiveError::BadData`] when it is damaged.
 pub async fn read(place: &Location, version: i64) -> Result<Bytes> {
     let location = place.child(&path(version))?;
     let bytes = match location.read().await {
         Err(StorageError::NotFound { .. }) => {
-            return Err(ArchiveError::ForeignTable {
-                path: place.to_string(),
-                reason: format!(
-                    "{location} is gone, which says what was known of the templates of sources: a vacuum deletes what only old days need, and such a day cannot be run again"
-                ),
+            return Err(ArchiveError::NoTemplateMemory {
+                object: location.to_string(),
             });
         }
         bytes => bytes?,

@@ -130,7 +130,9 @@ impl Archive {
         }
         let mut listed = self.all_files().await?;
         let mut unneeded = Vec::new();
-        let templates = self.template_memory().await?;
+        let mut memories: Vec<(i64, String)> = Vec::new();
+        let mut newest: Option<(DateTime<Utc>, NaiveDate, i64)> = None;
+        let mut young: Vec<(NaiveDate, i64)> = Vec::new();
         let mut records: HashMap<NaiveDate, Vec<(i64, bool)>> = HashMap::new();
         while let Some(object) = listed
             .try_next()
@@ -141,14 +143,29 @@ impl Archive {
             let is_old = object.last_modified <= cutoff;
             if let Some((day, version)) = day_records::parse_record_path(&path) {
                 records.entry(day).or_default().push((version, is_old));
+                newest = newest.max(Some((object.last_modified, day, version)));
+                if !is_old {
+                    young.push((day, version));
+                }
             } else if let Some(version) = template_memory::parse_path(&path) {
-                if is_old && templates != Some(version) {
-                    unneeded.push(path);
+                if is_old {
+                    memories.push((version, path));
                 }
             } else if live.contains(&path) || retained.contains(&path) {
             } else if expired.contains(&path) || (is_old && is_data_file(&path)) {
                 unneeded.push(path);
             }
+        }
+        if !memories.is_empty() {
+            // Days that were committed lately can be run again, and so can the last one.
+            young.extend(newest.map(|(_, day, version)| (day, version)));
+            let mut needed: HashSet<i64> = self.template_memory().await?.into_iter().collect();
+            for (day, version) in young {
+                let record = self.read_record(day, version).await?;
+                needed.extend(record.and_then(|record| record.templates));
+            }
+            memories.retain(|(version, _)| !needed.contains(version));
+            unneeded.extend(memories.into_iter().map(|(_, path)| path));
         }
         for (day, versions) in records {
             if !versions.iter().any(|(_, is_old)| *is_old) {

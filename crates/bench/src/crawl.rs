@@ -5,12 +5,14 @@
 //!
 //! - **Rates**: records alone; WARC to texts and to fingerprints; WET to fingerprints, beside decompressing alone.
 //! - **Quality**: the texts of each extractor get the same fingerprints, and their pairs are compared with the planted ones.
+//! - **Sites**: what is decided, over three days, about invented sites with templates (`crawl_sites.py`).
 //! - **Debian**: the rates for HTML of Debian's documentation packages, which nobody here made up.
 
 mod one_core;
 mod quality;
 mod rates;
 pub mod records;
+mod sites;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -37,7 +39,7 @@ pub struct Args {
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Parts to run
-    #[arg(long, value_name = "PART", value_delimiter = ',', default_values_t = [Part::Rates, Part::Quality, Part::Debian])]
+    #[arg(long, value_name = "PART", value_delimiter = ',', default_values_t = [Part::Rates, Part::Quality, Part::Debian, Part::Sites])]
     parts: Vec<Part>,
     /// Values of --markup of our runs
     #[arg(long, value_name = "HOW", value_delimiter = ',', default_values_t = ["none", "text", "main", "article"].map(str::to_owned))]
@@ -69,6 +71,8 @@ enum Part {
     Quality,
     /// Seconds, MB/s and memory on HTML of Debian packages
     Debian,
+    /// Decisions about sites with templates
+    Sites,
 }
 
 impl std::fmt::Display for Part {
@@ -77,6 +81,7 @@ impl std::fmt::Display for Part {
             Self::Rates => "rates",
             Self::Quality => "quality",
             Self::Debian => "debian",
+            Self::Sites => "sites",
         })
     }
 }
@@ -118,6 +123,12 @@ pub fn run(args: &Args) -> Vec<Value> {
     if has(Part::Debian) {
         let pages = debian(args, &data.join(format!("debian-{}", args.debian_pages)));
         rows.extend(rates::of_debian(args, &pages));
+    }
+    if has(Part::Sites) {
+        rows.extend(sites::measure(
+            args,
+            &data.join(format!("sites-{}", args.seed)),
+        ));
     }
     rows
 }

@@ -5,7 +5,7 @@
 //! passage, the less it says that two of them are copies.
 
 use crate::learnt::{Learnt, LearntPassage, PAGE};
-use crate::page::Page;
+use crate::page::{Page, PagePassage};
 
 /// What makes a passage template.
 #[derive(Debug, Clone, Copy)]
@@ -20,6 +20,9 @@ pub struct Rule {
     pub memory: u32,
     /// The most passages that are remembered.
     pub passages: usize,
+    /// Whether the pages are of different sources. What the pages around a passage do not share is then the content if the passage
+    /// is their frame; and their frames, if the passage is part of an article that they copy.
+    pub is_of_many: bool,
 }
 
 /// The rule for a source.
@@ -29,6 +32,7 @@ pub const OF_SOURCE: Rule = Rule {
     enough: 16,
     memory: 32,
     passages: 384,
+    is_of_many: false,
 };
 
 /// The rule for passages of many sources, with a page of each source.
@@ -38,6 +42,7 @@ pub const OF_MANY_SOURCES: Rule = Rule {
     enough: 16,
     memory: 4_096,
     passages: 8_192,
+    is_of_many: true,
 };
 
 /// The most pages of a source that are looked at: those with the least identities, which are the same in any order.
@@ -45,6 +50,9 @@ pub const MOST_PAGES: usize = 1_024;
 
 /// The least share of their passages that copies have in common, by weight, in hundredths.
 const COPY: u64 = 70;
+
+/// The least share of what a page does not share with others that stands on each side of a copied article, in hundredths.
+const LESSER_SIDE: u32 = 15;
 
 /// The template of a source, and what is known of it now.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -58,7 +66,7 @@ pub struct Chosen {
 /// Chooses the template of a source from pages with distinct identities, in the order of these, and from what was learnt before.
 #[must_use]
 pub fn choose(pages: &[Page], learnt: &Learnt, rule: Rule) -> Chosen {
-    let counted = Counted::of(pages, learnt);
+    let counted = Counted::of(pages, learnt, rule);
     let novel_pages = counted.novel * PAGE;
     let mut template: Vec<u32> = learnt.template().collect();
     let mut passages: Vec<LearntPassage> = Vec::new();
@@ -84,7 +92,8 @@ pub fn choose(pages: &[Page], learnt: &Learnt, rule: Rule) -> Chosen {
         };
         let today = is_enough(counted.clusters * PAGE, count.all * PAGE);
         let with_earlier = is_enough(novel_pages + learnt.pages, count.novel * PAGE + known_pages);
-        let is_template = was_template || today || with_earlier;
+        let is_frame = !rule.is_of_many || !count.is_within();
+        let is_template = was_template || (is_frame && (today || with_earlier));
         if is_template && !was_template {
             template.push(*key);
         }
@@ -111,6 +120,17 @@ struct Count {
     all: u32,
     /// Those that are no captures of known pages.
     novel: u32,
+    /// Of a sample of the pages: how much of what each does not share stands before the passage, and how much behind it; the lesser
+    /// share, in hundredths.
+    lesser_sides: u32,
+    sides: u32,
+}
+
+impl Count {
+    /// Whether the passage stands within what its pages do not share, and not around it.
+    fn is_within(&self) -> bool {
+        self.sides > 0 && self.lesser_sides > LESSER_SIDE * self.sides
+    }
 }
 
 /// The passages of pages, counted.
@@ -123,8 +143,11 @@ struct Counted {
 }
 
 impl Counted {
-    fn of(pages: &[Page], learnt: &Learnt) -> Self {
-        let mut keys: Vec<u32> = pages.iter().flat_map(|page| &page.keys).copied().collect();
+    fn of(pages: &[Page], learnt: &Learnt, rule: Rule) -> Self {
+        let mut keys: Vec<u32> = pages
+            .iter()
+            .flat_map(|page| page.passages.iter().map(|passage| passage.key))
+            .collect();
         keys.sort_unstable();
         let mut pages_with: Vec<u32> = Vec::new();
         let mut last = None;
@@ -143,12 +166,15 @@ impl Counted {
         let weighed: Vec<Vec<(usize, u64)>> = pages
             .iter()
             .map(|page| {
-                let weigh = |(key, words): (u32, u8)| {
-                    let number = number(key);
-                    let without = pages.len() as u64 - u64::from(pages_with[number]);
-                    (number, u64::from(words) * without)
+                let weigh = |passage: &PagePassage| {
+                    let number = number(passage.key);
+                    let without = match rule.is_of_many {
+                        true => 1,
+                        false => pages.len() as u64 - u64::from(pages_with[number]),
+                    };
+                    (number, u64::from(passage.words) * without)
                 };
-                page.passages().map(weigh).collect()
+                page.passages.iter().map(weigh).collect()
             })
             .collect();
         let clusters = clusters(&weighed, &pages_with);
@@ -172,74 +198,134 @@ impl Counted {
                 }
             }
         }
-        Self {
+        let mut counted = Self {
             keys,
             counts,
             clusters: found,
             novel,
+        };
+        if rule.is_of_many {
+            for page in pages {
+                counted.add_sides(page, &pages_with);
+            }
+        }
+        counted
+    }
+
+    /// Adds on which sides of each shared passage of a page the words stand that no other page has.
+    fn add_sides(&mut self, page: &Page, pages_with: &[u32]) {
+        let mut passages: Vec<(u8, u32, usize)> = page
+            .passages
+            .iter()
+            .map(|passage| {
+                let number = self.keys.partition_point(|other| *other < passage.key);
+                let own = match pages_with[number] {
+                    1 => u32::from(passage.words),
+                    _ => 0,
+                };
+                (passage.place, own, number)
+            })
+            .collect();
+        passages.sort_unstable();
+        let all: u32 = passages.iter().map(|(_, own, _)| own).sum();
+        if all == 0 {
+            return;
+        }
+        let mut before = 0;
+        for (_, own, number) in passages {
+            before += own;
+            if own == 0 {
+                let count = &mut self.counts[number];
+                count.lesser_sides += before.min(all - before) * 100 / all;
+                count.sides += 1;
+            }
         }
     }
 }
 
-/// For each page, the number of its cluster. A page is in the cluster of a page before it that shares so much with it as copies do.
+/// For each page, the number of its cluster. A page is in the cluster of the page before it that shares most with it, if it shares
+/// as much as copies do.
+///
+/// Pages are compared only if they share one of their rarest passages: those without which not enough is left to be shared.
 fn clusters(pages: &[Vec<(usize, u64)>], pages_with: &[u32]) -> Vec<u32> {
-    let weight = |page: &[(usize, u64)]| page.iter().map(|(_, weight)| weight).sum::<u64>();
-    // For each passage that some pages share: the clusters whose first page has it.
+    // For each passage: the clusters whose first page has it among its rarest.
     let mut leaders_with: Vec<Vec<u32>> = vec![Vec::new(); pages_with.len()];
-    let mut weights_of_leaders: Vec<u64> = Vec::new();
-    let mut shared: Vec<u64> = Vec::new();
-    let mut touched: Vec<u32> = Vec::new();
+    let mut leaders: Vec<(usize, u64)> = Vec::new();
     let mut found = Vec::with_capacity(pages.len());
-    for page in pages {
-        let total = weight(page);
-        touched.clear();
-        for (passage, weight) in page {
-            for &leader in &leaders_with[*passage] {
-                let shared = &mut shared[leader as usize];
-                if *shared == 0 {
-                    touched.push(leader);
-                }
-                *shared += weight;
-            }
+    let mut candidates: Vec<u32> = Vec::new();
+    for (number, page) in pages.iter().enumerate() {
+        let total: u64 = page.iter().map(|(_, weight)| weight).sum();
+        let rarest = rarest(page, total, pages_with);
+        candidates.clear();
+        for passage in &rarest {
+            candidates.extend_from_slice(&leaders_with[*passage]);
         }
+        candidates.sort_unstable();
+        candidates.dedup();
         let mut best: Option<(u64, u32)> = None;
-        for &leader in &touched {
-            let shared = std::mem::take(&mut shared[leader as usize]);
-            let either = total + weights_of_leaders[leader as usize] - shared;
-            if 100 * shared >= COPY * either
-                && best.is_none_or(|best| (best.0, leader) > (shared, best.1))
-            {
+        for &leader in &candidates {
+            let (first, of_leader) = leaders[leader as usize];
+            let shared = shared(page, &pages[first]);
+            let either = total + of_leader - shared;
+            let is_copy = 100 * shared >= COPY * either;
+            if is_copy && best.is_none_or(|(most, _)| shared > most) {
                 best = Some((shared, leader));
             }
         }
-        if let Some((_, leader)) = best {
-            found.push(leader);
-            continue;
-        }
-        let leader = weights_of_leaders.len() as u32;
-        for (passage, weight) in page {
-            if *weight > 0 && pages_with[*passage] > 1 {
-                leaders_with[*passage].push(leader);
+        let leader = best.map_or(leaders.len() as u32, |(_, leader)| leader);
+        if best.is_none() {
+            leaders.push((number, total));
+            for passage in rarest {
+                leaders_with[passage].push(leader);
             }
         }
-        weights_of_leaders.push(total);
-        shared.push(0);
         found.push(leader);
     }
     found
 }
 
+/// The rarest passages of a page: the others weigh less than copies share.
+fn rarest(page: &[(usize, u64)], total: u64, pages_with: &[u32]) -> Vec<usize> {
+    let mut passages: Vec<(u32, usize, u64)> = page
+        .iter()
+        .filter(|(_, weight)| *weight > 0)
+        .map(|(passage, weight)| (pages_with[*passage], *passage, *weight))
+        .collect();
+    passages.sort_unstable();
+    let mut left = total;
+    let enough = passages.iter().take_while(|(.., weight)| {
+        let is_needed = 100 * left >= COPY * total;
+        left -= weight;
+        is_needed
+    });
+    enough.map(|(_, passage, _)| *passage).collect()
+}
+
+/// The weight of the passages that both pages have.
+fn shared(page: &[(usize, u64)], other: &[(usize, u64)]) -> u64 {
+    let mut others = other.iter().peekable();
+    let mut shared = 0;
+    for (passage, weight) in page {
+        while others.next_if(|(other, _)| other < passage).is_some() {}
+        if others.next_if(|(other, _)| other == passage).is_some() {
+            shared += weight;
+        }
+    }
+    shared
+}
+
 #[cfg(test)]
 mod tests {
+    use rand::{Rng as _, SeedableRng as _};
+    use rand_chacha::ChaCha8Rng;
+
     use super::*;
-    use crate::passages::Passages;
 
     /// Distinct pages in the order of their identities.
     pub(crate) fn pages(texts: &[String]) -> Vec<Page> {
-        let mut passages = Passages::default();
         let mut pages: Vec<Page> = texts
             .iter()
-            .map(|text| Page::of_text(text.as_bytes(), &mut passages))
+            .map(|text| Page::of_text(text.as_bytes()))
             .collect();
         pages.sort_by_key(|page| page.identity);
         pages.dedup_by_key(|page| page.identity);
@@ -247,8 +333,8 @@ mod tests {
     }
 
     fn is_template(chosen: &Chosen, passage: &str) -> bool {
-        let page = Page::of_text(passage.as_bytes(), &mut Passages::default());
-        chosen.template.binary_search(&page.keys[0]).is_ok()
+        let page = Page::of_text(passage.as_bytes());
+        chosen.template.binary_search(&page.passages[0].key).is_ok()
     }
 
     /// A sentence of words that no other one has.
@@ -291,6 +377,48 @@ mod tests {
     }
 
     #[test]
+    fn clusters_are_those_of_all_comparisons() {
+        let mut random = ChaCha8Rng::seed_from_u64(45);
+        for _ in 0..200 {
+            let passages = random.random_range(1..12);
+            let pages: Vec<Vec<(usize, u64)>> = (0..random.random_range(1..30))
+                .map(|_| {
+                    let has = (0..passages).filter(|_| random.random_bool(0.7));
+                    has.map(|passage| (passage, passage as u64 % 4)).collect()
+                })
+                .collect();
+            let mut pages_with = vec![0; passages];
+            for (passage, _) in pages.iter().flatten() {
+                pages_with[*passage] += 1;
+            }
+            let mut expected: Vec<u32> = Vec::new();
+            let mut leaders: Vec<usize> = Vec::new();
+            for (number, page) in pages.iter().enumerate() {
+                let weight =
+                    |page: &Vec<(usize, u64)>| page.iter().map(|(_, weight)| weight).sum::<u64>();
+                let of_both = |leader: &usize| {
+                    let other = &pages[*leader];
+                    let both = page.iter().filter(|passage| other.contains(passage));
+                    let both = both.map(|(_, weight)| weight).sum::<u64>();
+                    (both, weight(page) + weight(other) - both)
+                };
+                let copies = leaders.iter().enumerate().filter(|(_, leader)| {
+                    let (both, either) = of_both(leader);
+                    both > 0 && 100 * both >= COPY * either
+                });
+                let best =
+                    copies.max_by_key(|(at, leader)| (of_both(leader).0, std::cmp::Reverse(*at)));
+                let cluster = best.map_or(leaders.len(), |(at, _)| at);
+                if cluster == leaders.len() {
+                    leaders.push(number);
+                }
+                expected.push(cluster as u32);
+            }
+            assert_eq!(clusters(&pages, &pages_with), expected);
+        }
+    }
+
+    #[test]
     fn copies_of_a_page_count_once() {
         let frame = sentence("frame", 300);
         let article = sentence("article", 250);
@@ -303,6 +431,33 @@ mod tests {
         assert!(is_template(&chosen, &frame));
         assert!(!is_template(&chosen, &article));
         assert_eq!(chosen.template.len(), 1);
+    }
+
+    #[test]
+    fn what_many_sources_share_around_their_contents_is_template() {
+        let notice = sentence("notice", 30);
+        let release = sentence("release", 200);
+        let (top, end) = (sentence("top", 60), sentence("end", 40));
+        let own = |n: usize, words: usize| sentence(&name(n), words);
+        let mut texts: Vec<String> = Vec::new();
+        for n in 0..40 {
+            // A free hoster; and a release that hosts of a page each have in frames of their own.
+            texts.push(format!("{top}{}{end}", own(n, 100)));
+            texts.push(format!("{}{release}{}", own(n + 40, 90), own(n + 80, 80)));
+            texts.push(format!("{}{notice}", own(n + 120, 150)));
+        }
+        let chosen = choose(&pages(&texts), &Learnt::default(), OF_MANY_SOURCES);
+        for frame in [&top, &end, &notice] {
+            assert!(is_template(&chosen, frame), "{frame}");
+        }
+        assert!(!is_template(&chosen, &release));
+        assert_eq!(chosen.template.len(), 3);
+        // The same release alone, with little around it.
+        let texts: Vec<String> = (0..40)
+            .map(|n| format!("{release}{}", own(n, 20)))
+            .collect();
+        let chosen = choose(&pages(&texts), &Learnt::default(), OF_MANY_SOURCES);
+        assert_eq!(chosen.template, Vec::<u32>::new());
     }
 
     #[test]
@@ -327,7 +482,7 @@ mod tests {
 
     #[test]
     fn a_redesign_after_three_hundred_nights_is_learnt_in_a_few() {
-        let (old, new) = (sentence("old", 50), sentence("new", 50));
+        let (old, new) = (sentence("old", 150), sentence("new", 300));
         let night = |frame: &str, n: usize| pages(&[format!("{frame}{}", sentence(&name(n), 60))]);
         let mut learnt = Learnt::default();
         for n in 0..300 {

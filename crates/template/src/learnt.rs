@@ -43,19 +43,20 @@ impl Learnt {
             .map(|passage| passage.key)
     }
 
-    /// Whether a page is none that is remembered: less than half of its passages are, by their words, where those count less that
-    /// many pages have.
+    /// Whether a page is none that is remembered: of its words, where those count less that many pages have, a sixteenth or more are
+    /// of unknown passages. A page that is captured again has another date, or another advertisement.
     pub(crate) fn is_novel(&self, page: &Page) -> bool {
-        let (mut all, mut known) = (0, 0);
-        for (key, words) in page.passages() {
-            let found = self.passages.binary_search_by_key(&key, |other| other.key);
+        let (mut all, mut unknown) = (0, 0);
+        for passage in &page.passages {
+            let found = self
+                .passages
+                .binary_search_by_key(&passage.key, |other| other.key);
             let pages = found.map_or(0, |found| self.passages[found].pages);
-            let weight = u64::from(words) * u64::from(self.pages.saturating_sub(pages));
+            let weight = u64::from(passage.words) * u64::from(self.pages.saturating_sub(pages));
             all += weight;
-            known += if pages > 0 { weight } else { 0 };
+            unknown += if pages == 0 { weight } else { 0 };
         }
-        // One that has nothing but template says nothing new.
-        self.pages == 0 || 2 * known < all
+        self.pages == 0 || (unknown > 0 && 16 * unknown >= all)
     }
 
     /// Keeps to the limits of `rule`: older pages count less, and what few pages have is forgotten first.

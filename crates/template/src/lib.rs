@@ -9,7 +9,7 @@
 //!                                           └──┴─ memory, from night to night
 //! ```
 //!
-//! - [`Passages`] cuts a text into lines and sentences, each with a key.
+//! - [`each_passage`] cuts a text into lines and sentences, each with a key.
 //! - A [`Page`] is the set of the keys of a text.
 //! - [`choose()`] says which passages of a source's pages are its template, and what to remember of them: [`Learnt`].
 //! - [`Memory`] is what is remembered of all sources, as a file of bounded size. It has keys, and no text.
@@ -29,6 +29,6 @@ pub use codec::Damaged;
 pub use learnt::{Learnt, LearntPassage};
 pub use memory::{Memory, Remembered};
 pub use page::Page;
-pub use passages::{Passage, Passages};
-pub use source::{host, source_of_site, source_of_url};
+pub use passages::{Passage, each_passage};
+pub use source::{host, source_of_site, source_of_url, source_said};
 pub use templates::{Contents, Templates};

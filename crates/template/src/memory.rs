@@ -5,6 +5,8 @@
 
 use std::collections::BTreeMap;
 
+use simhash::hash::murmur3_low64;
+
 use crate::choose::OF_MANY_SOURCES;
 use crate::codec::{
     self, Damaged, read, read_keys, read_name, read_u32, write, write_keys, write_name,
@@ -68,50 +70,56 @@ impl Memory {
         bytes.sum::<usize>() + size_of_val(&*self.many_sources.passages)
     }
 
-    /// The file, of `most` bytes at most. What does not fit is forgotten: first passages of a single page, then whole sources; in
-    /// each case those of sources that had no page for long, and of these the ones with the fewest pages.
+    /// The file, of `most` bytes at most. What does not fit is forgotten: first passages of a single page in sources that have a
+    /// template, then whole sources. Those go first that had no page for long, then those of few pages, and then some that are the
+    /// same from day to day, so that others are learnt.
     #[must_use]
     pub fn to_bytes(mut self, most: usize) -> Vec<u8> {
-        let mut limit = most;
+        let for_many = (most / 8 / PASSAGE_BYTES).min(OF_MANY_SOURCES.passages);
+        self.many_sources.keep_most_shared(for_many);
         loop {
-            self.fit(limit);
             let bytes = self.encode();
             if bytes.len() <= most || self.sources.is_empty() {
                 return bytes;
             }
-            limit = limit * 7 / 8;
+            // How much of the memory the bytes are, is about the same if less is remembered.
+            let goal = self.file_bytes() as u128 * most as u128 / bytes.len() as u128;
+            self.fit(goal as usize * 99 / 100);
         }
     }
 
-    fn fit(&mut self, most: usize) {
-        let for_many = (most / 8 / PASSAGE_BYTES).min(OF_MANY_SOURCES.passages);
-        self.many_sources.keep_most_shared(for_many);
-        let bytes_of = |name: &str, source: &Remembered| {
-            name.len() + SOURCE_BYTES + source.learnt.passages.len() * PASSAGE_BYTES
-        };
+    /// About the bytes of the file.
+    fn file_bytes(&self) -> usize {
         let sources = self.sources.iter();
-        let mut bytes: usize = sources.map(|(name, source)| bytes_of(name, source)).sum();
-        bytes += self.many_sources.passages.len() * PASSAGE_BYTES;
-        if bytes <= most {
-            return;
-        }
-        let mut order: Vec<(u32, u32, Box<str>)> = self
+        let bytes: usize = sources.map(|(name, source)| bytes_of(name, source)).sum();
+        bytes + self.many_sources.passages.len() * PASSAGE_BYTES
+    }
+
+    /// Forgets what is more than `most` of [`Self::file_bytes`].
+    fn fit(&mut self, most: usize) {
+        let mut bytes = self.file_bytes();
+        let mut order: Vec<(u32, u32, u64, Box<str>)> = self
             .sources
             .iter()
-            .map(|(name, source)| (source.day, source.learnt.pages, name.clone()))
+            .map(|(name, source)| {
+                let hash = murmur3_low64(name.as_bytes(), 0);
+                (source.day, source.learnt.pages, hash, name.clone())
+            })
             .collect();
         order.sort_unstable();
-        for (_, _, name) in &order {
+        for (.., name) in &order {
             if bytes <= most {
                 return;
             }
-            if let Some(source) = self.sources.get_mut(name) {
+            if let Some(source) = self.sources.get_mut(name)
+                && source.learnt.template().next().is_some()
+            {
                 bytes -= bytes_of(name, source);
                 source.learnt.forget_single();
                 bytes += bytes_of(name, source);
             }
         }
-        for (_, _, name) in &order {
+        for (.., name) in &order {
             if bytes <= most {
                 return;
             }
@@ -159,6 +167,11 @@ impl Memory {
             false => Err(Damaged),
         }
     }
+}
+
+/// About the bytes of a source in the file.
+fn bytes_of(name: &str, source: &Remembered) -> usize {
+    name.len() + SOURCE_BYTES + source.learnt.passages.len() * PASSAGE_BYTES
 }
 
 fn write_learnt(out: &mut Vec<u8>, learnt: &Learnt) {
@@ -243,25 +256,28 @@ mod tests {
         }
     }
 
+    /// A source of `pages` pages that share half of a hundred passages.
+    fn source(day: u32, pages: u32, seed: u32) -> Remembered {
+        let mut passages: Vec<LearntPassage> = (0..100)
+            .map(|n| LearntPassage {
+                key: (n + 100 * seed).wrapping_mul(0x9e37_79b1),
+                pages: if n < 50 { pages * PAGE } else { PAGE },
+                is_template: n < 50 && pages > 3,
+            })
+            .collect();
+        passages.sort_unstable_by_key(|passage| passage.key);
+        let learnt = Learnt {
+            pages: pages * PAGE,
+            passages,
+        };
+        Remembered { day, learnt }
+    }
+
     #[test]
     fn single_pages_of_old_sources_are_forgotten_first() {
-        let learnt = |pages: u32| Learnt {
-            pages: 5 * PAGE,
-            passages: (0..100)
-                .map(|n| LearntPassage {
-                    key: n << 25,
-                    pages: if n < 50 { pages * PAGE } else { PAGE },
-                    is_template: false,
-                })
-                .collect(),
-        };
-        let source = |day| Remembered {
-            day,
-            learnt: learnt(4),
-        };
         let mut memory = Memory::default();
         for (name, day) in [("old", 1), ("new", 3), ("middle", 2)] {
-            memory.sources.insert(name.into(), source(day));
+            memory.sources.insert(name.into(), source(day, 4, day));
         }
         let kept = |most: usize| {
             let mut memory = memory.clone();
@@ -275,5 +291,31 @@ mod tests {
         assert_eq!(kept(1_600), [50, 100, 100]);
         assert_eq!(kept(1_000), [50, 50, 50]);
         assert_eq!(kept(700), [0, 50, 50]);
+    }
+
+    #[test]
+    fn the_same_sources_stay_until_they_are_learnt() {
+        let most = 64 << 10;
+        let mut known = Memory::default();
+        for night in 1..5 {
+            for number in 0..5_000 {
+                let name = format!("host{number}.example");
+                let before = known.sources.get(&*name);
+                let pages = before.map_or(0, |source| source.learnt.pages / PAGE) + 1;
+                known
+                    .sources
+                    .insert(name.into(), source(night, pages, number));
+            }
+            let bytes = known.to_bytes(most);
+            assert!(
+                bytes.len() <= most && bytes.len() > most / 10 * 9,
+                "{}",
+                bytes.len()
+            );
+            known = Memory::from_bytes(&bytes).unwrap();
+        }
+        let learnt = known.sources.values();
+        let learnt = learnt.filter(|source| source.learnt.template().next().is_some());
+        assert!(learnt.count() > 100);
     }
 }

@@ -2,98 +2,99 @@
 
 use simhash::hash::murmur3_low64;
 
-use crate::passages::Passages;
+use crate::passages::each_passage;
 
 /// The most passages of a page that are looked at: those with the least keys, which are the same of every page.
 const MOST_PASSAGES: usize = 4_096;
 /// The most words of a passage that count.
 const MOST_WORDS: u32 = 255;
+/// Bytes of a passage.
+const BYTES: usize = 6;
+
+/// A passage of a page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PagePassage {
+    /// Its key.
+    pub key: u32,
+    /// Its words.
+    pub words: u8,
+    /// Where it stands in the page, from 0 to 255.
+    pub place: u8,
+}
 
 /// The passages of a page: a set.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Page {
-    /// Equal of pages that differ in case, punctuation, numbers, and repeated passages alone.
+    /// Equal of pages that differ in case, punctuation, numbers, and in how often and where passages stand alone.
     pub identity: u64,
-    /// The keys, ascending.
-    pub keys: Vec<u32>,
-    /// The words of each passage.
-    pub words: Vec<u8>,
+    /// In the order of the keys.
+    pub passages: Vec<PagePassage>,
 }
 
 impl Page {
     /// The page of a text.
     #[must_use]
-    pub fn of_text(text: &[u8], passages: &mut Passages) -> Self {
-        let mut found: Vec<(u32, u8)> = Vec::new();
-        passages.each(text, |passage| {
+    pub fn of_text(text: &[u8]) -> Self {
+        let mut found: Vec<PagePassage> = Vec::new();
+        let mut at = 0;
+        each_passage(text, |passage| {
+            let place = (at as u64 * 256 / text.len() as u64) as u8;
+            at += passage.text.len();
             if let Some(key) = passage.key {
-                found.push((key, passage.words.min(MOST_WORDS) as u8));
+                let words = passage.words.min(MOST_WORDS) as u8;
+                found.push(PagePassage { key, words, place });
             }
         });
-        found.sort_unstable();
-        found.dedup_by_key(|(key, _)| *key);
+        // Of equal passages, the first.
+        found.sort_by_key(|passage| passage.key);
+        found.dedup_by_key(|passage| passage.key);
         found.truncate(MOST_PASSAGES);
-        let (keys, words): (Vec<u32>, Vec<u8>) = found.into_iter().unzip();
+        Self::of_passages(found)
+    }
+
+    fn of_passages(passages: Vec<PagePassage>) -> Self {
+        let keys = passages
+            .iter()
+            .flat_map(|passage| passage.key.to_le_bytes());
+        let keys: Vec<u8> = keys.collect();
         Self {
-            identity: identity(&keys),
-            keys,
-            words,
+            identity: murmur3_low64(&keys, 0),
+            passages,
         }
     }
 
     /// The page without the passages whose keys are `left_out`, ascending.
     #[must_use]
     pub fn without(&self, left_out: &[u32]) -> Self {
-        let passages = self.passages();
-        let (keys, words): (Vec<u32>, Vec<u8>) = passages
-            .filter(|(key, _)| left_out.binary_search(key).is_err())
-            .unzip();
-        Self {
-            identity: identity(&keys),
-            keys,
-            words,
-        }
-    }
-
-    /// The keys, each with the words of its passage.
-    pub fn passages(&self) -> impl Iterator<Item = (u32, u8)> {
-        self.keys.iter().copied().zip(self.words.iter().copied())
+        let mut passages = self.passages.clone();
+        passages.retain(|passage| left_out.binary_search(&passage.key).is_err());
+        Self::of_passages(passages)
     }
 
     /// The page as bytes, whose order is first that of the identities.
     pub fn to_bytes(&self, bytes: &mut Vec<u8>) {
         bytes.extend_from_slice(&self.identity.to_be_bytes());
-        for key in &self.keys {
-            bytes.extend_from_slice(&key.to_le_bytes());
+        for passage in &self.passages {
+            bytes.extend_from_slice(&passage.key.to_le_bytes());
+            bytes.extend_from_slice(&[passage.words, passage.place]);
         }
-        bytes.extend_from_slice(&self.words);
     }
 
     /// The page that became `bytes`; `None` if none did.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (identity, rest) = bytes.split_first_chunk::<8>()?;
-        let count = rest.len() / 5;
-        if rest.len() % 5 != 0 {
-            return None;
-        }
-        let (keys, words) = rest.split_at(4 * count);
-        Some(Self {
+        let (passages, rest) = rest.as_chunks::<BYTES>();
+        let passage = |&[a, b, c, d, words, place]: &[u8; BYTES]| PagePassage {
+            key: u32::from_le_bytes([a, b, c, d]),
+            words,
+            place,
+        };
+        rest.is_empty().then(|| Self {
             identity: u64::from_be_bytes(*identity),
-            keys: keys
-                .as_chunks::<4>()
-                .0
-                .iter()
-                .map(|key| u32::from_le_bytes(*key))
-                .collect(),
-            words: words.to_vec(),
+            passages: passages.iter().map(passage).collect(),
         })
     }
-}
-
-fn identity(keys: &[u32]) -> u64 {
-    let bytes: Vec<u8> = keys.iter().flat_map(|key| key.to_le_bytes()).collect();
-    murmur3_low64(&bytes, 0)
 }
 
 #[cfg(test)]
@@ -102,21 +103,17 @@ mod tests {
 
     #[test]
     fn pages_are_sets_of_passages() {
-        let page = |text: &str| Page::of_text(text.as_bytes(), &mut Passages::default());
+        let page = |text: &str| Page::of_text(text.as_bytes());
         let one = page("Home\nSeen 12 times\nThe article is here.");
-        assert_eq!(
-            one,
-            page("home\n home\nThe article is here!\nSeen 9 times\n")
-        );
+        let other = page("home\n home\nThe article is here!\nSeen 9 times\n");
+        assert_eq!(one.identity, other.identity);
         assert_ne!(one.identity, page("Home\nThe article is here.").identity);
         let mut bytes = Vec::new();
         one.to_bytes(&mut bytes);
         assert_eq!(Page::from_bytes(&bytes).as_ref(), Some(&one));
         assert_eq!(Page::from_bytes(&bytes[..bytes.len() - 1]), None);
-        let home = page("home");
-        assert_eq!(
-            one.without(&home.keys),
-            page("Seen 1 times\nThe article is here")
-        );
+        let home = page("home").passages[0].key;
+        let without = page("Seen 1 times\nThe article is here");
+        assert_eq!(one.without(&[home]).identity, without.identity);
     }
 }

@@ -1,7 +1,5 @@
 //! Passages: the lines and sentences of a text, by which templates are found.
 
-use simhash::hash::murmur3_low64;
-
 /// A line or a sentence of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Passage<'t> {
@@ -14,102 +12,197 @@ pub struct Passage<'t> {
     pub words: u32,
 }
 
-/// Cuts texts into passages, with a buffer that is reused from text to text.
-#[derive(Debug, Clone, Default)]
-pub struct Passages {
-    words: Vec<u8>,
+/// What a byte of a text is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Class {
+    Letter,
+    Digit,
+    /// A byte of a character that is not ASCII.
+    High,
+    Space,
+    LineEnd,
+    Stop,
+    Other,
 }
 
-/// The first byte of a Han, Kana or Hangul character, in UTF-8. A few other characters begin so, too.
-fn starts_cjk_word(byte: u8) -> bool {
-    matches!(byte, 0xe3..=0xed | 0xf0)
+const CLASSES: [Class; 256] = {
+    let mut classes = [Class::Other; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        classes[byte] = match byte as u8 {
+            b'a'..=b'z' | b'A'..=b'Z' => Class::Letter,
+            b'0'..=b'9' => Class::Digit,
+            0x80.. => Class::High,
+            b'\n' | b'\r' => Class::LineEnd,
+            b' ' | b'\t' | 0x0c => Class::Space,
+            b'.' | b'!' | b'?' => Class::Stop,
+            _ => Class::Other,
+        };
+        byte += 1;
+    }
+    classes
+};
+
+/// The stops of Chinese and Japanese: 。 ！ ？ ；
+const HIGH_STOPS: [[u8; 3]; 4] = [
+    [0xe3, 0x80, 0x82],
+    [0xef, 0xbc, 0x81],
+    [0xef, 0xbc, 0x9f],
+    [0xef, 0xbc, 0x9b],
+];
+
+/// The hash of a passage: FNV-1a of the lower-case letters of its words, with a space behind each word, and mixed at the end.
+#[derive(Debug, Clone, Copy)]
+struct Words {
+    hash: u64,
+    /// The number of words that have ended.
+    count: u32,
+    /// The hash before the run of ASCII that is read, and whether this run is a number or an address.
+    before_run: u64,
+    is_number: bool,
+    /// Whether the word that is read has anything, and its characters that are words.
+    has_any: bool,
+    of_cjk: u32,
 }
 
-impl Passages {
-    /// Calls `each` with the passages of `text`, in order. Together they are the text.
-    pub fn each<'t>(&mut self, text: &'t [u8], mut each: impl FnMut(Passage<'t>)) {
-        let mut rest = text;
-        while !rest.is_empty() {
-            let (passage, behind) = rest.split_at(end_of_first(rest));
-            let (key, words) = self.key(passage);
-            each(Passage {
-                text: passage,
-                key,
-                words,
-            });
-            rest = behind;
+const START: u64 = 0xcbf2_9ce4_8422_2325;
+const PRIME: u64 = 0x0100_0000_01b3;
+
+#[inline(always)]
+fn mixed(hash: u64, byte: u8) -> u64 {
+    (hash ^ u64::from(byte)).wrapping_mul(PRIME)
+}
+
+impl Words {
+    const NONE: Self = Self {
+        hash: START,
+        count: 0,
+        before_run: START,
+        is_number: false,
+        has_any: false,
+        of_cjk: 0,
+    };
+
+    #[inline(always)]
+    fn letter(&mut self, byte: u8) {
+        self.hash = mixed(self.hash, byte | 0x20);
+        self.has_any = true;
+    }
+
+    #[inline(always)]
+    fn high(&mut self, byte: u8) {
+        self.end_run();
+        self.hash = mixed(self.hash, byte);
+        self.before_run = self.hash;
+        self.has_any = true;
+        // The first byte of a Han, Kana or Hangul character. A few other characters begin so, too.
+        self.of_cjk += u32::from(matches!(byte, 0xe3..=0xed | 0xf0));
+    }
+
+    #[inline(always)]
+    fn number(&mut self) {
+        self.is_number = true;
+        self.has_any = true;
+    }
+
+    #[inline(always)]
+    fn end_run(&mut self) {
+        if self.is_number {
+            self.hash = mixed(self.before_run, b'0');
+            self.is_number = false;
         }
     }
 
-    /// The key and the number of words of a passage.
-    fn key(&mut self, passage: &[u8]) -> (Option<u32>, u32) {
-        self.words.clear();
-        let mut words = 0;
-        // What stands between white space is read in runs of ASCII and of other characters.
-        for token in passage.split(u8::is_ascii_whitespace) {
-            let before = self.words.len();
-            let mut of_cjk = 0;
-            for run in token.chunk_by(|a, b| a.is_ascii() == b.is_ascii()) {
-                match run.first() {
-                    Some(first) if first.is_ascii() => self.add_ascii(run),
-                    _ => {
-                        self.words.extend_from_slice(run);
-                        let starts = run.iter().filter(|byte| starts_cjk_word(**byte));
-                        of_cjk += starts.count() as u32;
+    #[inline(always)]
+    fn end_word(&mut self) {
+        if self.has_any {
+            self.end_run();
+            self.hash = mixed(self.hash, b' ');
+            self.count += self.of_cjk.max(1);
+            self.has_any = false;
+            self.of_cjk = 0;
+        }
+        self.before_run = self.hash;
+    }
+
+    fn key(&self) -> Option<u32> {
+        let mut hash = self.hash;
+        hash ^= hash >> 33;
+        hash = hash.wrapping_mul(0xff51_afd7_ed55_8ccd);
+        hash ^= hash >> 33;
+        (self.count > 0).then_some((hash >> 32) as u32)
+    }
+}
+
+/// Calls `each` with the passages of `text`, in order. Together they are the text.
+pub fn each_passage<'t>(text: &'t [u8], mut each: impl FnMut(Passage<'t>)) {
+    let (mut start, mut at) = (0, 0);
+    let mut words = Words::NONE;
+    while let Some(&byte) = text.get(at) {
+        let end = match CLASSES[usize::from(byte)] {
+            Class::Letter => {
+                words.letter(byte);
+                None
+            }
+            Class::Digit => {
+                words.number();
+                None
+            }
+            Class::High => {
+                let is_stop = matches!(byte, 0xe3 | 0xef)
+                    && HIGH_STOPS.iter().any(|stop| text[at..].starts_with(stop));
+                words.high(byte);
+                match is_stop {
+                    true => {
+                        words.high(text[at + 1]);
+                        words.high(text[at + 2]);
+                        Some(at + 3)
                     }
+                    false => None,
                 }
             }
-            if self.words.len() > before {
-                words += of_cjk.max(1);
-                self.words.push(b' ');
+            Class::Space => {
+                words.end_word();
+                None
             }
-        }
-        match self.words.is_empty() {
-            true => (None, 0),
-            false => (Some((murmur3_low64(&self.words, 0) >> 32) as u32), words),
-        }
+            Class::LineEnd => Some(at + 1),
+            // A stop ends a sentence before white space.
+            Class::Stop => {
+                let next = text.get(at + 1).map(|next| CLASSES[usize::from(*next)]);
+                matches!(next, Some(Class::Space | Class::LineEnd)).then_some(at + 1)
+            }
+            Class::Other => {
+                if byte == b':' && text[at..].starts_with(b"://") {
+                    words.number();
+                }
+                None
+            }
+        };
+        let Some(end) = end else {
+            at += 1;
+            continue;
+        };
+        let behind = text[end..].iter();
+        let spaces = behind.take_while(|byte| {
+            matches!(CLASSES[usize::from(**byte)], Class::Space | Class::LineEnd)
+        });
+        at = end + spaces.count();
+        words.end_word();
+        each(passage(&text[start..at], words));
+        (start, words) = (at, Words::NONE);
     }
-
-    /// Adds the letters of a run of ASCII. What has a digit is a number, and so is an address.
-    fn add_ascii(&mut self, run: &[u8]) {
-        let is_number = run.iter().any(u8::is_ascii_digit);
-        if is_number || run.windows(3).any(|window| window == b"://") {
-            self.words.push(b'0');
-            return;
-        }
-        let letters = run.iter().filter(|byte| byte.is_ascii_alphabetic());
-        self.words.extend(letters.map(u8::to_ascii_lowercase));
+    if start < text.len() {
+        words.end_word();
+        each(passage(&text[start..], words));
     }
 }
 
-/// The end of the first passage of a text, behind the white space that follows it.
-fn end_of_first(bytes: &[u8]) -> usize {
-    let mut at = 0;
-    while at < bytes.len() {
-        let end = match bytes[at] {
-            b'\n' | b'\r' => Some(at + 1),
-            // A stop ends a sentence before white space.
-            b'.' | b'!' | b'?' => bytes
-                .get(at + 1)
-                .filter(|next| next.is_ascii_whitespace())
-                .map(|_| at + 1),
-            // 。 ！ ？ ；
-            0xe3 if bytes[at..].starts_with("。".as_bytes()) => Some(at + 3),
-            0xef if ["！", "？", "；"]
-                .iter()
-                .any(|stop| bytes[at..].starts_with(stop.as_bytes())) =>
-            {
-                Some(at + 3)
-            }
-            _ => None,
-        };
-        if let Some(end) = end {
-            let behind = bytes[end..].iter();
-            return end + behind.take_while(|byte| byte.is_ascii_whitespace()).count();
-        }
-        at += 1;
+fn passage(text: &[u8], words: Words) -> Passage<'_> {
+    Passage {
+        text,
+        key: words.key(),
+        words: words.count,
     }
-    bytes.len()
 }
 
 #[cfg(test)]
@@ -120,7 +213,7 @@ mod tests {
 
     fn cut(text: &str) -> Vec<(String, u32)> {
         let mut found = Vec::new();
-        Passages::default().each(text.as_bytes(), |passage| {
+        each_passage(text.as_bytes(), |passage| {
             let text = str::from_utf8(passage.text).unwrap();
             found.push((text.trim().to_owned(), passage.words));
         });
@@ -128,7 +221,10 @@ mod tests {
     }
 
     fn key(text: &str) -> Option<u32> {
-        Passages::default().key(text.as_bytes()).0
+        let mut keys = Vec::new();
+        each_passage(text.as_bytes(), |passage| keys.push(passage.key));
+        assert_eq!(keys.len(), 1, "{text:?}");
+        keys[0]
     }
 
     #[test]
@@ -175,7 +271,7 @@ mod tests {
         #[test]
         fn passages_are_the_text(text in "\\PC{0,40}|[a-c.!? \\n\\r。！]{0,60}") {
             let mut joined: Vec<u8> = Vec::new();
-            Passages::default().each(text.as_bytes(), |passage| joined.extend(passage.text));
+            each_passage(text.as_bytes(), |passage| joined.extend(passage.text));
             prop_assert_eq!(joined, text.as_bytes());
         }
     }

@@ -44,6 +44,15 @@ pub fn source_of_site(site: &str) -> Option<Cow<'_, str>> {
     }
 }
 
+/// The source that a value says: the host of a URL, or else the value itself; `None` if it is empty, or a URL without a host.
+#[must_use]
+pub fn source_said(value: &str) -> Option<Cow<'_, str>> {
+    match value.contains("://") {
+        true => source_of_url(value),
+        false => Some(value.into()).filter(|source: &Cow<'_, str>| !source.is_empty()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

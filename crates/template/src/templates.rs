@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::codec::{self, Damaged, read, read_keys, read_name, write, write_keys, write_name};
-use crate::passages::Passages;
+use crate::passages::each_passage;
 
 /// The first bytes of templates as bytes.
 const MAGIC: &[u8; 8] = b"DJTEMPS1";
@@ -82,7 +82,6 @@ impl Templates {
 /// Takes templates out of texts, with buffers that are reused from text to text.
 #[derive(Debug, Clone, Default)]
 pub struct Contents {
-    passages: Passages,
     content: Vec<u8>,
 }
 
@@ -107,7 +106,7 @@ impl Contents {
         let content = &mut self.content;
         content.clear();
         let mut left = 0;
-        self.passages.each(text, |passage| {
+        each_passage(text, |passage| {
             let is_template = passage.key.is_some_and(|key| {
                 own.binary_search(&key).is_ok() || many.binary_search(&key).is_ok()
             });
@@ -134,7 +133,8 @@ mod tests {
     use crate::page::Page;
 
     fn keys(text: &str) -> Vec<u32> {
-        Page::of_text(text.as_bytes(), &mut Passages::default()).keys
+        let passages = Page::of_text(text.as_bytes()).passages;
+        passages.iter().map(|passage| passage.key).collect()
     }
 
     #[test]

@@ -12,7 +12,7 @@ use arrow::array::{
 };
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, UInt64Type};
 use chrono::NaiveDate;
-use engine::documents::source_of_site;
+use engine::documents::source_said;
 use engine::pairs::{DISTANCE, SIMILARITY};
 use lookup::{Answer, Answerer, Hit, Id, IndexFiles, LookupOptions, Query};
 use pyo3::prelude::*;
@@ -150,7 +150,7 @@ impl Index {
         column: Option<String>,
         options: Options,
     ) -> PyResult<Table> {
-        let source = options.source.as_deref().and_then(source_of_site);
+        let source = options.source.as_deref().and_then(source_said);
         let source = source.map(Cow::into_owned);
         let texts = Texts::from_python(texts, column.as_deref())?;
         let pieces: Vec<ArrayRef> = texts.pieces(PIECE).collect();

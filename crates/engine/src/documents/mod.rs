@@ -67,7 +67,7 @@ pub(crate) use table_columns::{
     DECISION_COLUMNS, DecisionColumn, POSITION, PREFERENCE, SOURCE, TEXT, TextRows,
     positions_and_bytes,
 };
-pub use template::{source_of_site, source_of_url};
+pub use template::{source_of_site, source_of_url, source_said};
 
 use crate::crawl_counts::CrawlCounters;
 use crate::error::{EngineError, Result};
@@ -273,7 +273,7 @@ impl Documents {
     }
 
     /// Leaves the templates of sources out of the texts from now on, and their markup; or no longer.
-    pub(crate) fn leave_out(&mut self, left_out: Option<&Arc<LeftOut>>) {
+    pub fn leave_out(&mut self, left_out: Option<&Arc<LeftOut>>) {
         for file in &mut self.files {
             Arc::make_mut(file).columns.left_out = left_out.cloned();
         }
@@ -284,17 +284,12 @@ impl Documents {
         self.files.first()?.columns.left_out.as_ref()
     }
 
-    /// Whether a file has a column that says the sources of documents.
-    pub(crate) fn name_sources(&self) -> bool {
-        self.files.iter().any(|file| file.columns.source.is_some())
-    }
-
     /// Whether documents have sources: the files have a column that says them; or the first document's id is a URL.
     ///
     /// # Errors
     /// [`EngineError`] when the first document cannot be read.
     pub(crate) async fn have_sources(&self, context: &SessionContext) -> Result<bool> {
-        if self.name_sources() {
+        if self.files.iter().any(|file| file.columns.source.is_some()) {
             return Ok(true);
         }
         let has_text_ids =

@@ -1,11 +1,10 @@
 //! Sources: where documents are from.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use arrow::array::{Array as _, ArrayRef, AsArray as _, StringArray};
 use arrow::datatypes::DataType;
-use template::source_of_url;
+use template::{source_of_url, source_said};
 
 use super::columns::Says;
 
@@ -19,12 +18,11 @@ pub(super) fn sources(values: &ArrayRef, says: Says) -> StringArray {
             .unwrap_or_else(|_| arrow::array::new_null_array(&DataType::Utf8, values.len())),
     };
     let source = |value| match says {
-        Says::Sources if !str::contains(value, "://") => Some(Cow::Borrowed(value)),
-        _ => source_of_url(value),
+        Says::Sources => source_said(value),
+        Says::Urls | Says::Ids => source_of_url(value),
     };
     let texts = texts.as_string::<i32>().iter();
-    let found = texts.map(|text| text.and_then(source).filter(|source| !source.is_empty()));
-    found.collect()
+    texts.map(|text| text.and_then(source)).collect()
 }
 
 /// Texts of bytes. Those that are no UTF-8 become replacement characters.

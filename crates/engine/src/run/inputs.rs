@@ -186,7 +186,7 @@ pub async fn open_batch(
     let ready = documents.has_fingerprints();
     let recipe = match (opened.and_then(OpenedArchive::spec), declared) {
         (Some(spec), Some((file, declared))) if differs_by_template(spec, &declared) => {
-            if documents.name_sources() {
+            if documents.have_sources(context).await? {
                 return Err(EngineError::Configuration(format!(
                     "{file}: its fingerprints are of texts with the templates of their sources, which {name} leaves out; give the texts, or take an archive that was created with --template off"
                 )));

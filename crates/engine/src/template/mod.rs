@@ -16,4 +16,4 @@ mod shown;
 
 pub use batch::{Batch, BatchTemplates, TemplateCounts};
 pub(crate) use pages::{pages_schema, with_pages};
-pub use shown::{SharedPassage, archive_memory, shared_passages};
+pub use shown::{SharedPassage, archive_memory, archive_templates, shared_passages};

@@ -16,7 +16,7 @@ use datafusion::prelude::ident;
 use sha2::{Digest as _, Sha256};
 use simhash::Markup;
 use simhash::hash::murmur3_low64;
-use template::{Page, Passages};
+use template::Page;
 
 use crate::documents::{SOURCE, TEXT, visible};
 
@@ -165,7 +165,7 @@ impl ScalarUDFImpl for PageOf {
         let rows = args.number_rows;
         let [texts, sources] = take_function_args(self.name(), args.args)?;
         let (texts, sources) = (texts.into_array(rows)?, sources.into_array(rows)?);
-        let (mut passages, mut shown, mut bytes) = (Passages::default(), String::new(), Vec::new());
+        let (mut shown, mut bytes) = (String::new(), Vec::new());
         let mut pages = BinaryBuilder::new();
         for (text, source) in texts
             .as_binary_view()
@@ -175,7 +175,7 @@ impl ScalarUDFImpl for PageOf {
             bytes.clear();
             let page = text.filter(|_| source.is_some()).map(|text| {
                 let text = visible(self.markup, text, &mut shown);
-                Page::of_text(text, &mut passages).to_bytes(&mut bytes);
+                Page::of_text(text).to_bytes(&mut bytes);
                 &bytes
             });
             pages.append_option(page);

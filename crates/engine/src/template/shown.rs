@@ -1,15 +1,16 @@
 //! Templates for people: the passages of documents that an archive's memory calls template.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use archive::{Archive, IdType};
 use arrow::array::{Array as _, AsArray as _};
 use datafusion::prelude::SessionContext;
 use futures::StreamExt as _;
-use template::{Memory, Passages, Templates};
+use template::{Memory, Templates, each_passage};
 
 use super::batch::read_memory;
-use crate::documents::{Columns, Documents, SOURCE, TextRows, visible};
+use crate::documents::{Columns, Documents, LeftOut, SOURCE, TextRows, visible};
 use crate::error::{EngineError, Result};
 use crate::profile::Profile;
 use crate::recipe::SpecOptions;
@@ -32,6 +33,21 @@ pub struct SharedPassage {
 /// [`EngineError`] when it cannot be read.
 pub async fn archive_memory(archive: &Archive) -> Result<Memory> {
     read_memory(archive, archive.template_memory().await?).await
+}
+
+/// What an archive leaves out of the texts of its documents now; `None` if its spec keeps templates.
+///
+/// # Errors
+/// [`EngineError`] when what it remembers cannot be read.
+pub async fn archive_templates(archive: &Archive) -> Result<Option<Arc<LeftOut>>> {
+    let spec = archive.spec();
+    if spec.template.is_off() {
+        return Ok(None);
+    }
+    Ok(Some(Arc::new(LeftOut {
+        templates: archive_memory(archive).await?.templates(),
+        markup: spec.markup,
+    })))
 }
 
 /// The passages of the documents of `source` at `paths` that `memory` calls template, those of most documents first.
@@ -63,11 +79,11 @@ pub async fn shared_passages(
     let markup = recipe.spec().markup;
     let templates = memory.templates();
     let mut found: HashMap<u32, SharedPassage> = HashMap::new();
-    let (mut passages, mut shown) = (Passages::default(), String::new());
+    let mut shown = String::new();
     let mut texts = of_source(context, &documents, id_type, source).await?;
     while let Some(text) = texts.pop() {
         let mut in_text: Vec<u32> = Vec::new();
-        passages.each(visible(markup, &text, &mut shown), |passage| {
+        each_passage(visible(markup, &text, &mut shown), |passage| {
             let Some(key) = passage.key.filter(|key| templates.has(source, *key)) else {
                 return;
             };

@@ -11,7 +11,7 @@ use hyper::header::CONTENT_TYPE;
 use hyper::{Request, StatusCode};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use template::source_of_site;
+use template::source_said;
 
 use super::body::body;
 use super::current::OpenVersion;
@@ -42,6 +42,7 @@ const SMALL: usize = 64;
 #[serde(deny_unknown_fields)]
 struct Body {
     text: Option<String>,
+    url: Option<String>,
     source: Option<String>,
     fp: Option<Value>,
     id: Option<String>,
@@ -56,7 +57,9 @@ struct Body {
 #[serde(deny_unknown_fields)]
 struct QueryBody {
     text: Option<String>,
-    /// The URL of the document, or its source.
+    /// The URL of the document, whose host is its source.
+    url: Option<String>,
+    /// Its source, if it is not the host.
     source: Option<String>,
     /// 16 hexadecimal digits, or a signed number as in the column `fp`.
     fp: Option<Value>,
@@ -85,6 +88,7 @@ fn checked(bytes: &[u8], index: &Index) -> Result<LookupRequest, Problem> {
     let is_batch = asked.queries.is_some();
     let one = QueryBody {
         text: asked.text,
+        url: asked.url,
         source: asked.source,
         fp: asked.fp,
         id: asked.id,
@@ -127,8 +131,9 @@ fn checked(bytes: &[u8], index: &Index) -> Result<LookupRequest, Problem> {
             text: one.text,
             source: one
                 .source
+                .or(one.url)
                 .as_deref()
-                .and_then(source_of_site)
+                .and_then(source_said)
                 .map(Cow::into_owned),
         });
         ids.push(one.id);

@@ -100,7 +100,7 @@ fn products_of_a_shop_are_kept_and_mirrors_are_found() {
     );
     let text = dedup(&run).ok().stdout;
     assert!(
-        text.contains("  templates: 6 of 6 sources have one"),
+        text.contains("  templates: left out of the texts of 6 of 6 sources: 30 passages"),
         "{text}"
     );
 

@@ -6,7 +6,7 @@ use ::archive::Archive;
 use engine::run::OpenedArchive;
 use engine::template::{SharedPassage, archive_memory, shared_passages};
 use serde_json::json;
-use template::{Remembered, source_of_site};
+use template::{Remembered, source_said};
 
 use crate::args::{ColumnArgs, CommonArgs};
 use crate::exit::Failure;
@@ -20,7 +20,7 @@ pub(super) fn run(
     documents: &[String],
     columns: &ColumnArgs,
 ) -> Result<(), Failure> {
-    let name = source_of_site(source).unwrap_or(source.into());
+    let name = source_said(source).unwrap_or(source.into());
     let (known, passages) = process::run(common, async |process: &Process| {
         let archive = Archive::open(&process.locate(dir)?).await?;
         let memory = archive_memory(&archive).await?;

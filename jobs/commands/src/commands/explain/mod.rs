@@ -5,12 +5,14 @@ mod text;
 use std::path::Path;
 
 use archive::Archive;
-use engine::documents::Documents;
+use engine::documents::{Columns, Documents};
 use engine::explain::explain;
 use engine::profile::Against;
+use engine::template::archive_templates;
 use engine::{CompareOptions, Profile};
 use hamming::{Design, Limits, Plan};
 use serde_json::json;
+use simhash::Model;
 use storage::Stores;
 
 use super::open_texts;
@@ -21,6 +23,9 @@ use crate::process::{self, Process};
 
 /// The size of the batch for which, without --design, the cheapest design is chosen.
 const PLANNED_BATCH: usize = 1_000_000;
+
+/// How a text came from that is a document.
+const DOCUMENT: &str = "document ";
 
 /// A text, and where it came from.
 struct Given {
@@ -36,7 +41,11 @@ pub fn run(common: &CommonArgs, args: &ExplainArgs) -> Result<(), Failure> {
             let mut documents = match args.documents.is_empty() {
                 true => None,
                 false => {
-                    Some(open_texts(process, &args.documents, args.columns.text_columns()).await?)
+                    let columns = Columns {
+                        with_sources: true,
+                        ..args.columns.text_columns()
+                    };
+                    Some(open_texts(process, &args.documents, columns).await?)
                 }
             };
             let archive = match &args.base {
@@ -73,7 +82,17 @@ pub fn run(common: &CommonArgs, args: &ExplainArgs) -> Result<(), Failure> {
             if let Some(documents) = &mut documents {
                 documents.read_pages(options.pages_under(model.spec()));
             }
-            let given = find_texts(process, args, documents.as_ref()).await?;
+            let mut given = find_texts(process, args, documents.as_ref()).await?;
+            let mut model = model;
+            let left_out = match &archive {
+                Some(archive) => archive_templates(archive).await?,
+                None => None,
+            };
+            if let (Some(documents), Some(left_out)) = (&mut documents, left_out) {
+                documents.leave_out(Some(&left_out));
+                given = without_templates(process, args, documents, &model, given).await?;
+                model = model.without_markup();
+            }
             let [first, second] = &given;
             let top = args.top.unwrap_or(10) as usize;
             let explanation = explain(&model, [&first.text, &second.text], &design, top);
@@ -103,6 +122,28 @@ pub fn run(common: &CommonArgs, args: &ExplainArgs) -> Result<(), Failure> {
         blocks: (common.verbose > 0).then(layout),
     };
     print(&text::render(&explanation, &given, &shown))
+}
+
+/// The texts of `documents`, which leave out templates and markup, and says where a template is left out of one of the `whole` texts.
+async fn without_templates(
+    process: &Process,
+    args: &ExplainArgs,
+    documents: &Documents,
+    model: &Model,
+    whole: [Given; 2],
+) -> Result<[Given; 2], Failure> {
+    let markup = model.spec().markup;
+    let mut given = find_texts(process, args, Some(documents)).await?;
+    for (given, whole) in given.iter_mut().zip(whole) {
+        let mut visible = String::new();
+        markup.strip(&whole.text, &mut visible);
+        if !given.from.starts_with(DOCUMENT) {
+            given.text = visible;
+        } else if given.text != visible {
+            given.from.push_str(", without the template of its source");
+        }
+    }
+    Ok(given)
 }
 
 /// Finds the two texts: by id, by path, or as they were given.
@@ -137,7 +178,7 @@ async fn resolve(
 ) -> Result<Given, Failure> {
     if let Some(text) = document {
         return Ok(Given {
-            from: format!("document {given}"),
+            from: format!("{DOCUMENT}{given}"),
             text,
         });
     }

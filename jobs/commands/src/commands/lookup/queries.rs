@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::sync_channel;
 
-use engine::documents::source_of_site;
+use engine::documents::source_said;
 use lookup::{Query, parse_fingerprint};
 use serde_json::Value;
 
@@ -44,7 +44,7 @@ impl Source {
             _ => {
                 let mut asked = plain(given);
                 asked.may_be_path = !given.contains(char::is_whitespace);
-                asked.query.source = source.and_then(source_of_site).map(Cow::into_owned);
+                asked.query.source = source.and_then(source_said).map(Cow::into_owned);
                 Self::One(Box::new(asked))
             }
         }
@@ -99,7 +99,7 @@ fn line(line: &str) -> Result<Asked, String> {
     };
     // As those of a run: the host of a URL, unless something else is called the source.
     let site = given["source"].as_str().or(given["url"].as_str());
-    let source = site.and_then(source_of_site).map(Cow::into_owned);
+    let source = site.and_then(source_said).map(Cow::into_owned);
     if fingerprint.is_none() && text.is_none() {
         return Err("the object has neither \"fp\" nor \"text\"".into());
     }

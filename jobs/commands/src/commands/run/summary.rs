@@ -211,10 +211,16 @@ fn write_inputs(text: &mut String, settings: &RunSettings, summary: &Summary) {
             (new.invalid_utf8, "not UTF-8"),
         ])
     );
-    if let Some(templates) = new.templates.filter(|found| found.with_template > 0) {
+    if let Some(templates) = new.templates
+        && templates.passages + templates.of_many_sources > 0
+    {
+        let of_many = match templates.of_many_sources {
+            0 => String::new(),
+            passages => format!(", and {} that many sources share", count(passages)),
+        };
         let _ = writeln!(
             text,
-            "  templates: {} of {} sources have one, which is left out of their texts: {} passages",
+            "  templates: left out of the texts of {} of {} sources: {} passages{of_many}",
             count(templates.with_template),
             count(templates.sources),
             count(templates.passages)
