@@ -59,10 +59,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     writer.write(batch)?;
     let file = writer.finish()?;
     let day: NaiveDate = "2026-01-31".parse()?;
-    println!(
-        "{:?}",
-        archive.append(day, &file, Existing::Keep, None).await?
-    );
+    println!("{:?}", archive.append(day, &file, Existing::Keep).await?);
 
     for (day, info) in archive.info()?.days {
         println!("{day}: {} fingerprints, {} file", info.rows, info.files);

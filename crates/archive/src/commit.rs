@@ -121,8 +121,8 @@ impl StagedDay {
 }
 
 impl Archive {
-    /// Commits `file` as `day`, with what is remembered of `templates`, even if other days were committed since the archive was
-    /// opened. Leaves out rows without a fingerprint.
+    /// Commits `file` as `day`, even if other days were committed since the archive was opened. Leaves out rows without
+    /// a fingerprint.
     ///
     /// # Errors
     /// As [`Self::stage`] and [`Self::commit`].
@@ -131,7 +131,6 @@ impl Archive {
         day: NaiveDate,
         file: &FingerprintFile,
         existing: Existing,
-        templates: Option<CommittedMemory>,
     ) -> Result<Append> {
         self.check_compatible(file)?;
         if self
@@ -142,7 +141,6 @@ impl Archive {
         }
         self.preflight().await?;
         let staged = self.stage(day, file, None).await?;
-        let staged = staged.with_templates(templates);
         loop {
             match self.commit(&staged, existing).await? {
                 Append::Overtaken => {}

@@ -6,6 +6,7 @@
 //! deletes files that no longer count.
 
 use bytes::Bytes;
+use chrono::{DateTime, Utc};
 use futures::TryStreamExt as _;
 use object_store::{ObjectMeta, ObjectStore as _, ObjectStoreExt as _};
 use sha2::{Digest as _, Sha256};
@@ -104,27 +105,36 @@ async fn write(place: &Location, file: Bytes) -> Result<i64> {
     Ok(version)
 }
 
-/// Copies a memory of the archive at `from` to the index at `to`, and deletes those there that are neither it nor `before`.
+/// Copies a memory of the archive at `from` to the index at `to`, if it is not there.
 ///
 /// # Errors
 /// As [`read`], or a store's error.
-pub async fn copy(from: &Location, to: &Location, version: i64, before: Option<i64>) -> Result<()> {
+pub async fn copy(from: &Location, to: &Location, version: i64) -> Result<()> {
     if !to.child(&path(version))?.exists().await? {
         write(to, read(from, version).await?).await?;
     }
-    let directory = to.child(DIRECTORY)?;
-    let listed: Vec<ObjectMeta> = directory
-        .store()
+    Ok(())
+}
+
+/// Deletes the memories at `place` that were written before `time` and are none of `needed`.
+///
+/// # Errors
+/// A store's error.
+pub async fn remove_old(place: &Location, needed: &[i64], time: DateTime<Utc>) -> Result<()> {
+    let directory = place.child(DIRECTORY)?;
+    let failed = || StorageError::store(&directory);
+    let store = directory.store();
+    let listed: Vec<ObjectMeta> = store
         .list(Some(directory.path()))
         .try_collect()
         .await
-        .map_err(StorageError::store(&directory))?;
+        .map_err(failed())?;
     for object in listed {
         let name = object.location.filename().unwrap_or_default();
-        let found = parse_path(&format!("{DIRECTORY}/{name}"));
-        if found.is_some_and(|found| found != version && Some(found) != before) {
-            // What cannot be deleted stays for the next build.
-            let _ = directory.store().delete(&object.location).await;
+        let version = parse_path(&format!("{DIRECTORY}/{name}"));
+        let is_needed = version.is_none_or(|version| needed.contains(&version));
+        if !is_needed && object.last_modified < time {
+            store.delete(&object.location).await.map_err(failed())?;
         }
     }
     Ok(())

@@ -1,7 +1,10 @@
 //! Answers queries: from a text or a fingerprint to the documents near it.
 
+use std::borrow::Cow;
+
 use chrono::NaiveDate;
 use simhash::sketch;
+use template::{source_of_url, source_said};
 
 use crate::error::{LookupError, Result};
 use crate::index::Index;
@@ -18,6 +21,16 @@ pub struct Query {
     pub text: Option<String>,
     /// The source of the text, whose template is left out of it.
     pub source: Option<String>,
+}
+
+impl Query {
+    /// The source of a document, as a run finds it: what is called so, or else the host of its URL, or of an id that is a URL.
+    #[must_use]
+    pub fn source_of(source: Option<&str>, url: Option<&str>, id: Option<&str>) -> Option<String> {
+        let said = source.and_then(source_said);
+        let of_url = || url.into_iter().chain(id).find_map(source_of_url);
+        said.or_else(of_url).map(Cow::into_owned)
+    }
 }
 
 /// How to answer.

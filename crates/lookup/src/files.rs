@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use archive::template_memory;
 use futures::TryStreamExt as _;
 use object_store::ObjectStore as _;
 use storage::{Draft, Location, StorageError, create_dir_all_synced};
@@ -213,8 +214,11 @@ impl IndexFiles {
         versions.retain(|version| *version < latest.version);
         let before = versions.pop();
         let mut needed = BTreeSet::from_iter(names(latest));
+        let mut memories: Vec<i64> = latest.archive.templates.into_iter().collect();
         if let Some(before) = before {
-            needed.extend(names(&Manifest::read(&self.location, before).await?));
+            let before = Manifest::read(&self.location, before).await?;
+            needed.extend(names(&before));
+            memories.extend(before.archive.templates);
         }
         let mut replaced = BTreeSet::new();
         for version in &versions {
@@ -241,6 +245,7 @@ impl IndexFiles {
                 self.drop_copies(name);
             }
         }
+        template_memory::remove_old(&self.location, &memories, long_ago).await?;
         // Last: after an interruption, the next build knows by them what was replaced.
         for version in versions {
             self.delete(&manifest::name(version)).await?;

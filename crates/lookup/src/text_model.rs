@@ -75,6 +75,12 @@ impl TextFingerprinter {
         let Some((templates, source)) = self.templates.as_deref().zip(source) else {
             return self.fingerprinter.fingerprint_and_sketch(text, sketch);
         };
+        // A person may write the host as a browser shows it.
+        let without_www = source.strip_prefix("www.");
+        let source = match without_www {
+            Some(host) if !templates.sources.contains_key(source) => host,
+            _ => source,
+        };
         self.shown.clear();
         self.fingerprinter
             .spec()

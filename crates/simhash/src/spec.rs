@@ -234,11 +234,13 @@ impl Spec {
         let (left, right) = (object(self), object(other));
         // The JSON leaves out some fields without a value, so the keys of both specs are needed.
         let fields: BTreeSet<&String> = left.keys().chain(right.keys()).collect();
-        let value = |object: &serde_json::Map<String, serde_json::Value>, field: &str| {
-            object
-                .get(field)
-                .unwrap_or(&serde_json::Value::Null)
-                .to_string()
+        let value = |object: &serde_json::Map<String, serde_json::Value>, field: &str| match (
+            object.get(field),
+            field,
+        ) {
+            (Some(value), _) => value.to_string(),
+            (None, "template") => format!("{:?}", Template::Off.to_string()),
+            (None, _) => serde_json::Value::Null.to_string(),
         };
         fields
             .into_iter()

@@ -4,7 +4,7 @@
 //! a site shows under ten addresses would be template. Copies are told by what is *not* shared by all pages: the more pages have a
 //! passage, the less it says that two of them are copies.
 
-use crate::learnt::{Learnt, LearntPassage, PAGE};
+use crate::learnt::{Learnt, LearntPassage, PAGE, Seen};
 use crate::page::{Page, PagePassage};
 
 /// What makes a passage template.
@@ -54,64 +54,62 @@ const COPY: u64 = 70;
 /// The least share of what a page does not share with others that stands on each side of a copied article, in hundredths.
 const LESSER_SIDE: u32 = 15;
 
-/// The template of a source, and what is known of it now.
+/// The most clusters with which a page is compared, or which are found by a passage: hostile pages share all with all.
+const MOST_CANDIDATES: usize = 64;
+
+/// The template of a source, and what its pages add to what is known of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Chosen {
     /// The keys of the passages, ascending.
     pub template: Vec<u32>,
-    /// What was learnt before, and from these pages.
-    pub learnt: Learnt,
+    /// What [`Learnt::learn`] adds.
+    pub seen: Seen,
 }
 
 /// Chooses the template of a source from pages with distinct identities, in the order of these, and from what was learnt before.
 #[must_use]
 pub fn choose(pages: &[Page], learnt: &Learnt, rule: Rule) -> Chosen {
     let counted = Counted::of(pages, learnt, rule);
-    let novel_pages = counted.novel * PAGE;
     let mut template: Vec<u32> = learnt.template().collect();
-    let mut passages: Vec<LearntPassage> = Vec::new();
+    let mut passages: Vec<LearntPassage> = Vec::with_capacity(counted.keys.len());
     // A day of many pages counts as much as all that is remembered.
     let scaled = |count: u32| {
-        let count = u64::from(count) * u64::from(PAGE);
-        let scale = u64::from(rule.memory).min(u64::from(counted.novel));
-        (count * scale / u64::from(counted.novel.max(1))) as u32
+        let most = u64::from(rule.memory).min(u64::from(counted.novel));
+        (u64::from(count * PAGE) * most / u64::from(counted.novel.max(1))) as u32
     };
-    let mut before = learnt.passages.iter().peekable();
+    // Remembered pages are rounded down.
+    let is_enough = |of_all: u32, pages: u32| {
+        let share = u64::from(of_all) * u64::from(rule.hundredths);
+        let wanted = share.min(u64::from(rule.enough * PAGE) * 100);
+        pages.saturating_add(PAGE / 2) >= rule.pages * PAGE && u64::from(pages) * 100 >= wanted
+    };
     for (key, count) in counted.keys.iter().zip(&counted.counts) {
-        while let Some(other) = before.next_if(|passage| passage.key < *key) {
-            passages.push(other.clone());
-        }
-        let known = before.next_if(|passage| passage.key == *key);
-        let (known_pages, was_template) =
-            known.map_or((0, false), |passage| (passage.pages, passage.is_template));
-        // Remembered pages are rounded down.
-        let is_enough = |of_all: u32, pages: u32| {
-            let share = u64::from(of_all) * u64::from(rule.hundredths);
-            let wanted = share.min(u64::from(rule.enough * PAGE) * 100);
-            pages + PAGE / 2 >= rule.pages * PAGE && u64::from(pages) * 100 >= wanted
-        };
+        let known = learnt.passage(*key);
+        let pages_before = known.map_or(0, |passage| passage.pages);
         let today = is_enough(counted.clusters * PAGE, count.all * PAGE);
-        let with_earlier = is_enough(novel_pages + learnt.pages, count.novel * PAGE + known_pages);
-        let is_frame = !rule.is_of_many || !count.is_within();
-        let is_template = was_template || (is_frame && (today || with_earlier));
+        let with_earlier = is_enough(
+            (counted.novel * PAGE).saturating_add(learnt.pages),
+            (count.novel * PAGE).saturating_add(pages_before),
+        );
+        let was_template = known.is_some_and(|passage| passage.is_template);
+        let is_template = (today || with_earlier) && (!rule.is_of_many || count.is_around());
         if is_template && !was_template {
             template.push(*key);
         }
         passages.push(LearntPassage {
             key: *key,
-            // One that only captures of known pages have is of one page.
-            pages: (known_pages + scaled(count.novel)).max(PAGE.min(known_pages + PAGE)),
+            pages: scaled(count.novel),
             is_template,
         });
     }
-    passages.extend(before.cloned());
     template.sort_unstable();
-    let mut learnt = Learnt {
-        pages: learnt.pages + scaled(counted.novel),
-        passages,
-    };
-    learnt.forget(rule);
-    Chosen { template, learnt }
+    Chosen {
+        template,
+        seen: Seen {
+            pages: scaled(counted.novel),
+            passages,
+        },
+    }
 }
 
 /// In how many clusters of copies a passage is.
@@ -120,16 +118,19 @@ struct Count {
     all: u32,
     /// Those that are no captures of known pages.
     novel: u32,
-    /// Of a sample of the pages: how much of what each does not share stands before the passage, and how much behind it; the lesser
-    /// share, in hundredths.
+    /// How much of what each page does not share stands before the passage, and how much behind it: the lesser shares, in hundredths.
     lesser_sides: u32,
     sides: u32,
+    /// Pages of which the passage is the most part.
+    main_part: u32,
 }
 
 impl Count {
-    /// Whether the passage stands within what its pages do not share, and not around it.
-    fn is_within(&self) -> bool {
-        self.sides > 0 && self.lesser_sides > LESSER_SIDE * self.sides
+    /// Whether the passage stands around what its pages do not share, and neither within it nor in its place.
+    fn is_around(&self) -> bool {
+        self.sides > 0
+            && self.lesser_sides <= LESSER_SIDE * self.sides
+            && 2 * self.main_part < self.sides
     }
 }
 
@@ -228,8 +229,19 @@ impl Counted {
             .collect();
         passages.sort_unstable();
         let all: u32 = passages.iter().map(|(_, own, _)| own).sum();
+        let words: u32 = page
+            .passages
+            .iter()
+            .map(|passage| u32::from(passage.words))
+            .sum();
         if all == 0 {
             return;
+        }
+        for passage in &page.passages {
+            if 2 * u32::from(passage.words) > words {
+                let number = self.keys.partition_point(|other| *other < passage.key);
+                self.counts[number].main_part += 1;
+            }
         }
         let mut before = 0;
         for (_, own, number) in passages {
@@ -246,7 +258,8 @@ impl Counted {
 /// For each page, the number of its cluster. A page is in the cluster of the page before it that shares most with it, if it shares
 /// as much as copies do.
 ///
-/// Pages are compared only if they share one of their rarest passages: those without which not enough is left to be shared.
+/// Pages are compared only if they share one of their rarest passages: those without which not enough is left to be shared; and
+/// with [`MOST_CANDIDATES`] clusters at most.
 fn clusters(pages: &[Vec<(usize, u64)>], pages_with: &[u32]) -> Vec<u32> {
     // For each passage: the clusters whose first page has it among its rarest.
     let mut leaders_with: Vec<Vec<u32>> = vec![Vec::new(); pages_with.len()];
@@ -262,6 +275,7 @@ fn clusters(pages: &[Vec<(usize, u64)>], pages_with: &[u32]) -> Vec<u32> {
         }
         candidates.sort_unstable();
         candidates.dedup();
+        candidates.truncate(MOST_CANDIDATES);
         let mut best: Option<(u64, u32)> = None;
         for &leader in &candidates {
             let (first, of_leader) = leaders[leader as usize];
@@ -276,7 +290,10 @@ fn clusters(pages: &[Vec<(usize, u64)>], pages_with: &[u32]) -> Vec<u32> {
         if best.is_none() {
             leaders.push((number, total));
             for passage in rarest {
-                leaders_with[passage].push(leader);
+                let leaders = &mut leaders_with[passage];
+                if leaders.len() < MOST_CANDIDATES {
+                    leaders.push(leader);
+                }
             }
         }
         found.push(leader);
@@ -469,14 +486,14 @@ mod tests {
             let chosen = choose(&night(n), &learnt, OF_SOURCE);
             assert_eq!(is_template(&chosen, &frame), n >= 3, "{n}");
             assert!(chosen.template.len() <= 1);
-            learnt = chosen.learnt;
+            learnt.learn(&chosen.seen, OF_SOURCE);
         }
         let mut learnt = Learnt::default();
         for n in 0..60 {
             let page = format!("{frame}{}Seen {n} times", sentence("article", 60));
             let chosen = choose(&pages(&[page]), &learnt, OF_SOURCE);
             assert_eq!(chosen.template, Vec::<u32>::new(), "{n}");
-            learnt = chosen.learnt;
+            learnt.learn(&chosen.seen, OF_SOURCE);
         }
     }
 
@@ -486,14 +503,15 @@ mod tests {
         let night = |frame: &str, n: usize| pages(&[format!("{frame}{}", sentence(&name(n), 60))]);
         let mut learnt = Learnt::default();
         for n in 0..300 {
-            learnt = choose(&night(&old, n), &learnt, OF_SOURCE).learnt;
+            let seen = choose(&night(&old, n), &learnt, OF_SOURCE).seen;
+            learnt.learn(&seen, OF_SOURCE);
         }
         for n in 300..304 {
             let chosen = choose(&night(&new, n), &learnt, OF_SOURCE);
             // Old captures keep their content.
             assert!(is_template(&chosen, &old));
             assert_eq!(is_template(&chosen, &new), n == 303);
-            learnt = chosen.learnt;
+            learnt.learn(&chosen.seen, OF_SOURCE);
         }
     }
 }

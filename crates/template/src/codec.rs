@@ -1,5 +1,9 @@
 //! Numbers, names and keys as bytes.
 
+use std::io::Read as _;
+
+/// The most bytes that a file has without zstd.
+const MOST_BYTES: u64 = 1 << 33;
 /// The level of zstd.
 const LEVEL: i32 = 3;
 
@@ -20,7 +24,13 @@ pub(crate) fn compress(body: &[u8], magic: &[u8]) -> Vec<u8> {
 /// What [`compress`] made bytes of.
 pub(crate) fn decompress(bytes: &[u8], magic: &[u8]) -> Result<Vec<u8>, Damaged> {
     let body = bytes.strip_prefix(magic).ok_or(Damaged)?;
-    zstd::stream::decode_all(body).map_err(|_| Damaged)
+    let decoder = zstd::stream::Decoder::new(body).map_err(|_| Damaged)?;
+    let mut found = Vec::new();
+    let read = decoder.take(MOST_BYTES + 1).read_to_end(&mut found);
+    match read {
+        Ok(bytes) if bytes as u64 <= MOST_BYTES => Ok(found),
+        _ => Err(Damaged),
+    }
 }
 
 pub(crate) fn write(out: &mut Vec<u8>, mut number: u64) {

@@ -28,7 +28,46 @@ pub struct LearntPassage {
     pub is_template: bool,
 }
 
+/// What the pages of a day add to what is remembered of their source.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// Distinct pages that are no captures of known ones, in [`PAGE`]s.
+    pub pages: u32,
+    /// All passages, in the order of their keys, with the pages that count.
+    pub passages: Vec<LearntPassage>,
+}
+
 impl Learnt {
+    /// Adds what was seen, and keeps to the limits of `rule`.
+    pub fn learn(&mut self, seen: &Seen, rule: Rule) {
+        let mut before = std::mem::take(&mut self.passages).into_iter().peekable();
+        for found in &seen.passages {
+            while let Some(other) = before.next_if(|passage| passage.key < found.key) {
+                self.passages.push(other);
+            }
+            let known = before.next_if(|passage| passage.key == found.key);
+            let (pages, was_template) =
+                known.map_or((0, false), |passage| (passage.pages, passage.is_template));
+            self.passages.push(LearntPassage {
+                key: found.key,
+                // One that only captures of known pages have is of one page.
+                pages: pages.saturating_add(found.pages).max(PAGE),
+                is_template: was_template || found.is_template,
+            });
+        }
+        self.passages.extend(before);
+        self.pages = self.pages.saturating_add(seen.pages);
+        self.forget(rule);
+    }
+
+    /// What is remembered of a passage.
+    pub(crate) fn passage(&self, key: u32) -> Option<&LearntPassage> {
+        let found = self
+            .passages
+            .binary_search_by_key(&key, |passage| passage.key);
+        Some(&self.passages[found.ok()?])
+    }
+
     /// About how many recent pages are remembered.
     #[must_use]
     pub fn pages_count(&self) -> u32 {

@@ -11,7 +11,7 @@
 //!
 //! - [`each_passage`] cuts a text into lines and sentences, each with a key.
 //! - A [`Page`] is the set of the keys of a text.
-//! - [`choose()`] says which passages of a source's pages are its template, and what to remember of them: [`Learnt`].
+//! - [`choose()`] says which passages of a source's pages are its template, and what they add to what is known of it: [`Learnt`].
 //! - [`Memory`] is what is remembered of all sources, as a file of bounded size. It has keys, and no text.
 //! - [`Contents`] takes [`Templates`] out of texts.
 
@@ -26,7 +26,7 @@ pub mod templates;
 
 pub use choose::{Chosen, MOST_PAGES, OF_MANY_SOURCES, OF_SOURCE, choose};
 pub use codec::Damaged;
-pub use learnt::{Learnt, LearntPassage};
+pub use learnt::{Learnt, LearntPassage, Seen};
 pub use memory::{Memory, Remembered};
 pub use page::Page;
 pub use passages::{Passage, each_passage};

@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 
 use simhash::hash::murmur3_low64;
 
-use crate::choose::OF_MANY_SOURCES;
+use crate::choose::{OF_MANY_SOURCES, OF_SOURCE};
 use crate::codec::{
     self, Damaged, read, read_keys, read_name, read_u32, write, write_keys, write_name,
 };
-use crate::learnt::{Learnt, LearntPassage};
+use crate::learnt::{Learnt, LearntPassage, Seen};
 use crate::templates::Templates;
 
 /// The first bytes of the file.
@@ -39,6 +39,18 @@ pub struct Remembered {
 }
 
 impl Memory {
+    /// Adds what a day's pages of a source add; the day is a number of days.
+    pub fn learn(&mut self, name: &str, day: u32, seen: &Seen) {
+        let source = self.sources.entry(name.into()).or_default();
+        source.day = source.day.max(day);
+        source.learnt.learn(seen, OF_SOURCE);
+    }
+
+    /// Adds what a day's pages add to what is known of many sources.
+    pub fn learn_of_many(&mut self, seen: &Seen) {
+        self.many_sources.learn(seen, OF_MANY_SOURCES);
+    }
+
     /// The number of passages that are template.
     #[must_use]
     pub fn template_passages(&self) -> usize {

@@ -5,7 +5,7 @@ use simhash::hash::murmur3_low64;
 use crate::passages::each_passage;
 
 /// The most passages of a page that are looked at: those with the least keys, which are the same of every page.
-const MOST_PASSAGES: usize = 4_096;
+const MOST_PASSAGES: usize = 1_024;
 /// The most words of a passage that count.
 const MOST_WORDS: u32 = 255;
 /// Bytes of a passage.
@@ -63,11 +63,12 @@ impl Page {
         }
     }
 
-    /// The page without the passages whose keys are `left_out`, ascending.
+    /// The page without the passages whose keys are `left_out`, ascending, and of the others the `most` with the least keys.
     #[must_use]
-    pub fn without(&self, left_out: &[u32]) -> Self {
+    pub fn without(&self, left_out: &[u32], most: usize) -> Self {
         let mut passages = self.passages.clone();
         passages.retain(|passage| left_out.binary_search(&passage.key).is_err());
+        passages.truncate(most);
         Self::of_passages(passages)
     }
 
@@ -114,6 +115,6 @@ mod tests {
         assert_eq!(Page::from_bytes(&bytes[..bytes.len() - 1]), None);
         let home = page("home").passages[0].key;
         let without = page("Seen 1 times\nThe article is here");
-        assert_eq!(one.without(&[home]).identity, without.identity);
+        assert_eq!(one.without(&[home], 9).identity, without.identity);
     }
 }

@@ -115,13 +115,12 @@ impl Contents {
                 left += passage.words;
             }
         });
-        match left {
-            0 => return text,
-            1..LEAST_WORDS => {
-                content.push(b'\n');
-                content.extend_from_slice(source.unwrap_or_default().as_bytes());
-            }
-            LEAST_WORDS.. => {}
+        if left == 0 || content.len() == text.len() {
+            return text;
+        }
+        if left < LEAST_WORDS {
+            content.push(b'\n');
+            content.extend_from_slice(source.unwrap_or_default().as_bytes());
         }
         content
     }

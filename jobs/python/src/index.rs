@@ -1,6 +1,5 @@
 //! [`Index`]: online lookups in an index of an archive.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -12,7 +11,6 @@ use arrow::array::{
 };
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, UInt64Type};
 use chrono::NaiveDate;
-use engine::documents::source_said;
 use engine::pairs::{DISTANCE, SIMILARITY};
 use lookup::{Answer, Answerer, Hit, Id, IndexFiles, LookupOptions, Query};
 use pyo3::prelude::*;
@@ -150,8 +148,7 @@ impl Index {
         column: Option<String>,
         options: Options,
     ) -> PyResult<Table> {
-        let source = options.source.as_deref().and_then(source_said);
-        let source = source.map(Cow::into_owned);
+        let source = Query::source_of(options.source.as_deref(), None, None);
         let texts = Texts::from_python(texts, column.as_deref())?;
         let pieces: Vec<ArrayRef> = texts.pieces(PIECE).collect();
         self.answer(py, texts.rows(), pieces, options, |texts, queries| {

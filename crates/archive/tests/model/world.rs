@@ -550,7 +550,7 @@ impl World {
         let file = &INPUT[input].file;
         let work = async |location: Location| {
             let mut archive = Archive::open(&location).await?;
-            archive.append(date(day), file, Existing::Keep, None).await
+            archive.append(date(day), file, Existing::Keep).await
         };
         let before = self.committed.get(&day).map(|committed| committed.input);
         let is_unknown = before.is_none() && self.has_rows(day);

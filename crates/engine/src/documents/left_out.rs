@@ -6,6 +6,8 @@ use arrow::array::{Array as _, ArrayRef, AsArray as _, BinaryViewBuilder, String
 use simhash::Markup;
 use template::{Contents, Templates};
 
+use super::page_text::PLAIN_TEXT;
+
 /// What is left out of the texts of documents.
 #[derive(Debug, PartialEq, Eq)]
 pub struct LeftOut {
@@ -36,6 +38,10 @@ impl LeftOut {
 pub(crate) fn visible<'t>(markup: Markup, text: &'t [u8], shown: &'t mut String) -> &'t [u8] {
     if markup.is_none() {
         return text;
+    }
+    // A plain text, as `page_text` makes HTML of it: its lines count.
+    if let Some(plain) = text.strip_prefix(PLAIN_TEXT.as_bytes()) {
+        return plain;
     }
     shown.clear();
     markup.strip(&String::from_utf8_lossy(text), shown);

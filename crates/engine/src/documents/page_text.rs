@@ -7,7 +7,7 @@ use simhash::Markup;
 use super::columns::Pages;
 
 /// An element whose content, up to the end of the page, is text.
-const PLAIN_TEXT: &str = "<plaintext>";
+pub(super) const PLAIN_TEXT: &str = "<plaintext>";
 
 /// The form of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -33,7 +33,7 @@ pub struct Forecast {
     pub machines: u64,
     /// Cores of each.
     pub cores: u64,
-    /// The rounds that fingerprint and probe; verification by texts and copies of kept documents come on top.
+    /// The rounds that fingerprint and probe; templates, verification by texts and copies of kept documents come on top.
     pub rounds: Vec<ForecastRound>,
     /// Seconds of all rounds, with `split` before each and `reduce` at the end.
     pub seconds: f64,

@@ -93,7 +93,7 @@ impl DocumentsMap {
         Ok(Self {
             documents: documents.to_plan().await?,
             bigint_ids: id_type == IdType::Bigint,
-            left_out: LeftOutPlan::of(job, documents).await?,
+            left_out: LeftOutPlan::of(job, Some(documents)).await?,
         })
     }
 

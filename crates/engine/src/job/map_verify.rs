@@ -33,7 +33,8 @@ pub(crate) struct VerifyMap {
     batch: DocumentsPlan,
     /// The texts of the archive.
     archive: Option<DocumentsPlan>,
-    left_out: Option<LeftOutPlan>,
+    /// What is left out of the texts of the batch, and of the archive.
+    left_out: [Option<LeftOutPlan>; 2],
     /// The pairs.
     pairs: SharedFile,
     bigint_ids: bool,
@@ -68,7 +69,10 @@ impl VerifyMap {
             by_model: verifier.is_by_model(),
             batch: verifier.batch().to_plan().await?,
             archive,
-            left_out: LeftOutPlan::of(job, verifier.batch()).await?,
+            left_out: [
+                LeftOutPlan::of(job, Some(verifier.batch())).await?,
+                LeftOutPlan::of(job, verifier.archive()).await?,
+            ],
             pairs: job.share(path).await?,
             bigint_ids: id_type == IdType::Bigint,
             origin: origin.map(|origin| (origin.day, origin.within, origin.archive)),
@@ -107,8 +111,13 @@ impl VerifyMap {
             None => None,
         };
         let mut verifier = Verifier::new(verify, (model, self.by_model), batch.documents, archive);
-        if let Some(left_out) = &self.left_out {
-            verifier.leave_out(&left_out.load(job).await?);
+        if let [Some(of_batch), of_archive] = &self.left_out {
+            let of_batch = of_batch.load(job).await?;
+            let of_archive = match of_archive {
+                Some(of_archive) => of_archive.load(job).await?,
+                None => Arc::clone(&of_batch),
+            };
+            verifier.leave_out(&of_batch, &of_archive);
         }
         let id_type = match self.bigint_ids {
             true => IdType::Bigint,

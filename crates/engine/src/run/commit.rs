@@ -1,6 +1,6 @@
 //! The end of a run: appends the batch to the archive, then publishes the outputs.
 
-use archive::{Append, Archive, DecisionSettings, RowDecisions, StagedDay};
+use archive::{Append, Archive, DecisionSettings, RowDecisions, RunDefaults, StagedDay};
 use arrow::buffer::BooleanBuffer;
 use chrono::NaiveDate;
 use storage::Draft;
@@ -122,7 +122,7 @@ impl Appender {
             }
         };
         let remembered = match &fingerprints.templates {
-            Some(templates) => Some(templates.remember(&archive, rows).await?),
+            Some(templates) => Some(templates.remember(&archive, day, rows).await?),
             None => None,
         };
         let staged = staged.with_templates(remembered);
@@ -155,15 +155,21 @@ impl Appender {
 /// Records in an archive the columns that options named for its first day, so that further days need no options.
 pub async fn remember_columns(archive: &mut Archive, columns: &Columns) {
     let recorded = archive.set_run_defaults(|defaults| {
-        let are_recorded = [
-            &defaults.id_column,
-            &defaults.text_column,
-            &defaults.source_column,
+        let RunDefaults {
+            id_column,
+            text_column,
+            source_column,
+            ..
+        } = defaults;
+        let named = [
+            (id_column, &columns.id),
+            (text_column, &columns.text),
+            (source_column, &columns.source),
         ];
-        if are_recorded.into_iter().all(Option::is_none) {
-            defaults.id_column.clone_from(&columns.id);
-            defaults.text_column.clone_from(&columns.text);
-            defaults.source_column.clone_from(&columns.source);
+        for (recorded, named) in named {
+            if recorded.is_none() {
+                recorded.clone_from(named);
+            }
         }
     });
     if let Err(error) = recorded.await {

@@ -494,8 +494,14 @@ impl Inputs {
         let found = batch.find(run.job().map(|job| (job, &*name))).await?;
         if let Some(templates) = &found {
             templates.leave_out(&mut self.documents, &mut self.recipe);
+            let own = &templates.left_out;
             for verifier in self.verifier.iter_mut().chain(&mut self.auditor) {
-                verifier.leave_out(&templates.left_out);
+                match &self.opened {
+                    OpenedArchive::Archive(archive) if verifier.has_archive_texts() => {
+                        verifier.leave_out(own, &templates.of_archive(archive).await?);
+                    }
+                    _ => verifier.leave_out(own, own),
+                }
             }
         }
         Ok(found)

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use archive::{Archive, CommittedMemory, Existing, IdType};
-use chrono::NaiveDate;
+use chrono::{Datelike as _, NaiveDate};
 use datafusion::dataframe::DataFrame;
 use datafusion::prelude::SessionContext;
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 use simhash::Markup;
-use template::Memory;
+use template::{Memory, Seen};
 
 use super::find::{Found, find};
 use super::pages::{pages_schema, with_pages};
@@ -64,12 +64,15 @@ pub struct BatchTemplates {
     pub left_out: Arc<LeftOut>,
     /// Digest of the batch's documents, whatever their templates.
     pub digest: String,
-    /// What is known of all sources after the batch.
-    memory: Memory,
-    /// The sources of the batch.
-    sources: Vec<Box<str>>,
+    /// What the batch adds to what is known of its sources, and of many sources.
+    seen: Vec<(Box<str>, Seen)>,
+    seen_of_many: Seen,
+    /// The number of its sources.
+    sources: u64,
     /// The memory of the archive before it.
     before: Option<i64>,
+    /// Whether the archive has these documents already, as a day that is replaced.
+    is_known: bool,
 }
 
 impl Batch<'_> {
@@ -103,28 +106,32 @@ impl Batch<'_> {
             }
             None => self.pages(markup)?,
         };
-        let mut before = None;
+        let (mut before, mut is_known) = (None, false);
         let recall = async |digest: &str| match self.archive {
             Some(archive) => {
-                before = self.memory_before(archive, digest).await?;
+                (before, is_known) = self.memory_before(archive, digest).await?;
                 read_memory(archive, before).await
             }
             None => Ok(Memory::default()),
         };
-        let found = find(context, pages, documents.given(), self.day, recall).await?;
+        let remembers = self.archive.is_some() && self.day.is_some();
+        let found = find(context, pages, documents.given(), remembers, recall).await?;
         progress.reset_documents();
         let Found {
             templates,
-            memory,
+            seen,
+            seen_of_many,
             sources,
             digest,
         } = found;
         Ok(Some(BatchTemplates {
             left_out: Arc::new(LeftOut { templates, markup }),
             digest,
-            memory,
+            seen,
+            seen_of_many,
             sources,
             before,
+            is_known,
         }))
     }
 
@@ -136,8 +143,8 @@ impl Batch<'_> {
         with_pages(table, markup).map_err(EngineError::query(self.documents.given()))
     }
 
-    /// The memory that the batch is fingerprinted with: that of its first run, if it is committed already.
-    async fn memory_before(self, archive: &Archive, digest: &str) -> Result<Option<i64>> {
+    /// The memory that the batch is fingerprinted with: that of its first run, if it is committed already; and whether it is.
+    async fn memory_before(self, archive: &Archive, digest: &str) -> Result<(Option<i64>, bool)> {
         let committed = match self.day {
             Some(day) => archive.committed(day).await?,
             None => {
@@ -147,9 +154,9 @@ impl Batch<'_> {
         };
         match committed {
             Some(committed) if self.existing == Existing::Keep || committed.digest == digest => {
-                Ok(committed.templates)
+                Ok((committed.templates, true))
             }
-            _ => Ok(archive.template_memory().await?),
+            _ => Ok((archive.template_memory().await?, false)),
         }
     }
 }
@@ -161,7 +168,7 @@ impl BatchTemplates {
         let templates = &self.left_out.templates;
         let passages: usize = templates.sources.values().map(Vec::len).sum();
         TemplateCounts {
-            sources: self.sources.len() as u64,
+            sources: self.sources,
             with_template: templates.sources.len() as u64,
             passages: passages as u64,
             of_many_sources: templates.many_sources.len() as u64,
@@ -181,32 +188,56 @@ impl BatchTemplates {
         }
     }
 
-    /// Writes what is known of sources now to the archive, for the commit of the batch's `documents`.
+    /// What is left out of the texts of the archive's documents: the templates that it remembers, and those of the batch.
     ///
     /// # Errors
-    /// [`EngineError`] when it cannot be written.
-    pub async fn remember(&self, archive: &Archive, documents: u64) -> Result<CommittedMemory> {
+    /// [`EngineError`] when what it remembers cannot be read.
+    pub(crate) async fn of_archive(&self, archive: &Archive) -> Result<Arc<LeftOut>> {
+        let mut templates = read_memory(archive, self.before).await?.templates();
+        let own = &self.left_out.templates;
+        let of_batch = own.sources.iter();
+        templates
+            .sources
+            .extend(of_batch.map(|(name, keys)| (name.clone(), keys.clone())));
+        templates.many_sources.clone_from(&own.many_sources);
+        Ok(Arc::new(LeftOut {
+            templates,
+            markup: self.left_out.markup,
+        }))
+    }
+
+    /// Writes what is known of sources now to the archive, which is open as it is now, for the commit of the batch's `documents` as
+    /// a day.
+    ///
+    /// # Errors
+    /// [`EngineError`] when it cannot be read or written.
+    pub async fn remember(
+        &self,
+        archive: &Archive,
+        day: NaiveDate,
+        documents: u64,
+    ) -> Result<CommittedMemory> {
+        let current = archive.template_memory().await?;
+        if let (true, Some(after)) = (self.is_known, current) {
+            // Its pages are counted already.
+            return Ok(CommittedMemory {
+                before: self.before,
+                after,
+            });
+        }
         let archived: u64 = archive.files()?.iter().filter_map(|file| file.rows).sum();
         let most = archived.saturating_add(documents);
         let most = most.saturating_mul(BYTES_OF_DOCUMENT).max(LEAST_MEMORY);
         let most = usize::try_from(most).unwrap_or(usize::MAX);
-        let mut memory = self.memory.clone();
-        let current = archive.template_memory().await?;
-        if current != self.before {
-            // Another day was committed meanwhile, and what it says of other sources counts.
-            let mut newer = read_memory(archive, current).await?;
-            for name in &self.sources {
-                if let Some(known) = memory.sources.remove(name) {
-                    newer.sources.insert(name.clone(), known);
-                }
-            }
-            newer.many_sources = memory.many_sources;
-            memory = newer;
+        let mut memory = read_memory(archive, current).await?;
+        let number = day.num_days_from_ce().max(0) as u32;
+        for (name, seen) in &self.seen {
+            memory.learn(name, number, seen);
         }
-        let file = memory.to_bytes(most);
+        memory.learn_of_many(&self.seen_of_many);
         Ok(CommittedMemory {
             before: self.before,
-            after: archive.write_template_memory(file).await?,
+            after: archive.write_template_memory(memory.to_bytes(most)).await?,
         })
     }
 }

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use arrow::array::{Array as _, AsArray as _, RecordBatch};
-use chrono::{Datelike as _, NaiveDate};
 use datafusion::dataframe::DataFrame;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::prelude::{SessionContext, ident};
@@ -12,35 +11,46 @@ use rayon::ThreadPool;
 use rayon::iter::{IntoParallelIterator as _, ParallelIterator as _};
 use simhash::hash::murmur3_low64;
 use template::{
-    Chosen, Learnt, MOST_PAGES, Memory, OF_MANY_SOURCES, OF_SOURCE, Page, Remembered, Templates,
-    choose,
+    Chosen, Learnt, MOST_PAGES, Memory, OF_MANY_SOURCES, OF_SOURCE, Page, Seen, Templates, choose,
 };
 
 use super::pages::{DocumentsDigest, PAGE, counted};
 use crate::documents::SOURCE;
 use crate::error::{EngineError, Result};
+use crate::memory;
 use crate::threads::thread_pool;
 
 /// The sources of which a page counts for what many sources share: those whose names have the least hashes.
 const MOST_SOURCES: usize = 4_096;
-/// Pages that are held until the templates of their sources are chosen, on all threads.
-const HELD_PAGES: usize = 1 << 14;
+/// Passages of such a page.
+const MOST_OF_MANY: usize = 128;
+/// A source has no more pages when they have so many passages.
+const MOST_PASSAGES: usize = 1 << 16;
+/// The most bytes of pages that are held until the templates of their sources are chosen, on all threads.
+const MOST_HELD: usize = 64 << 20;
+/// Bytes that a passage takes while a template is chosen.
+const BYTES_OF_PASSAGE: usize = 64;
+/// Bytes of a page beside its passages, and of a source.
+const BYTES_OF_PAGE: usize = 128;
 
 /// What was found in a batch.
 #[derive(Debug)]
 pub(crate) struct Found {
     /// The templates of its sources.
     pub(crate) templates: Templates,
-    /// What is known of all sources after it.
-    pub(crate) memory: Memory,
-    /// The sources of its documents.
-    pub(crate) sources: Vec<Box<str>>,
+    /// What its pages add to what is known of its sources; nothing, if nothing remembers it.
+    pub(crate) seen: Vec<(Box<str>, Seen)>,
+    /// And to what is known of many sources.
+    pub(crate) seen_of_many: Seen,
+    /// The number of its sources.
+    pub(crate) sources: u64,
     /// Digest of its documents, their ids and texts, in any order.
     pub(crate) digest: String,
 }
 
 /// Finds the templates of the sources of `pages`, a table as [`with_pages`](super::with_pages) makes it, of the documents `given`.
-/// `recall` gives what is known of sources before these documents, which have the digest that it is called with.
+/// `recall` gives what is known of sources before these documents, which have the digest that it is called with; `remembers` says
+/// whether what they add is asked for.
 ///
 /// # Errors
 /// [`EngineError`] when the documents cannot be read, or their templates do not fit into the memory.
@@ -48,7 +58,7 @@ pub(crate) async fn find(
     context: &SessionContext,
     pages: DataFrame,
     given: &str,
-    day: Option<NaiveDate>,
+    remembers: bool,
     recall: impl AsyncFnOnce(&str) -> Result<Memory>,
 ) -> Result<Found> {
     let failed = || EngineError::query(given);
@@ -61,16 +71,19 @@ pub(crate) async fn find(
     // A sort has read all rows when it gives the first.
     let mut next = rows.next().await;
     let digest = digest.finish();
+    let pool = &context.runtime_env().memory_pool;
     let mut choosing = Choosing {
         memory: recall(&digest).await?,
-        day: day.map_or(0, |day| day.num_days_from_ce().max(0) as u32),
+        remembers,
         templates: Templates::default(),
-        sources: Vec::new(),
+        seen: Vec::new(),
+        sources: 0,
         held: Vec::new(),
-        pages: 0,
+        held_bytes: 0,
+        most_held: MOST_HELD.min(memory::limit_bytes(pool) / 8),
         of_many: Vec::new(),
         pool: thread_pool(context)?,
-        reserved: MemoryConsumer::new("templates").register(&context.runtime_env().memory_pool),
+        reserved: MemoryConsumer::new("templates").register(pool),
     };
     while let Some(batch) = next {
         choosing.add(&batch.map_err(failed())?)?;
@@ -83,19 +96,23 @@ pub(crate) async fn find(
 struct Source {
     name: Box<str>,
     pages: Vec<Page>,
+    /// Passages of these pages together.
+    passages: usize,
 }
 
 /// Chooses the templates of sources, one after the other.
 struct Choosing {
     memory: Memory,
-    day: u32,
+    remembers: bool,
     templates: Templates,
-    /// The sources whose templates are chosen.
-    sources: Vec<Box<str>>,
+    seen: Vec<(Box<str>, Seen)>,
+    sources: u64,
     /// Sources whose templates are not chosen yet; the last one is not complete.
     held: Vec<Source>,
-    /// Their pages.
-    pages: usize,
+    /// Bytes that they take until then.
+    held_bytes: usize,
+    /// The bytes at which they are chosen.
+    most_held: usize,
     /// A page of each source without the source's template, by the hash of the source's name.
     of_many: Vec<(u64, Page)>,
     pool: ThreadPool,
@@ -114,35 +131,57 @@ impl Choosing {
         for row in (0..batch.num_rows()).filter(|&row| pages.is_valid(row)) {
             let name = sources.value(row);
             if self.held.last().is_none_or(|source| *source.name != *name) {
-                if self.pages >= HELD_PAGES {
+                if self.held_bytes >= self.most_held {
                     self.choose_held()?;
                 }
+                self.hold(BYTES_OF_PAGE + name.len())?;
                 self.held.push(Source {
                     name: name.into(),
                     pages: Vec::new(),
+                    passages: 0,
                 });
             }
-            let Some(Source { pages: found, .. }) = self.held.last_mut() else {
+            let Some(source) = self.held.last_mut() else {
                 continue;
             };
-            if found.len() == MOST_PAGES {
+            let Source {
+                pages: found,
+                passages,
+                ..
+            } = source;
+            if found.len() == MOST_PAGES || *passages >= MOST_PASSAGES {
                 continue;
             }
             let page = Page::from_bytes(pages.value(row));
             let page = page.ok_or_else(|| EngineError::Internal("a damaged page".into()))?;
-            if found
+            let is_other = found
                 .last()
-                .is_none_or(|last| last.identity != page.identity)
-            {
+                .is_none_or(|last| last.identity != page.identity);
+            if is_other {
+                let count = page.passages.len();
+                *passages += count;
                 found.push(page);
-                self.pages += 1;
+                self.hold(BYTES_OF_PAGE + count * BYTES_OF_PASSAGE)?;
             }
         }
         Ok(())
     }
 
+    /// Takes memory for what is held.
+    fn hold(&mut self, bytes: usize) -> Result<()> {
+        self.held_bytes += bytes;
+        self.reserve(bytes)
+    }
+
+    fn reserve(&mut self, bytes: usize) -> Result<()> {
+        self.reserved
+            .try_grow(bytes)
+            .map_err(|_| EngineError::OutOfMemory {
+                what: format!("the templates of {} sources", self.sources),
+            })
+    }
+
     fn choose_held(&mut self) -> Result<()> {
-        self.pages = 0;
         let sources = std::mem::take(&mut self.held);
         let memory = &self.memory;
         let choose_one = |source: Source| {
@@ -150,37 +189,35 @@ impl Choosing {
             let nothing = Learnt::default();
             let learnt = known.map_or(&nothing, |known| &known.learnt);
             let chosen = choose(&source.pages, learnt, OF_SOURCE);
-            let page = source
-                .pages
-                .first()
-                .map(|page| page.without(&chosen.template));
+            let first = source.pages.first();
+            let page = first.map(|page| page.without(&chosen.template, MOST_OF_MANY));
             (source.name, chosen, page)
         };
         let chosen: Vec<(Box<str>, Chosen, Option<Page>)> = self
             .pool
             .install(|| sources.into_par_iter().map(choose_one).collect());
-        for (name, Chosen { template, learnt }, page) in chosen {
+        self.reserved.shrink(std::mem::take(&mut self.held_bytes));
+        self.sources += chosen.len() as u64;
+        let mut bytes = 0;
+        for (name, Chosen { template, seen }, page) in chosen {
             if let Some(page) = page {
+                bytes += BYTES_OF_PAGE + page.passages.len() * BYTES_OF_PASSAGE;
                 self.of_many.push((murmur3_low64(name.as_bytes(), 0), page));
             }
-            if !template.is_empty() {
-                self.templates.sources.insert(name.clone(), template);
+            if self.remembers {
+                bytes += BYTES_OF_PAGE + name.len() + size_of_val(&*seen.passages);
+                self.seen.push((name.clone(), seen));
             }
-            self.sources.push(name.clone());
-            let remembered = Remembered {
-                day: self.day,
-                learnt,
-            };
-            self.memory.sources.insert(name, remembered);
+            if !template.is_empty() {
+                bytes += BYTES_OF_PAGE + name.len() + size_of_val(&*template);
+                self.templates.sources.insert(name, template);
+            }
         }
         self.of_many.sort_unstable_by_key(|(hash, _)| *hash);
-        self.of_many.truncate(MOST_SOURCES);
-        let bytes = self.templates.memory_bytes() + self.memory.bytes();
-        self.reserved
-            .try_resize(bytes)
-            .map_err(|_| EngineError::OutOfMemory {
-                what: format!("the templates of {} sources", self.memory.sources.len()),
-            })
+        for (_, page) in self.of_many.drain(self.of_many.len().min(MOST_SOURCES)..) {
+            bytes = bytes.saturating_sub(BYTES_OF_PAGE + page.passages.len() * BYTES_OF_PASSAGE);
+        }
+        self.reserve(bytes)
     }
 
     fn finish(mut self, digest: String) -> Result<Found> {
@@ -188,13 +225,13 @@ impl Choosing {
         let mut pages: Vec<Page> = self.of_many.into_iter().map(|(_, page)| page).collect();
         pages.sort_unstable_by_key(|page| page.identity);
         pages.dedup_by_key(|page| page.identity);
-        let Chosen { template, learnt } =
-            choose(&pages, &self.memory.many_sources, OF_MANY_SOURCES);
+        let many = || choose(&pages, &self.memory.many_sources, OF_MANY_SOURCES);
+        let Chosen { template, seen } = self.pool.install(many);
         self.templates.many_sources = template;
-        self.memory.many_sources = learnt;
         Ok(Found {
             templates: self.templates,
-            memory: self.memory,
+            seen: self.seen,
+            seen_of_many: seen,
             sources: self.sources,
             digest,
         })

@@ -22,7 +22,7 @@ use crate::documents::{SOURCE, TEXT, visible};
 
 /// Column of pages, as [`Page::to_bytes`] writes them; null for a document without a source or a text.
 pub(super) const PAGE: &str = "page";
-/// Column of hashes of documents: their id, and their text with its template.
+/// Column of hashes of documents: their id, their source, and their text with its template.
 const DOCUMENT: &str = "document";
 /// Bytes of a hash.
 const HASH: i32 = 16;
@@ -46,12 +46,14 @@ pub(crate) fn with_pages(documents: DataFrame, markup: Markup) -> Result<DataFra
         signature: Signature::any(2, Volatility::Immutable),
     });
     let document = ScalarUDF::new_from_impl(DocumentHash {
-        signature: Signature::any(2, Volatility::Immutable),
+        signature: Signature::any(3, Volatility::Immutable),
     });
     documents.select(vec![
         ident(SOURCE),
         page.call(vec![ident(TEXT), ident(SOURCE)]).alias(PAGE),
-        document.call(vec![ident(ID), ident(TEXT)]).alias(DOCUMENT),
+        document
+            .call(vec![ident(ID), ident(TEXT), ident(SOURCE)])
+            .alias(DOCUMENT),
     ])
 }
 
@@ -184,7 +186,7 @@ impl ScalarUDFImpl for PageOf {
     }
 }
 
-/// `document(id, text)`.
+/// `document(id, text, source)`.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct DocumentHash {
     signature: Signature,
@@ -205,9 +207,11 @@ impl ScalarUDFImpl for DocumentHash {
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let rows = args.number_rows;
-        let [ids, texts] = take_function_args(self.name(), args.args)?;
+        let [ids, texts, sources] = take_function_args(self.name(), args.args)?;
         let (ids, texts) = (ids.into_array(rows)?, texts.into_array(rows)?);
         let texts = texts.as_binary_view();
+        let sources = sources.into_array(rows)?;
+        let sources = sources.as_string::<i32>();
         let mut hashes = FixedSizeBinaryBuilder::with_capacity(rows, HASH);
         for row in 0..rows {
             let text = match texts.is_valid(row) {
@@ -215,10 +219,14 @@ impl ScalarUDFImpl for DocumentHash {
                 false => 0,
             };
             let id = id_hash(&ids, row);
+            let source = match sources.is_valid(row) {
+                true => murmur3_low64(sources.value(row).as_bytes(), 3),
+                false => 0,
+            };
             let mut hash = [0; HASH as usize];
             for (seed, half) in hash.chunks_exact_mut(8).enumerate() {
-                let both = [id, text].map(u64::to_le_bytes).concat();
-                half.copy_from_slice(&murmur3_low64(&both, seed as u32).to_le_bytes());
+                let all = [id, text, source].map(u64::to_le_bytes).concat();
+                half.copy_from_slice(&murmur3_low64(&all, seed as u32).to_le_bytes());
             }
             hashes.append_value(hash)?;
         }

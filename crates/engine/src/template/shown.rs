@@ -1,16 +1,16 @@
 //! Templates for people: the passages of documents that an archive's memory calls template.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use archive::{Archive, IdType};
-use arrow::array::{Array as _, AsArray as _};
+use archive::Archive;
+use arrow::array::AsArray as _;
 use datafusion::prelude::SessionContext;
 use futures::StreamExt as _;
-use template::{Memory, Templates, each_passage};
+use template::{Memory, each_passage};
 
 use super::batch::read_memory;
-use crate::documents::{Columns, Documents, LeftOut, SOURCE, TextRows, visible};
+use crate::documents::{Columns, LeftOut, SOURCE, TextRows, visible};
 use crate::error::{EngineError, Result};
 use crate::profile::Profile;
 use crate::recipe::SpecOptions;
@@ -80,60 +80,36 @@ pub async fn shared_passages(
     let templates = memory.templates();
     let mut found: HashMap<u32, SharedPassage> = HashMap::new();
     let mut shown = String::new();
-    let mut texts = of_source(context, &documents, id_type, source).await?;
-    while let Some(text) = texts.pop() {
-        let mut in_text: Vec<u32> = Vec::new();
-        each_passage(visible(markup, &text, &mut shown), |passage| {
-            let Some(key) = passage.key.filter(|key| templates.has(source, *key)) else {
-                return;
-            };
-            if in_text.contains(&key) {
-                return;
-            }
-            in_text.push(key);
-            let shared = found.entry(key).or_insert_with(|| SharedPassage {
-                text: String::from_utf8_lossy(passage.text).trim().to_owned(),
-                documents: 0,
-                of_many_sources: is_of_many(&templates, key),
-            });
-            shared.documents += 1;
-        });
-    }
-    let mut found: Vec<SharedPassage> = found.into_values().collect();
-    found.sort_by(|a, b| (b.documents, &a.text).cmp(&(a.documents, &b.text)));
-    Ok(found)
-}
-
-fn is_of_many(templates: &Templates, key: u32) -> bool {
-    templates.many_sources.binary_search(&key).is_ok()
-}
-
-/// The texts of the documents of a source.
-async fn of_source(
-    context: &SessionContext,
-    documents: &Documents,
-    id_type: IdType,
-    source: &str,
-) -> Result<Vec<Vec<u8>>> {
     let table = documents.table_with_sources(context, id_type, 1)?;
     let failed = || EngineError::query(documents.given());
     let mut rows = table.execute_stream().await.map_err(failed())?;
-    let mut found = Vec::new();
     while let Some(batch) = rows.next().await {
         let batch = batch.map_err(failed())?;
-        let sources = batch
-            .column_by_name(SOURCE)
-            .and_then(|column| column.as_string_opt::<i32>());
-        let Some(sources) = sources else { continue };
-        let TextRows { texts, .. } = TextRows::read(&batch)?;
-        let is_wanted = |row: &usize| {
-            sources.is_valid(*row) && sources.value(*row) == source && texts.is_valid(*row)
-        };
-        found.extend(
-            (0..batch.num_rows())
-                .filter(is_wanted)
-                .map(|row| texts.value(row).to_vec()),
-        );
+        let sources = batch.column_by_name(SOURCE);
+        let sources = sources.and_then(|column| column.as_string_opt::<i32>());
+        let sources = sources.into_iter().flatten();
+        for (of, text) in sources.zip(TextRows::read(&batch)?.texts) {
+            let Some(text) = text.filter(|_| of == Some(source)) else {
+                continue;
+            };
+            let mut in_text: HashSet<u32> = HashSet::new();
+            each_passage(visible(markup, text, &mut shown), |passage| {
+                let Some(key) = passage.key.filter(|key| templates.has(source, *key)) else {
+                    return;
+                };
+                if !in_text.insert(key) {
+                    return;
+                }
+                let shared = found.entry(key).or_insert_with(|| SharedPassage {
+                    text: String::from_utf8_lossy(passage.text).trim().to_owned(),
+                    documents: 0,
+                    of_many_sources: templates.many_sources.binary_search(&key).is_ok(),
+                });
+                shared.documents += 1;
+            });
+        }
     }
+    let mut found: Vec<SharedPassage> = found.into_values().collect();
+    found.sort_by(|a, b| (b.documents, &a.text).cmp(&(a.documents, &b.text)));
     Ok(found)
 }

@@ -177,10 +177,11 @@ impl Verifier {
         self.archive.as_ref()
     }
 
-    /// Leaves templates out of all texts.
-    pub(crate) fn leave_out(&mut self, left_out: &Arc<LeftOut>) {
-        for documents in self.archive.iter_mut().chain([&mut self.batch]) {
-            documents.leave_out(Some(left_out));
+    /// Leaves templates out of the texts of the batch, and of the archive's.
+    pub(crate) fn leave_out(&mut self, of_batch: &Arc<LeftOut>, of_archive: &Arc<LeftOut>) {
+        self.batch.leave_out(Some(of_batch));
+        if let Some(archive) = &mut self.archive {
+            archive.leave_out(Some(of_archive));
         }
         self.model = self.model.without_markup();
     }

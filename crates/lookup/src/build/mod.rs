@@ -208,13 +208,18 @@ impl Build<'_> {
                 .await?;
             }
             self.templates = self.archive.template_memory().await?;
-            if let Some(version) = self.templates {
-                let before = self.manifest.as_ref();
-                let before = before.and_then(|manifest| manifest.archive.templates);
-                let (from, to) = (self.archive.location(), self.files.location());
-                template_memory::copy(from, to, version, before).await?;
-            }
+            self.copy_templates().await?;
             self.publish(segments).await?;
+        }
+        // Whoever deleted the copy that the latest version names.
+        self.copy_templates().await
+    }
+
+    /// Copies what the archive remembers of templates to the index.
+    async fn copy_templates(&self) -> Result<()> {
+        if let Some(version) = self.templates {
+            let (from, to) = (self.archive.location(), self.files.location());
+            template_memory::copy(from, to, version).await?;
         }
         Ok(())
     }

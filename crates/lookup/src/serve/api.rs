@@ -1,6 +1,5 @@
 //! The routes below `/v1/`: JSON in, lookups, JSON out.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -11,7 +10,6 @@ use hyper::header::CONTENT_TYPE;
 use hyper::{Request, StatusCode};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use template::source_said;
 
 use super::body::body;
 use super::current::OpenVersion;
@@ -129,12 +127,7 @@ fn checked(bytes: &[u8], index: &Index) -> Result<LookupRequest, Problem> {
         queries.push(Query {
             fingerprint,
             text: one.text,
-            source: one
-                .source
-                .or(one.url)
-                .as_deref()
-                .and_then(source_said)
-                .map(Cow::into_owned),
+            source: Query::source_of(one.source.as_deref(), one.url.as_deref(), one.id.as_deref()),
         });
         ids.push(one.id);
     }

@@ -140,7 +140,7 @@ impl World {
         writer.write(batch).unwrap();
         let file = writer.finish().unwrap();
         let mut archive = self.archive().await.with_file_rows(file_rows);
-        let appended = archive.append(date(day), &file, Existing::Replace, None);
+        let appended = archive.append(date(day), &file, Existing::Replace);
         appended.await.unwrap()
     }
 

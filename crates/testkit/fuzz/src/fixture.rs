@@ -101,7 +101,7 @@ async fn build() -> Fixture {
     let mut days = Vec::new();
     for (number, count) in (0..).zip(DOCUMENTS) {
         let day = day(number, count, &spec);
-        let appended = archive.append(day.date, &day.file, Existing::Keep, None).await;
+        let appended = archive.append(day.date, &day.file, Existing::Keep).await;
         assert!(matches!(appended, Ok(Append::Committed(_))), "{appended:?}");
         days.push(day);
     }

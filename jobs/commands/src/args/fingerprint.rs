@@ -102,7 +102,7 @@ pub struct SpecArgs {
     #[arg(long, value_name = "HOW", value_parser = choice(None::<simhash::ShortTexts>))]
     pub short_texts: Option<simhash::ShortTexts>,
     /// Whether the template of a document's source is left out of its text: passages that many pages of a source share
-    /// [default: on; with --profile paper, off]
+    /// [default: on; with --profile paper, and in `fingerprint` without an archive, off]
     #[arg(long, value_name = "HOW", value_parser = choice(None::<simhash::Template>))]
     pub template: Option<simhash::Template>,
     /// Seed of the feature hash [default: 0]

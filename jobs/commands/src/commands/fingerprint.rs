@@ -1,14 +1,17 @@
 //! `dedup-job fingerprint`; also `archive append`, which commits a day without searching for pairs.
 
-use ::archive::{Append, Archive, Existing, FingerprintWriter};
+use std::path::Path;
+
+use ::archive::{Append, Archive, Existing, FingerprintWriter, IdType};
 use chrono::NaiveDate;
-use engine::Profile;
 use engine::crawl_counts::CrawlRecordCounts;
-use engine::documents::Columns;
+use engine::documents::{Columns, Documents};
 use engine::fingerprint::{self, FingerprintedBatch, ShortDocuments};
 use engine::output::OutputKind;
 use engine::progress::Stage;
 use engine::run::{Commit, DaySource, OpenedArchive, RunLimits, open_batch, remember_columns};
+use engine::template::BatchTemplates;
+use engine::{Profile, Recipe};
 use serde::Serialize;
 use simhash::Spec;
 use storage::Draft;
@@ -156,7 +159,7 @@ pub fn fingerprint(
             with_sources: true,
             ..given.columns.clone()
         };
-        let (mut documents, mut recipe, id_type) = open_batch(
+        let (mut documents, recipe, id_type) = open_batch(
             context,
             input,
             &columns,
@@ -172,41 +175,16 @@ pub fn fingerprint(
         };
         let scratch = scratch.path();
         let (batch, templates) = loop {
-            let batch = engine::template::Batch {
-                context,
-                documents: &documents,
-                recipe: &recipe,
+            let work = Work {
+                process,
+                archive: opened.as_ref(),
                 id_type,
-                archive: match &opened {
-                    Some(OpenedArchive::Archive(archive)) => Some(archive),
-                    _ => None,
-                },
                 day,
-                existing: Existing::Keep,
+                draft: draft.as_ref().map(Draft::path),
+                scratch,
             };
-            let templates = batch.templates().await?;
-            if let Some(templates) = &templates {
-                templates.leave_out(&mut documents, &mut recipe);
-            }
-            progress.enter(Stage::Fingerprint);
-            let spec = recipe.spec();
-            let writer = match &draft {
-                Some(draft) => FingerprintWriter::create(draft.path(), id_type, spec)?,
-                None => {
-                    let path = scratch.join("fingerprints.parquet");
-                    FingerprintWriter::create_scratch(&path, id_type, spec)?
-                }
-            };
-            let rows =
-                fingerprint::local_rows(context, &documents, &recipe, id_type, false, progress)?;
-            let made = fingerprint::write_sorted(rows, documents.given(), writer, scratch).await;
-            match made {
-                Ok(mut batch) => {
-                    if let Some(templates) = &templates {
-                        batch.file.day_digest.clone_from(&templates.digest);
-                    }
-                    break (batch, templates);
-                }
+            match work.make(&mut documents, &recipe).await {
+                Ok(made) => break made,
                 Err(error) => documents.uncut(error)?,
             }
             progress.reset_documents();
@@ -227,11 +205,7 @@ pub fn fingerprint(
         let commit = match (opened, day) {
             (Some(OpenedArchive::Archive(mut archive)), Some(day)) => {
                 let is_first_day = archive.files()?.is_empty();
-                let templates = match &templates {
-                    Some(templates) => Some(templates.remember(&archive, batch.file.rows).await?),
-                    None => None,
-                };
-                let appended = archive.append(day, &batch.file, Existing::Keep, templates);
+                let appended = append(&mut archive, day, &batch, templates.as_ref());
                 match appended.await? {
                     Append::Committed(version) => {
                         if is_first_day {
@@ -257,6 +231,95 @@ pub fn fingerprint(
         })
     })?;
     report(common, target, made)
+}
+
+/// A batch to be fingerprinted.
+struct Work<'a> {
+    process: &'a Process,
+    archive: Option<&'a OpenedArchive>,
+    id_type: IdType,
+    day: Option<NaiveDate>,
+    /// The output; without one, the fingerprints are for this process alone.
+    draft: Option<&'a Path>,
+    scratch: &'a Path,
+}
+
+impl Work<'_> {
+    /// Finds the templates of the documents, and makes the fingerprints of their texts without them.
+    async fn make(
+        &self,
+        documents: &mut Documents,
+        recipe: &Recipe,
+    ) -> engine::Result<(FingerprintedBatch, Option<BatchTemplates>)> {
+        let Process {
+            context, resources, ..
+        } = self.process;
+        let progress = &resources.progress;
+        documents.leave_out(None);
+        let batch = engine::template::Batch {
+            context,
+            documents,
+            recipe,
+            id_type: self.id_type,
+            archive: match self.archive {
+                Some(OpenedArchive::Archive(archive)) => Some(archive),
+                _ => None,
+            },
+            day: self.day,
+            existing: Existing::Keep,
+        };
+        let templates = batch.templates().await?;
+        let mut recipe = recipe.clone();
+        if let Some(templates) = &templates {
+            templates.leave_out(documents, &mut recipe);
+        }
+        progress.enter(Stage::Fingerprint);
+        let (id_type, spec) = (self.id_type, recipe.spec());
+        let writer = match self.draft {
+            Some(path) => FingerprintWriter::create(path, id_type, spec)?,
+            None => {
+                let path = self.scratch.join("fingerprints.parquet");
+                FingerprintWriter::create_scratch(&path, id_type, spec)?
+            }
+        };
+        let rows = fingerprint::local_rows(context, documents, &recipe, id_type, false, progress)?;
+        let given = documents.given();
+        let mut made = fingerprint::write_sorted(rows, given, writer, self.scratch).await?;
+        if let Some(templates) = &templates {
+            made.file.day_digest.clone_from(&templates.digest);
+        }
+        Ok((made, templates))
+    }
+}
+
+/// Commits a batch as `day`, with what it adds to what is known of templates, even if other days are committed meanwhile.
+async fn append(
+    archive: &mut Archive,
+    day: NaiveDate,
+    batch: &FingerprintedBatch,
+    templates: Option<&BatchTemplates>,
+) -> engine::Result<Append> {
+    let file = &batch.file;
+    let Some(templates) = templates else {
+        return Ok(archive.append(day, file, Existing::Keep).await?);
+    };
+    let digest = &file.day_digest;
+    if archive
+        .is_committed(day, digest, None, Existing::Keep)
+        .await?
+    {
+        return Ok(Append::AlreadyThere);
+    }
+    archive.preflight().await?;
+    let mut staged = archive.stage(day, file, None).await?;
+    loop {
+        let memory = templates.remember(archive, day, file.rows).await?;
+        staged = staged.with_templates(Some(memory));
+        match archive.commit(&staged, Existing::Keep).await? {
+            Append::Overtaken => {}
+            done => return Ok(done),
+        }
+    }
 }
 
 /// What was made.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use ::archive::{Archive, Info, RunDefaults};
+use ::archive::{Archive, ArchiveError, Info, RunDefaults};
 use serde::Serialize;
 use template::Memory;
 
@@ -42,16 +42,23 @@ struct TemplateFacts {
 impl Known {
     pub(super) async fn read(archive: &Archive) -> Result<Self, Failure> {
         let templates = match archive.template_memory().await? {
-            Some(version) => {
-                let file = archive.read_template_memory(version).await?;
-                let memory = Memory::from_bytes(&file)
-                    .map_err(|error| Failure::Data(format!("{}: {error}", archive.location())))?;
-                Some(TemplateFacts {
-                    sources: memory.sources.len(),
-                    passages: memory.template_passages(),
-                    bytes: file.len(),
-                })
-            }
+            Some(version) => match archive.read_template_memory(version).await {
+                Ok(file) => {
+                    let memory = Memory::from_bytes(&file).map_err(|error| {
+                        Failure::Data(format!("{}: {error}", archive.location()))
+                    })?;
+                    Some(TemplateFacts {
+                        sources: memory.sources.len(),
+                        passages: memory.template_passages(),
+                        bytes: file.len(),
+                    })
+                }
+                Err(error @ ArchiveError::NoTemplateMemory { .. }) => {
+                    tracing::warn!("{error}");
+                    None
+                }
+                Err(error) => return Err(error.into()),
+            },
             None => None,
         };
         Ok(Self {

@@ -24,7 +24,9 @@ pub(super) fn run(
     let (known, passages) = process::run(common, async |process: &Process| {
         let archive = Archive::open(&process.locate(dir)?).await?;
         let memory = archive_memory(&archive).await?;
-        let Some(known) = memory.sources.get(&*name).cloned() else {
+        let without_www = name.strip_prefix("www.").unwrap_or(&name);
+        let known = memory.sources.get(&*name);
+        let Some(known) = known.or_else(|| memory.sources.get(without_www)).cloned() else {
             return Err(Failure::Usage(format!(
                 "{dir} remembers no source {name:?}; it remembers {} sources",
                 count(memory.sources.len() as u64)

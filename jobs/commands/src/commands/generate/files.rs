@@ -216,7 +216,7 @@ pub(super) async fn write_archive(
     for number in 0..u64::from(args.days) {
         let file = day(number).await?;
         let day = archive_day(args, number);
-        archive.append(day, &file, Existing::Keep, None).await?;
+        archive.append(day, &file, Existing::Keep).await?;
         std::fs::remove_file(&file.path).map_err(io_error(&file.path))?;
     }
     Ok(())

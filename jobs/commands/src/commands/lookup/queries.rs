@@ -1,12 +1,10 @@
 //! Reads queries: from arguments, files and standard input.
 
-use std::borrow::Cow;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::sync_channel;
 
-use engine::documents::source_said;
 use lookup::{Query, parse_fingerprint};
 use serde_json::Value;
 
@@ -44,7 +42,7 @@ impl Source {
             _ => {
                 let mut asked = plain(given);
                 asked.may_be_path = !given.contains(char::is_whitespace);
-                asked.query.source = source.and_then(source_said).map(Cow::into_owned);
+                asked.query.source = Query::source_of(source, None, None);
                 Self::One(Box::new(asked))
             }
         }
@@ -97,9 +95,8 @@ fn line(line: &str) -> Result<Asked, String> {
         Value::String(text) => Some(text.clone()),
         _ => return Err("\"text\" is not a string".into()),
     };
-    // As those of a run: the host of a URL, unless something else is called the source.
-    let site = given["source"].as_str().or(given["url"].as_str());
-    let source = site.and_then(source_said).map(Cow::into_owned);
+    let [source, url, id] = ["source", "url", "id"].map(|name| given[name].as_str());
+    let source = Query::source_of(source, url, id);
     if fingerprint.is_none() && text.is_none() {
         return Err("the object has neither \"fp\" nor \"text\"".into());
     }
