@@ -1,7 +1,7 @@
 //! What is remembered of a source's pages from night to night: keys of passages, and no text.
 
-use crate::choose::Rule;
 use crate::page::Page;
+use crate::rule::Rule;
 
 /// A page, in the unit in which pages are counted.
 pub const PAGE: u32 = 64;

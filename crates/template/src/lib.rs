@@ -21,14 +21,16 @@ pub mod learnt;
 pub mod memory;
 pub mod page;
 pub mod passages;
+pub mod rule;
 pub mod source;
 pub mod templates;
 
-pub use choose::{Chosen, MOST_PAGES, OF_MANY_SOURCES, OF_SOURCE, choose};
+pub use choose::{Chosen, MOST_PAGES, choose};
 pub use codec::Damaged;
 pub use learnt::{Learnt, LearntPassage, Seen};
 pub use memory::{Memory, Remembered};
 pub use page::Page;
 pub use passages::{Passage, each_passage};
+pub use rule::{OF_MANY_SOURCES, OF_SOURCE, Rule};
 pub use source::{host, source_of_site, source_of_url, source_said};
 pub use templates::{Contents, Templates};

@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 
 use simhash::hash::murmur3_low64;
 
-use crate::choose::{OF_MANY_SOURCES, OF_SOURCE};
 use crate::codec::{
     self, Damaged, read, read_keys, read_name, read_u32, write, write_keys, write_name,
 };
 use crate::learnt::{Learnt, LearntPassage, Seen};
+use crate::rule::{OF_MANY_SOURCES, OF_SOURCE};
 use crate::templates::Templates;
 
 /// The first bytes of the file.

@@ -6,7 +6,8 @@ use arrow::array::{Array as _, ArrayRef, AsArray as _, BinaryViewBuilder, String
 use simhash::Markup;
 use template::{Contents, Templates};
 
-use super::page_text::PLAIN_TEXT;
+/// An element whose content, up to the end of the page, is text: plain texts are read so as HTML.
+pub(super) const PLAIN_TEXT: &str = "<plaintext>";
 
 /// What is left out of the texts of documents.
 #[derive(Debug, PartialEq, Eq)]

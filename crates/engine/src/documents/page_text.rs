@@ -5,9 +5,7 @@ use std::borrow::Cow;
 use simhash::Markup;
 
 use super::columns::Pages;
-
-/// An element whose content, up to the end of the page, is text.
-pub(super) const PLAIN_TEXT: &str = "<plaintext>";
+use super::left_out::PLAIN_TEXT;
 
 /// The form of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -13,7 +13,7 @@ use sha2::{Digest as _, Sha256};
 use simhash::{Measure, Model, Similarity, Spec};
 
 use super::cut::PART_SECONDS;
-use super::map_pages::LeftOutPlan;
+use super::left_out::LeftOutPlan;
 use super::plan::{Item, Planning};
 use super::{Job, Map, SharedFile};
 use crate::documents::{Documents, DocumentsPlan, POSITION, PlannedDocuments, RowSet, SplitPlan};

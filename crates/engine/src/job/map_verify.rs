@@ -9,8 +9,8 @@ use datafusion::prelude::SessionContext;
 use serde::{Deserialize, Serialize};
 use simhash::Model;
 
+use super::left_out::LeftOutPlan;
 use super::map_documents::ModelPlan;
-use super::map_pages::LeftOutPlan;
 use super::plan::{Item, Planning};
 use super::{Job, Map, SharedFile};
 use crate::documents::DocumentsPlan;

@@ -27,6 +27,7 @@ mod copies;
 mod cut;
 mod forecast;
 mod left;
+mod left_out;
 mod map_documents;
 mod map_pages;
 mod map_probe;
