@@ -11,6 +11,8 @@ Prints for each scenario and in total:
 - lost: contents of which no page is kept;
 - missed: kept pages but one of each content that is kept.
 
+The last rows are of the dropped pages that are of one host with the kept one, and of the others.
+
 With --examples N, also the addresses of N pages of each scenario that were dropped wrongly, and of those they were dropped for.
 """
 
@@ -45,7 +47,7 @@ def main():
             decisions[row["id"]] = row
     if undecided := len(pages) - len(decisions):
         print(f"{undecided} pages have no decision and count as kept", file=sys.stderr)
-    scores = collections.defaultdict(collections.Counter)
+    scores, pairs = collections.defaultdict(collections.Counter), collections.defaultdict(collections.Counter)
     contents, kept, examples = collections.defaultdict(set), collections.defaultdict(set), collections.defaultdict(list)
     for id, page in pages.items():
         name, decision = page["scenario"], decisions.get(id, {"kept": True})
@@ -62,6 +64,10 @@ def main():
         rightly = other["content"] == page["content"]
         score["dropped"] += 1
         score["rightly" if rightly else "wrongly"] += 1
+        within = page["url"].split("/")[2] == other["url"].split("/")[2]
+        for_pair = pairs["within one host" if within else "across hosts"]
+        for_pair["dropped"] += 1
+        for_pair["rightly" if rightly else "wrongly"] += 1
         if not rightly and len(examples[name]) < args.examples:
             examples[name].append((id, page["url"], other["id"], other["url"]))
     for name, score in scores.items():
@@ -70,13 +76,15 @@ def main():
         score["lost"] = len(contents[name] - kept[name])
         score["missed"] -= len(kept[name])
     rows = dict(sorted(scores.items())) | {"total": sum(scores.values(), collections.Counter())}
-    rows = {name: {column: score[column] for column in COLUMNS} for name, score in rows.items()}
+    rows |= dict(sorted(pairs.items()))
+    columns = {name: COLUMNS[2:5] if name in pairs else COLUMNS for name in rows}
+    rows = {name: {column: score[column] for column in columns[name]} for name, score in rows.items()}
     if args.json:
         print(json.dumps(rows | ({"examples": examples} if args.examples else {})))
         return
-    print(f"{'':14}" + "".join(f"{column:>9}" for column in COLUMNS))
+    print(f"{'':16}" + "".join(f"{column:>9}" for column in COLUMNS))
     for name, score in rows.items():
-        print(f"{name:14}" + "".join(f"{score[column]:9}" for column in COLUMNS))
+        print(f"{name:16}" + "".join(f"{score.get(column, ''):>9}" for column in COLUMNS))
     for name, found in examples.items():
         for id, url, other, address in found:
             print(f"{name}: {id} {url} was dropped for {other} {address}")

@@ -57,7 +57,10 @@ pub fn measure(args: &Args, directory: &Path) -> Vec<Value> {
         }
         let scores: Value = serde_json::from_slice(&run(&mut score)).expect("scores");
         for (scenario, score) in scores.as_object().into_iter().flatten() {
-            let cells = COLUMNS.map(|column| score[column].to_string());
+            let cells = COLUMNS.map(|column| match &score[column] {
+                Value::Null => String::new(),
+                number => number.to_string(),
+            });
             println!("| `{options}` | {scenario} | {} |", cells.join(" | "));
             rows.push(json!({
                 "part": "sites", "archive": options, "scenario": scenario, "score": score,
