@@ -107,6 +107,18 @@ pub(crate) fn within_free_memory(plan: DataFrame) -> DataFrame {
     DataFrame::new(state, plan)
 }
 
+/// The same plan, whose partitions are not dealt again: batches of long texts would be joined to larger ones.
+pub(crate) fn with_own_partitions(plan: DataFrame) -> DataFrame {
+    let (mut state, plan) = plan.into_parts();
+    let mut config = state.config().clone();
+    config
+        .options_mut()
+        .optimizer
+        .enable_round_robin_repartition = false;
+    *state.config_mut() = config;
+    DataFrame::new(state, plan)
+}
+
 /// A session of one thread with `memory` bytes that spills to `directory`, for tests.
 #[cfg(test)]
 pub(crate) fn test_session(directory: &std::path::Path, memory: usize) -> SessionContext {

@@ -18,6 +18,7 @@ use super::pages::{DocumentsDigest, PAGE, counted};
 use crate::documents::SOURCE;
 use crate::error::{EngineError, Result};
 use crate::memory;
+use crate::session::with_own_partitions;
 use crate::threads::thread_pool;
 
 /// The sources of which a page counts for what many sources share: those whose names have the least hashes.
@@ -67,6 +68,7 @@ pub(crate) async fn find(
     let by_source = vec![ident(SOURCE).sort(true, true), ident(PAGE).sort(true, true)];
     let sorted = counted(pages, &digest).and_then(|pages| pages.sort(by_source));
     let sorted = sorted.map_err(failed())?;
+    let sorted = with_own_partitions(sorted);
     let mut rows = sorted.execute_stream().await.map_err(failed())?;
     // A sort has read all rows when it gives the first.
     let mut next = rows.next().await;
