@@ -425,7 +425,7 @@ def test_tune_and_idf(tmp_path, documents):
     learn = documents if tuned.learnt else None
     archive = dedup_job.Archive.create(tmp_path / "tuned", learn=learn, **tuned.spec_options)
     made = archive.spec().to_dict()
-    digests = {"idf", "sketch", "short_texts"}
+    digests = {"idf", "sketch", "short_texts", "template"}
     assert {**made, **dict.fromkeys(digests)} == {**tuned.raw["spec"], **dict.fromkeys(digests)}
     frame = tuned.distance_table().to_pandas()
     assert frame["k"].tolist() == list(range(17)) and frame["pairs"].tolist() == [at.pairs for at in tuned.distances]
