@@ -97,6 +97,35 @@ impl Count {
     }
 }
 
+/// Finds the numbers of keys, which are hashes: about where they are follows from their first bits.
+struct Numbers {
+    /// For each value of the first bits, the number of the first key with it or a greater one.
+    starts: Vec<u32>,
+    shift: u32,
+}
+
+impl Numbers {
+    /// Those of `keys`, ascending.
+    fn new(keys: &[u32]) -> Self {
+        let bits = keys.len().max(2).ilog2();
+        let shift = u32::BITS - bits;
+        let mut starts = Vec::with_capacity((1 << bits) + 1);
+        for (number, key) in keys.iter().enumerate() {
+            let first = (key >> shift) as usize;
+            starts.resize(starts.len().max(first + 1), number as u32);
+        }
+        starts.resize((1 << bits) + 1, keys.len() as u32);
+        Self { starts, shift }
+    }
+
+    /// The number of a key that is among the keys.
+    fn of(&self, key: u32, keys: &[u32]) -> usize {
+        let first = (key >> self.shift) as usize;
+        let (start, end) = (self.starts[first] as usize, self.starts[first + 1] as usize);
+        start + keys[start..end].partition_point(|other| *other < key)
+    }
+}
+
 /// The passages of pages, counted.
 struct Counted {
     /// The keys of all passages, ascending.
@@ -125,13 +154,13 @@ impl Counted {
             }
         }
         keys.dedup();
-        let number = |key: u32| keys.partition_point(|other| *other < key);
+        let numbers = Numbers::new(&keys);
         // The passages of each page by their numbers, with weights.
         let weighed: Vec<Vec<(usize, u64)>> = pages
             .iter()
             .map(|page| {
                 let weigh = |passage: &PagePassage| {
-                    let number = number(passage.key);
+                    let number = numbers.of(passage.key, &keys);
                     let without = match rule.is_of_many {
                         true => 1,
                         false => pages.len() as u64 - u64::from(pages_with[number]),
@@ -170,19 +199,19 @@ impl Counted {
         };
         if rule.is_of_many {
             for page in pages {
-                counted.add_sides(page, &pages_with);
+                counted.add_sides(page, &pages_with, &numbers);
             }
         }
         counted
     }
 
     /// Adds on which sides of each shared passage of a page the words stand that no other page has.
-    fn add_sides(&mut self, page: &Page, pages_with: &[u32]) {
+    fn add_sides(&mut self, page: &Page, pages_with: &[u32], numbers: &Numbers) {
         let mut passages: Vec<(u8, u32, usize)> = page
             .passages
             .iter()
             .map(|passage| {
-                let number = self.keys.partition_point(|other| *other < passage.key);
+                let number = numbers.of(passage.key, &self.keys);
                 let own = match pages_with[number] {
                     1 => u32::from(passage.words),
                     _ => 0,
@@ -202,7 +231,7 @@ impl Counted {
         }
         for passage in &page.passages {
             if 2 * u32::from(passage.words) > words {
-                let number = self.keys.partition_point(|other| *other < passage.key);
+                let number = numbers.of(passage.key, &self.keys);
                 self.counts[number].main_part += 1;
             }
         }
@@ -397,6 +426,25 @@ mod tests {
             }
             assert_eq!(clusters(&pages, &pages_with), expected);
         }
+    }
+
+    #[test]
+    fn numbers_are_found_by_keys() {
+        let mut random = ChaCha8Rng::seed_from_u64(45);
+        for count in [1, 2, 3, 100, 5_000] {
+            let mut keys: Vec<u32> = (0..count).map(|_| random.random()).collect();
+            keys.extend([0, u32::MAX]);
+            // Many with the same first bits.
+            keys.extend(0..count / 2);
+            keys.sort_unstable();
+            keys.dedup();
+            let numbers = Numbers::new(&keys);
+            for (number, key) in keys.iter().enumerate() {
+                assert_eq!(numbers.of(*key, &keys), number);
+            }
+        }
+        let one = [7];
+        assert_eq!(Numbers::new(&one).of(7, &one), 0);
     }
 
     #[test]

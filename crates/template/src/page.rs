@@ -46,7 +46,7 @@ impl Page {
             }
         });
         // Of equal passages, the first.
-        found.sort_by_key(|passage| passage.key);
+        found.sort_unstable_by_key(|passage| (passage.key, passage.place, passage.words));
         found.dedup_by_key(|passage| passage.key);
         found.truncate(MOST_PASSAGES);
         Self::of_passages(found)
