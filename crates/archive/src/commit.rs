@@ -132,6 +132,21 @@ impl Archive {
         file: &FingerprintFile,
         existing: Existing,
     ) -> Result<Append> {
+        let nothing = async |_: &Self| Ok(None);
+        self.append_with(day, file, existing, nothing).await
+    }
+
+    /// As [`Self::append`]. Before each attempt, `templates` says of the archive as it is now what to commit of templates.
+    ///
+    /// # Errors
+    /// As [`Self::append`], and those of `templates`.
+    pub async fn append_with<E: From<ArchiveError>>(
+        &mut self,
+        day: NaiveDate,
+        file: &FingerprintFile,
+        existing: Existing,
+        mut templates: impl AsyncFnMut(&Self) -> std::result::Result<Option<CommittedMemory>, E>,
+    ) -> std::result::Result<Append, E> {
         self.check_compatible(file)?;
         if self
             .is_committed(day, &file.day_digest, None, existing)
@@ -140,8 +155,9 @@ impl Archive {
             return Ok(Append::AlreadyThere);
         }
         self.preflight().await?;
-        let staged = self.stage(day, file, None).await?;
+        let mut staged = self.stage(day, file, None).await?;
         loop {
+            staged = staged.with_templates(templates(self).await?);
             match self.commit(&staged, existing).await? {
                 Append::Overtaken => {}
                 done => return Ok(done),

@@ -71,7 +71,7 @@ pub(crate) struct Work<'a> {
     /// Whether the rows have the decision columns.
     pub(crate) decision_columns: bool,
     pub(crate) progress: &'a Progress,
-    /// Digest of what is left out of the texts.
+    /// SHA-256 of the templates that are left out of the texts.
     pub(crate) templates: &'a str,
 }
 

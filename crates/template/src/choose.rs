@@ -1,8 +1,8 @@
 //! Which passages of a source's pages are its template.
 //!
-//! A passage is template if enough distinct pages share it. Pages that are copies of each other count once, or else an article that
-//! a site shows under ten addresses would be template. Copies are told by what is *not* shared by all pages: the more pages have a
-//! passage, the less it says that two of them are copies.
+//! A passage is template if enough distinct pages have it. Copies of one page count once; else an article that a site shows at ten
+//! addresses would become template. Two pages are copies if they have most of their passages in common. In that comparison, a
+//! passage weighs the less, the more pages have it, because the frame of a site is on all of its pages.
 
 use crate::learnt::{Learnt, LearntPassage, PAGE, Seen};
 use crate::page::{Page, PagePassage};

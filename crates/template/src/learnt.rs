@@ -87,10 +87,7 @@ impl Learnt {
     pub(crate) fn is_novel(&self, page: &Page) -> bool {
         let (mut all, mut unknown) = (0, 0);
         for passage in &page.passages {
-            let found = self
-                .passages
-                .binary_search_by_key(&passage.key, |other| other.key);
-            let pages = found.map_or(0, |found| self.passages[found].pages);
+            let pages = self.passage(passage.key).map_or(0, |known| known.pages);
             let weight = u64::from(passage.words) * u64::from(self.pages.saturating_sub(pages));
             all += weight;
             unknown += if pages == 0 { weight } else { 0 };

@@ -71,17 +71,6 @@ impl Memory {
         }
     }
 
-    /// Bytes that it takes in memory.
-    #[must_use]
-    pub fn bytes(&self) -> usize {
-        /// A name, what is remembered of it, and the entry's share of free slots.
-        const ENTRY: usize = 96;
-        let sources = self.sources.iter();
-        let bytes = sources
-            .map(|(name, source)| name.len() + ENTRY + size_of_val(&*source.learnt.passages));
-        bytes.sum::<usize>() + size_of_val(&*self.many_sources.passages)
-    }
-
     /// The file, of `most` bytes at most. What does not fit is forgotten: first passages of a single page in sources that have a
     /// template, then whole sources. Those go first that had no page for long, then those of few pages, and then some that are the
     /// same from day to day, so that others are learnt.

@@ -20,12 +20,6 @@ pub struct Templates {
 }
 
 impl Templates {
-    /// Whether there is no template.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.many_sources.is_empty() && self.sources.is_empty()
-    }
-
     /// The templates as bytes.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
@@ -58,16 +52,6 @@ impl Templates {
             many_sources,
             sources,
         })
-    }
-
-    /// Bytes that they take in memory.
-    #[must_use]
-    pub fn memory_bytes(&self) -> usize {
-        /// A name, a vector, and the entry's share of free slots.
-        const ENTRY: usize = 96;
-        let sources = self.sources.iter();
-        let bytes = sources.map(|(name, keys)| name.len() + size_of_val(&**keys) + ENTRY);
-        bytes.sum::<usize>() + size_of_val(&*self.many_sources)
     }
 
     /// Whether a passage is template in `source`.

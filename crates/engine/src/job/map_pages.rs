@@ -41,8 +41,7 @@ impl PagesMap {
         context: &SessionContext,
         splits: &[SplitPlan],
     ) -> Result<DataFrame> {
-        let files = splits.iter().map(|split| split.file);
-        let documents = self.source.documents.open(context, files).await?;
+        let documents = self.source.open(job, context, splits).await?;
         let id_type = self.source.id_type();
         let table = documents.table_with_sources(context, id_type, splits)?;
         with_pages(table, self.markup).map_err(EngineError::query(job.name()))

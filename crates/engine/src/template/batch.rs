@@ -140,7 +140,7 @@ impl Batch<'_> {
         let partitions = self.context.state().config().target_partitions();
         let documents = self.documents;
         let table = documents.table_with_sources(self.context, self.id_type, partitions)?;
-        with_pages(table, markup).map_err(EngineError::query(self.documents.given()))
+        with_pages(table, markup).map_err(EngineError::query(documents.given()))
     }
 
     /// The memory that the batch is fingerprinted with: that of its first run, if it is committed already; and whether it is.
@@ -175,7 +175,7 @@ impl BatchTemplates {
         }
     }
 
-    /// Digest of what is left out of the texts.
+    /// SHA-256 of the templates.
     pub(crate) fn left_out_digest(&self) -> String {
         storage::hex(&Sha256::digest(self.left_out.templates.to_bytes()))
     }
@@ -206,8 +206,8 @@ impl BatchTemplates {
         }))
     }
 
-    /// Writes what is known of sources now to the archive, which is open as it is now, for the commit of the batch's `documents` as
-    /// a day.
+    /// Adds what the batch says of its sources to what `archive` remembers, and writes the sum to a file, which counts when a commit
+    /// names it. The archive must be open at its latest version; the batch is to be committed as `day`, with so many `documents`.
     ///
     /// # Errors
     /// [`EngineError`] when it cannot be read or written.

@@ -21,11 +21,11 @@ use crate::memory;
 use crate::session::with_own_partitions;
 use crate::threads::thread_pool;
 
-/// The sources of which a page counts for what many sources share: those whose names have the least hashes.
+/// A page of each of at most so many sources says what many sources share. The sources whose names have the least hashes are taken.
 const MOST_SOURCES: usize = 4_096;
 /// Passages of such a page.
 const MOST_OF_MANY: usize = 128;
-/// A source has no more pages when they have so many passages.
+/// A source gets no more pages when its pages have so many passages together.
 const MOST_PASSAGES: usize = 1 << 16;
 /// The most bytes of pages that are held until the templates of their sources are chosen, on all threads.
 const MOST_HELD: usize = 64 << 20;
@@ -50,8 +50,8 @@ pub(crate) struct Found {
 }
 
 /// Finds the templates of the sources of `pages`, a table as [`with_pages`](super::with_pages) makes it, of the documents `given`.
-/// `recall` gives what is known of sources before these documents, which have the digest that it is called with; `remembers` says
-/// whether what they add is asked for.
+/// Calls `recall` with the digest of the documents, and takes what it returns for what was learnt before them. Only if `remembers`,
+/// [`Found::seen`] is filled.
 ///
 /// # Errors
 /// [`EngineError`] when the documents cannot be read, or their templates do not fit into the memory.
@@ -92,6 +92,11 @@ pub(crate) async fn find(
         next = rows.next().await;
     }
     choosing.finish(digest)
+}
+
+/// Bytes that a page takes while templates are chosen.
+fn bytes_of(page: &Page) -> usize {
+    BYTES_OF_PAGE + page.passages.len() * BYTES_OF_PASSAGE
 }
 
 /// A source, with its first pages in the order of their identities.
@@ -160,10 +165,10 @@ impl Choosing {
                 .last()
                 .is_none_or(|last| last.identity != page.identity);
             if is_other {
-                let count = page.passages.len();
-                *passages += count;
+                let bytes = bytes_of(&page);
+                *passages += page.passages.len();
                 found.push(page);
-                self.hold(BYTES_OF_PAGE + count * BYTES_OF_PASSAGE)?;
+                self.hold(bytes)?;
             }
         }
         Ok(())
@@ -203,7 +208,7 @@ impl Choosing {
         let mut bytes = 0;
         for (name, Chosen { template, seen }, page) in chosen {
             if let Some(page) = page {
-                bytes += BYTES_OF_PAGE + page.passages.len() * BYTES_OF_PASSAGE;
+                bytes += bytes_of(&page);
                 self.of_many.push((murmur3_low64(name.as_bytes(), 0), page));
             }
             if self.remembers {
@@ -217,7 +222,7 @@ impl Choosing {
         }
         self.of_many.sort_unstable_by_key(|(hash, _)| *hash);
         for (_, page) in self.of_many.drain(self.of_many.len().min(MOST_SOURCES)..) {
-            bytes = bytes.saturating_sub(BYTES_OF_PAGE + page.passages.len() * BYTES_OF_PASSAGE);
+            bytes = bytes.saturating_sub(bytes_of(&page));
         }
         self.reserve(bytes)
     }

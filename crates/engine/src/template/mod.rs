@@ -1,13 +1,13 @@
 //! Templates: what the pages of a source share is found before fingerprints are made, and left out of the texts.
 //!
 //! ```text
-//! documents ─▶ pages ─▶ by source, sorted ─▶ choose ─▶ what is left out of the texts
-//!                                             ▲  └───▶ memory, committed with the day
-//!                            archive: memory ─┘
+//! documents ─▶ pages ─▶ sorted by source ─▶ choose ─▶ templates, left out of the texts
+//!                                            ▲  └───▶ memory, committed with the day
+//!                           archive: memory ─┘
 //! ```
 //!
-//! All documents are read once for it. Of a source, so many pages are looked at as [`template::MOST_PAGES`] says, the same in any
-//! order of files, and with any number of threads or parts.
+//! A run reads all documents once to find templates. It looks at [`template::MOST_PAGES`] pages of a source at most: the same pages,
+//! whatever the order of the files and the number of threads or parts.
 
 mod batch;
 mod find;

@@ -1,6 +1,5 @@
 //! Documents to pages: for each, its source, the keys of its passages, and a hash of its id and text.
 
-use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use archive::schema::ID;
@@ -9,9 +8,8 @@ use arrow::datatypes::{DataType, Field, Int64Type, Schema, SchemaRef};
 use datafusion::common::utils::take_function_args;
 use datafusion::dataframe::DataFrame;
 use datafusion::error::Result;
-use datafusion::logical_expr::{
-    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
-};
+use datafusion::logical_expr::expr_fn::SimpleScalarUDF;
+use datafusion::logical_expr::{ColumnarValue, ScalarUDF, Signature, Volatility};
 use datafusion::prelude::ident;
 use sha2::{Digest as _, Sha256};
 use simhash::Markup;
@@ -41,12 +39,19 @@ pub(crate) fn pages_schema() -> SchemaRef {
 /// # Errors
 /// When the table lacks the columns.
 pub(crate) fn with_pages(documents: DataFrame, markup: Markup) -> Result<DataFrame> {
-    let page = ScalarUDF::new_from_impl(PageOf {
-        markup,
-        signature: Signature::any(2, Volatility::Immutable),
-    });
-    let document = ScalarUDF::new_from_impl(DocumentHash {
-        signature: Signature::any(3, Volatility::Immutable),
+    let page = function(
+        "page",
+        DataType::Binary,
+        Volatility::Immutable,
+        move |args| {
+            let [texts, sources] = take_function_args("page", args)?;
+            pages(&texts, &sources, markup)
+        },
+    );
+    let hash = DataType::FixedSizeBinary(HASH);
+    let document = function("document", hash, Volatility::Immutable, |args| {
+        let [ids, texts, sources] = take_function_args("document", args)?;
+        document_hashes(&ids, &texts, &sources)
     });
     documents.select(vec![
         ident(SOURCE),
@@ -62,14 +67,37 @@ pub(crate) fn with_pages(documents: DataFrame, markup: Markup) -> Result<DataFra
 /// # Errors
 /// When the table lacks the columns.
 pub(super) fn counted(pages: DataFrame, digest: &Arc<DocumentsDigest>) -> Result<DataFrame> {
-    let counted = ScalarUDF::new_from_impl(Counted {
-        digest: Arc::clone(digest),
-        signature: Signature::any(2, Volatility::Volatile),
-    });
+    let digest = Arc::clone(digest);
+    let counted = function(
+        "counted",
+        DataType::Binary,
+        Volatility::Volatile,
+        move |args| {
+            let [pages, documents] = take_function_args("counted", args)?;
+            digest.add(documents.as_fixed_size_binary().iter().flatten());
+            Ok(pages)
+        },
+    );
     pages.select(vec![
         ident(SOURCE),
         counted.call(vec![ident(PAGE), ident(DOCUMENT)]).alias(PAGE),
     ])
+}
+
+/// A function of columns.
+fn function(
+    name: &'static str,
+    returns: DataType,
+    volatility: Volatility,
+    of: impl Fn(Vec<ArrayRef>) -> Result<ArrayRef> + Send + Sync + 'static,
+) -> ScalarUDF {
+    let signature = Signature::variadic_any(volatility);
+    let on_columns = move |args: &[ColumnarValue]| {
+        let found = of(ColumnarValue::values_to_arrays(args)?)?;
+        Ok(ColumnarValue::Array(found))
+    };
+    let on_columns = Arc::new(on_columns);
+    SimpleScalarUDF::new_with_signature(name, signature, returns, on_columns).into()
 }
 
 /// The digest of documents, which are added in any order.
@@ -99,139 +127,46 @@ impl DocumentsDigest {
     }
 }
 
-/// `counted(page, document)`: the page. Adds the hash of the document to the digest.
-#[derive(Debug)]
-struct Counted {
-    digest: Arc<DocumentsDigest>,
-    signature: Signature,
+/// The pages of texts, whose `markup` is no text.
+fn pages(texts: &ArrayRef, sources: &ArrayRef, markup: Markup) -> Result<ArrayRef> {
+    let (mut shown, mut bytes) = (String::new(), Vec::new());
+    let mut pages = BinaryBuilder::new();
+    let sources = sources.as_string::<i32>();
+    for (text, source) in texts.as_binary_view().iter().zip(sources) {
+        bytes.clear();
+        let page = text.filter(|_| source.is_some()).map(|text| {
+            let text = visible(markup, text, &mut shown);
+            Page::of_text(text).to_bytes(&mut bytes);
+            &bytes
+        });
+        pages.append_option(page);
+    }
+    Ok(Arc::new(pages.finish()))
 }
 
-impl PartialEq for Counted {
-    fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.digest, &other.digest)
-    }
-}
-
-impl Eq for Counted {}
-
-impl Hash for Counted {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        Arc::as_ptr(&self.digest).hash(state);
-    }
-}
-
-impl ScalarUDFImpl for Counted {
-    fn name(&self) -> &str {
-        "counted"
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        Ok(DataType::Binary)
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let rows = args.number_rows;
-        let [pages, documents] = take_function_args(self.name(), args.args)?;
-        let documents = documents.into_array(rows)?;
-        self.digest
-            .add(documents.as_fixed_size_binary().iter().flatten());
-        Ok(pages)
-    }
-}
-
-/// `page(text, source)`.
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct PageOf {
-    markup: Markup,
-    signature: Signature,
-}
-
-impl ScalarUDFImpl for PageOf {
-    fn name(&self) -> &str {
-        "page"
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        Ok(DataType::Binary)
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let rows = args.number_rows;
-        let [texts, sources] = take_function_args(self.name(), args.args)?;
-        let (texts, sources) = (texts.into_array(rows)?, sources.into_array(rows)?);
-        let (mut shown, mut bytes) = (String::new(), Vec::new());
-        let mut pages = BinaryBuilder::new();
-        for (text, source) in texts
-            .as_binary_view()
-            .iter()
-            .zip(sources.as_string::<i32>())
-        {
-            bytes.clear();
-            let page = text.filter(|_| source.is_some()).map(|text| {
-                let text = visible(self.markup, text, &mut shown);
-                Page::of_text(text).to_bytes(&mut bytes);
-                &bytes
-            });
-            pages.append_option(page);
+/// The hashes of documents.
+fn document_hashes(ids: &ArrayRef, texts: &ArrayRef, sources: &ArrayRef) -> Result<ArrayRef> {
+    let texts = texts.as_binary_view();
+    let sources = sources.as_string::<i32>();
+    let mut hashes = FixedSizeBinaryBuilder::with_capacity(ids.len(), HASH);
+    for row in 0..ids.len() {
+        let text = match texts.is_valid(row) {
+            true => murmur3_low64(texts.value(row), 1),
+            false => 0,
+        };
+        let id = id_hash(ids, row);
+        let source = match sources.is_valid(row) {
+            true => murmur3_low64(sources.value(row).as_bytes(), 3),
+            false => 0,
+        };
+        let mut hash = [0; HASH as usize];
+        for (seed, half) in hash.chunks_exact_mut(8).enumerate() {
+            let all = [id, text, source].map(u64::to_le_bytes).concat();
+            half.copy_from_slice(&murmur3_low64(&all, seed as u32).to_le_bytes());
         }
-        Ok(ColumnarValue::Array(Arc::new(pages.finish())))
+        hashes.append_value(hash)?;
     }
-}
-
-/// `document(id, text, source)`.
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct DocumentHash {
-    signature: Signature,
-}
-
-impl ScalarUDFImpl for DocumentHash {
-    fn name(&self) -> &str {
-        "document"
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        Ok(DataType::FixedSizeBinary(HASH))
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let rows = args.number_rows;
-        let [ids, texts, sources] = take_function_args(self.name(), args.args)?;
-        let (ids, texts) = (ids.into_array(rows)?, texts.into_array(rows)?);
-        let texts = texts.as_binary_view();
-        let sources = sources.into_array(rows)?;
-        let sources = sources.as_string::<i32>();
-        let mut hashes = FixedSizeBinaryBuilder::with_capacity(rows, HASH);
-        for row in 0..rows {
-            let text = match texts.is_valid(row) {
-                true => murmur3_low64(texts.value(row), 1),
-                false => 0,
-            };
-            let id = id_hash(&ids, row);
-            let source = match sources.is_valid(row) {
-                true => murmur3_low64(sources.value(row).as_bytes(), 3),
-                false => 0,
-            };
-            let mut hash = [0; HASH as usize];
-            for (seed, half) in hash.chunks_exact_mut(8).enumerate() {
-                let all = [id, text, source].map(u64::to_le_bytes).concat();
-                half.copy_from_slice(&murmur3_low64(&all, seed as u32).to_le_bytes());
-            }
-            hashes.append_value(hash)?;
-        }
-        Ok(ColumnarValue::Array(Arc::new(hashes.finish())))
-    }
+    Ok(Arc::new(hashes.finish()))
 }
 
 fn id_hash(ids: &ArrayRef, row: usize) -> u64 {

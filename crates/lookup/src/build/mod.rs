@@ -155,7 +155,7 @@ struct Build<'a> {
     rows_done: Arc<dyn Fn(u64) + Send + Sync>,
     /// The latest version that was published.
     manifest: Option<Manifest>,
-    /// What the archive remembers of templates, a copy of which is in the index.
+    /// The version of what the archive remembers of templates; the index has a copy of this file.
     templates: Option<i64>,
     built: BuildReport,
 }

@@ -205,7 +205,14 @@ pub fn fingerprint(
         let commit = match (opened, day) {
             (Some(OpenedArchive::Archive(mut archive)), Some(day)) => {
                 let is_first_day = archive.files()?.is_empty();
-                let appended = append(&mut archive, day, &batch, templates.as_ref());
+                let remember = async |archive: &Archive| match &templates {
+                    Some(templates) => {
+                        let memory = templates.remember(archive, day, batch.file.rows);
+                        Ok::<_, engine::EngineError>(Some(memory.await?))
+                    }
+                    None => Ok(None),
+                };
+                let appended = archive.append_with(day, &batch.file, Existing::Keep, remember);
                 match appended.await? {
                     Append::Committed(version) => {
                         if is_first_day {
@@ -289,36 +296,6 @@ impl Work<'_> {
             made.file.day_digest.clone_from(&templates.digest);
         }
         Ok((made, templates))
-    }
-}
-
-/// Commits a batch as `day`, with what it adds to what is known of templates, even if other days are committed meanwhile.
-async fn append(
-    archive: &mut Archive,
-    day: NaiveDate,
-    batch: &FingerprintedBatch,
-    templates: Option<&BatchTemplates>,
-) -> engine::Result<Append> {
-    let file = &batch.file;
-    let Some(templates) = templates else {
-        return Ok(archive.append(day, file, Existing::Keep).await?);
-    };
-    let digest = &file.day_digest;
-    if archive
-        .is_committed(day, digest, None, Existing::Keep)
-        .await?
-    {
-        return Ok(Append::AlreadyThere);
-    }
-    archive.preflight().await?;
-    let mut staged = archive.stage(day, file, None).await?;
-    loop {
-        let memory = templates.remember(archive, day, file.rows).await?;
-        staged = staged.with_templates(Some(memory));
-        match archive.commit(&staged, Existing::Keep).await? {
-            Append::Overtaken => {}
-            done => return Ok(done),
-        }
     }
 }
 

@@ -427,22 +427,3 @@ impl RawRecords for RawWarc {
         })
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_host_of_a_url() {
-        for (url, expected) in [
-            ("https://a.example/b:c@d", Some("a.example")),
-            ("http://u:p@a.example:80?x", Some("a.example")),
-            ("http://[::1]:8080/", Some("[::1]")),
-            ("http://A.Example.:80/X", Some("a.example")),
-            ("http:///x", None),
-            ("urn:uuid:1", None),
-        ] {
-            assert_eq!(host(url).as_deref(), expected, "{url}");
-        }
-    }
-}

@@ -1,5 +1,5 @@
-//! Lowers the k of a run that compares a batch with itself, unless an option gives k. A batch of records from one template has
-//! so many candidates within the profile's k that the run would compare their texts for hours.
+//! Lowers the k of a run that compares a batch with itself, unless an option gives k. If most records
+//! of a batch come from one template, most of their pairs are within the profile's k, and comparing their texts would take hours.
 
 use crate::error::Result;
 use crate::fingerprint::FingerprintedBatch;
