@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use deltalake_core::DeltaTable;
 use futures::{StreamExt as _, TryStreamExt as _};
-use storage::{Expansion, Location, Stores};
+use storage::{Expansion, Location, Skipped, Stores};
 
 use crate::delta::{catch_async_panic, log_store};
 use crate::error::{ArchiveError, Result};
@@ -17,7 +17,7 @@ use crate::schema::SPEC_KEY;
 /// Maximum number of concurrent requests.
 const CONCURRENT_REQUESTS: usize = 32;
 
-/// Lists the files that a path stands for, as [`Stores::expand`] does; for a Delta table, the data files of its latest
+/// Lists the files that a path stands for, and what the list leaves out, as [`Stores::expand`] does; for a Delta table, the data files of its latest
 /// version.
 ///
 /// # Errors
@@ -28,10 +28,10 @@ pub async fn input_files(
     stores: &Stores,
     given: &str,
     extensions: &[&str],
-) -> Result<Vec<Location>> {
+) -> Result<(Vec<Location>, Skipped)> {
     match stores.expand(given, extensions).await? {
-        Expansion::Files(files) => Ok(files),
-        Expansion::Table(table) => data_files(&table).await,
+        Expansion::Files(files, skipped) => Ok((files, skipped)),
+        Expansion::Table(table) => Ok((data_files(&table).await?, Skipped::default())),
     }
 }
 

@@ -96,6 +96,14 @@ impl Archive {
             (Some((day, committed)), _, Some(Existing::Replace)) if !is_same(&committed) => {
                 Ok((Scope::Without(day), None))
             }
+            // Another batch of the day is no rerun of the first.
+            (Some((_, committed)), Some(day), None) if committed.digest != file.day_digest => {
+                tracing::warn!(
+                    "{}: day {day} was committed with other documents: the batch is compared with all days, also with that one",
+                    self.location()
+                );
+                Ok((Scope::All, None))
+            }
             (Some((day, committed)), ..) => {
                 let base_version = committed.base_version;
                 Ok((Scope::Before { day, base_version }, Some(committed)))

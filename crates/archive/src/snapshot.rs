@@ -68,7 +68,7 @@ impl Snapshot {
     /// # Errors
     /// [`ArchiveError`] when a file cannot be read, or their specs or id types differ.
     pub async fn open_files(stores: &Stores, given: &str, columns: &ColumnNames) -> Result<Self> {
-        let files = input_files(stores, given, &[".parquet"]).await?;
+        let (files, _) = input_files(stores, given, &[".parquet"]).await?;
         let files: Vec<SnapshotFile> = futures::stream::iter(files)
             .map(|location| async move {
                 let day = hive_day(&location);

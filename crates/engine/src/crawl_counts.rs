@@ -1,7 +1,6 @@
 //! How many records of WARC files are documents, and why the others are not.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 use warc::Counts;
@@ -74,25 +73,6 @@ fn add_names(sums: &mut BTreeMap<String, u64>, more: &BTreeMap<String, u64>) {
     }
 }
 
-/// [`CrawlRecordCounts`] that tasks share.
-#[derive(Debug, Default)]
-pub struct CrawlCounters(Mutex<Option<CrawlRecordCounts>>);
-
-impl CrawlCounters {
-    /// Adds the counts of a file, or of a part of it.
-    pub fn add(&self, counts: &CrawlRecordCounts) {
-        let mut sum = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        sum.get_or_insert_default().add(counts);
-    }
-
-    /// The counts so far; `None` if no WARC file was read.
-    #[must_use]
-    pub fn counts(&self) -> Option<CrawlRecordCounts> {
-        let sum = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        sum.clone()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -113,11 +93,8 @@ mod tests {
 
     #[test]
     fn counts_add_up() {
-        let counters = CrawlCounters::default();
-        assert_eq!(counters.counts(), None);
-        counters.add(&counts(&[("image/png", 2), ("font/ttf", 1)]));
-        counters.add(&counts(&[("image/png", 3)]));
-        let sum = counters.counts().unwrap();
+        let mut sum = counts(&[("image/png", 2), ("font/ttf", 1)]);
+        sum.add(&counts(&[("image/png", 3)]));
         assert_eq!((sum.documents, sum.skipped["not text"]), (4, 6));
         assert_eq!((sum.statuses[&404], sum.media_types["image/png"]), (2, 5));
         assert_eq!(sum.incomplete, 2);

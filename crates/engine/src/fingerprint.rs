@@ -25,7 +25,6 @@ use simhash::Spec;
 use simhash::reliable_length::reliable_length;
 
 use crate::batch::{FingerprintRows, select_columns};
-use crate::crawl_counts::CrawlRecordCounts;
 use crate::decide::Keys;
 use crate::decide::keys::KeysWriter;
 use crate::documents::{DECISION_COLUMNS, DecisionColumn, Documents, POSITION, PREFERENCE, TEXT};
@@ -33,6 +32,7 @@ use crate::error::{EngineError, Result};
 use crate::fingerprint_sort;
 use crate::map_counters::MapCounters;
 use crate::progress::Progress;
+use crate::read_counts::{Note, Notes, ReadCounts};
 use crate::recipe::Recipe;
 use crate::stream::{self, BatchSize};
 use crate::text_counts::{TextCounters, TextCounts};
@@ -47,8 +47,8 @@ pub struct FingerprintedBatch {
     /// Counts of the texts; all 0 if the documents have ready fingerprints. In a text that is not UTF-8, replacement
     /// characters took the place of the invalid bytes.
     pub texts: TextCounts,
-    /// The records of the WARC files among the documents; `None` without such files.
-    pub crawl_records: Option<CrawlRecordCounts>,
+    /// What was counted while the files were read.
+    pub read: ReadCounts,
     /// Documents that repeat the id of an earlier document of the batch.
     pub duplicate_ids: u64,
     /// The keys that order the documents for decisions, in the order of the file's rows; `None` if
@@ -73,9 +73,9 @@ pub fn local_rows(
     progress.documents_total.store(total, Ordering::Relaxed);
     let counters = MapCounters::default();
     let partitions = context.state().config().target_partitions();
-    let crawl = &counters.crawl;
+    let read = &counters.read;
     let table =
-        documents.table_to_fingerprint(context, id_type, partitions, decision_columns, crawl)?;
+        documents.table_to_fingerprint(context, id_type, partitions, decision_columns, read)?;
     let rows = with_fingerprints(table, recipe, &counters.texts)
         .map_err(EngineError::query(documents.given()))?;
     Ok(UnsortedRows { rows, counters })
@@ -206,7 +206,7 @@ pub async fn write_sorted(
     Ok(FingerprintedBatch {
         file,
         texts: counters.texts.counts(),
-        crawl_records: counters.crawl.counts(),
+        read: counters.read.counts(),
         duplicate_ids,
         keys: keys.map(KeysWriter::finish).transpose()?,
     })
@@ -223,6 +223,20 @@ pub struct ShortDocuments {
 }
 
 impl FingerprintedBatch {
+    /// Documents with bytes that are not UTF-8, or not of the charset that they have.
+    #[must_use]
+    pub fn invalid_utf8(&self) -> u64 {
+        self.texts.invalid_utf8 + self.read.notes.number(Note::Malformed)
+    }
+
+    /// What is said of the documents and their files, and of those that were `skipped`.
+    #[must_use]
+    pub fn notes(&self, skipped: &Notes) -> Notes {
+        let mut notes = skipped.clone();
+        notes.add_all(&self.read.notes);
+        notes
+    }
+
     /// The documents that are too short for a run at `k`; `None` if they had no texts, or if no
     /// reliable length is known for their spec and `k`.
     #[must_use]
@@ -309,7 +323,7 @@ impl FingerprintedBatch {
             duplicate_ids: ids.duplicates(&file, &thread_pool(context)?)?,
             file,
             texts: self.texts,
-            crawl_records: self.crawl_records.clone(),
+            read: self.read.clone(),
         })
     }
 }

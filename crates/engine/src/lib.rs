@@ -28,6 +28,7 @@ mod part_list;
 pub mod probe;
 pub mod profile;
 pub mod progress;
+pub mod read_counts;
 pub mod recipe;
 pub mod reduce;
 pub mod resources;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::crawl_counts::CrawlCounters;
+use crate::read_counts::ReadCounters;
 use crate::text_counts::TextCounters;
 
 /// Counts of the texts and of the records that map 1 reads. Clones share the counts.
@@ -10,6 +10,6 @@ use crate::text_counts::TextCounters;
 pub struct MapCounters {
     /// The texts that are fingerprinted.
     pub texts: Arc<TextCounters>,
-    /// The records of WARC files, of files and parts that were read to their ends.
-    pub crawl: Arc<CrawlCounters>,
+    /// What is read of the files; of WARC files, of those and of parts that were read to their ends.
+    pub read: Arc<ReadCounters>,
 }

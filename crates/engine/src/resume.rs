@@ -27,12 +27,12 @@ use futures::{StreamExt as _, TryStreamExt as _};
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
-use crate::crawl_counts::CrawlRecordCounts;
 use crate::documents::{Columns, Documents, ResumeChunk};
 use crate::error::{EngineError, Result};
 use crate::fingerprint::{UnsortedRows, rows_schema, with_fingerprints};
 use crate::map_counters::MapCounters;
 use crate::progress::Progress;
+use crate::read_counts::ReadCounts;
 use crate::recipe::Recipe;
 use crate::stream;
 use crate::text_counts::TextCounts;
@@ -48,8 +48,8 @@ const DRAFT: &str = ".tmp";
 const FORMAT: &str = "5";
 /// Metadata key of a chunk's file: the [`TextCounts`], as JSON.
 const TEXTS: &str = "texts";
-/// Metadata key of a chunk's file: the [`CrawlRecordCounts`], as JSON; `null` without WARC files.
-const CRAWL_RECORDS: &str = "crawl_records";
+/// Metadata key of a chunk's file: the [`ReadCounts`], as JSON.
+const READ: &str = "read";
 /// Metadata key of a chunk's file: the number of rows.
 const ROWS: &str = "rows";
 
@@ -80,7 +80,7 @@ struct FinishedChunk {
     path: PathBuf,
     rows: u64,
     texts: TextCounts,
-    crawl_records: Option<CrawlRecordCounts>,
+    read: ReadCounts,
 }
 
 impl ResumeDirectory {
@@ -184,14 +184,14 @@ impl ResumeDirectory {
         let query = || EngineError::query(documents.given());
         let counters = MapCounters::default();
         let partitions = context.state().config().target_partitions();
-        let crawl = &counters.crawl;
+        let read = &counters.read;
         let table = documents.table_of_chunk(
             context,
             id_type,
             partitions,
             decision_columns,
             chunk,
-            crawl,
+            read,
         )?;
         let rows = with_fingerprints(table, work.recipe, &counters.texts).map_err(query())?;
         let mut rows = rows.execute_stream().await.map_err(query())?;
@@ -209,9 +209,9 @@ impl ResumeDirectory {
             writer.write(&batch).map_err(arrow_error(&path))?;
         }
         let texts = counters.texts.counts();
-        let crawl_records = counters.crawl.counts();
+        let read = counters.read.counts();
         writer.write_metadata(TEXTS, json(&texts)?);
-        writer.write_metadata(CRAWL_RECORDS, json(&crawl_records)?);
+        writer.write_metadata(READ, json(&read)?);
         writer.write_metadata(ROWS, count.to_string());
         writer.finish().map_err(arrow_error(&path))?;
         draft.as_file().sync_data().map_err(failed(&path))?;
@@ -235,7 +235,7 @@ impl ResumeDirectory {
             path,
             rows: count,
             texts,
-            crawl_records,
+            read,
         })
     }
 
@@ -309,16 +309,16 @@ impl FinishedChunk {
         let texts = metadata
             .get(TEXTS)
             .and_then(|json| serde_json::from_str(json).ok());
-        let crawl_records = metadata
-            .get(CRAWL_RECORDS)
+        let read = metadata
+            .get(READ)
             .and_then(|json| serde_json::from_str(json).ok());
         let rows = metadata.get(ROWS).and_then(|rows| rows.parse().ok());
-        let found = texts.zip(crawl_records).zip(rows);
-        Ok(found.map(|((texts, crawl_records), rows)| Self {
+        let found = texts.zip(read).zip(rows);
+        Ok(found.map(|((texts, read), rows)| Self {
             path: path.to_owned(),
             rows,
             texts,
-            crawl_records,
+            read,
         }))
     }
 
@@ -343,9 +343,7 @@ fn table(
     let counters = MapCounters::default();
     for (number, chunk) in finished.into_iter().enumerate() {
         counters.texts.add(&chunk.texts);
-        if let Some(records) = &chunk.crawl_records {
-            counters.crawl.add(records);
-        }
+        counters.read.add(&chunk.read);
         dealt[number % partitions].push(chunk);
     }
     let streams = dealt

@@ -399,7 +399,7 @@ async fn errors_name_the_line() {
             "line 5, column 16",
         ),
         ("list.jsonl", json("[1]"), "a JSON object"),
-        ("two.jsonl", json(&good.repeat(2)), "trailing"),
+        ("two.jsonl", json(&good.repeat(2)), "a line of its own"),
         ("id.jsonl", json("{\"id\":1.5}"), "\"id\""),
         ("text.jsonl", json("{\"id\":1,\"text\":2}"), "\"text\""),
         ("few.csv", csv("1"), "1 fields, but the header has 2"),

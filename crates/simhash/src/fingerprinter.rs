@@ -2,6 +2,8 @@
 
 use std::collections::HashSet;
 
+use memchr::{memchr, memmem};
+
 use crate::feature_hashes::{FeatureHasher, FeatureHashes};
 use crate::features::Features;
 use crate::isa::Kernel;
@@ -30,6 +32,21 @@ pub struct Fingerprinter {
     sum: Sum,
     /// Makes sketches, if the spec asks for them.
     sketcher: Option<Sketcher>,
+}
+
+/// Whether more than one in ten characters of a text are U+FFFD: it was read in a wrong encoding.
+#[must_use]
+pub fn is_garbled(text: &str) -> bool {
+    const REPLACEMENT: &str = "\u{fffd}";
+    // Most texts have none, nor a character that begins as it does.
+    let Some(begin) = memchr(REPLACEMENT.as_bytes()[0], text.as_bytes()) else {
+        return false;
+    };
+    if memmem::find(&text.as_bytes()[begin..], REPLACEMENT.as_bytes()).is_none() {
+        return false;
+    }
+    let replaced = text.matches(REPLACEMENT).count();
+    10 * replaced > text.chars().count()
 }
 
 /// A distinct feature of a text, with its weight.
@@ -75,8 +92,13 @@ impl Fingerprinter {
     }
 
     /// The fingerprint of `text`. If it has fewer distinct features than [`Spec::min_features`] (an empty page, a bare "404"),
-    /// [`Spec::short_texts`] says whether it has one.
+    /// [`Spec::short_texts`] says whether it has one. A text with more than one replacement character in ten was read in the wrong
+    /// encoding, and has none: others of its kind would look like it.
     pub fn fingerprint(&mut self, text: &str) -> Option<u64> {
+        if is_garbled(text) {
+            (self.len, self.has_enough, self.whole) = (0, false, None);
+            return None;
+        }
         self.hash_features(text, MOST_KEPT);
         let found = match self.has_kept_all() {
             true => self.sum.fingerprint(self.hasher.kept()),
@@ -210,6 +232,21 @@ impl Fingerprinter {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_text_of_replacement_characters_has_no_fingerprint() {
+        let spec = Spec {
+            min_features: 1,
+            ..Spec::default()
+        };
+        let mut fingerprinter = Fingerprinter::new(Model::new(spec, None, None).unwrap());
+        let words = "one two three four five six seven eight ";
+        for (replaced, is_garbled) in [(0, false), (4, false), (5, true), (50, true)] {
+            let text = words.to_owned() + &"\u{fffd}".repeat(replaced);
+            let found = fingerprinter.fingerprint(&text);
+            assert_eq!(found.is_none(), is_garbled, "{replaced}");
+        }
+    }
 
     #[test]
     fn the_features_of_the_last_text_are_counted() {

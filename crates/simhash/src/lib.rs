@@ -129,7 +129,7 @@ pub mod unrelated_rates;
 pub mod weight;
 
 pub use choice::Choice;
-pub use fingerprinter::{Fingerprinter, WeightedFeature};
+pub use fingerprinter::{Fingerprinter, WeightedFeature, is_garbled};
 pub use idf::{DocumentFrequencies, Idf, IdfError};
 pub use isa::Kernel;
 pub use model::{Model, ModelError};

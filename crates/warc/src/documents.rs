@@ -3,11 +3,10 @@
 use std::borrow::Cow;
 use std::ops::RangeInclusive;
 
-use memchr::memchr;
-
-use crate::charset::{self, Decoded, Hints};
+use crate::charset::{self, Decoded, Encoding, Hints};
 use crate::digests::is_digest_of;
 use crate::fault::{Fault, Place};
+use crate::form::{Form, is_no_text};
 use crate::headers::{FieldTable, RecordType};
 use crate::http::{self, Bodies, BodyError, Extent, Response};
 use crate::reader::Record;
@@ -23,6 +22,8 @@ pub struct Choice {
     pub statuses: Vec<RangeInclusive<u16>>,
     /// Whether a record is skipped if its digest is wrong. This reads all bytes of each document once more.
     pub check_digests: bool,
+    /// The encoding of all texts; found if it is `None`.
+    pub charset: Option<&'static Encoding>,
 }
 
 impl Default for Choice {
@@ -31,17 +32,9 @@ impl Default for Choice {
         Self {
             statuses: vec![200..=200],
             check_digests: false,
+            charset: None,
         }
     }
-}
-
-/// What the text of a document is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
-    /// HTML or XHTML, with its markup.
-    Html,
-    /// Any other text.
-    Text,
 }
 
 /// A document of a crawl.
@@ -59,7 +52,7 @@ pub struct Document<'a> {
     pub day: Option<i32>,
     /// The status of the response; `None` if the record has no response of a web server.
     pub status: Option<u16>,
-    /// Its media type as the server gave it, without parameters; empty if there is none.
+    /// Its media type as the crawler found it, or else as the server gave it, without parameters; empty if there is none.
     pub content_type: &'a str,
     /// What its text is.
     pub form: Form,
@@ -149,13 +142,17 @@ impl Documents {
         let full_type = types.last();
         let full_type =
             full_type.or_else(|| headers.content_type().filter(|given| !given.is_empty()));
-        let full_type =
-            full_type.or_else(|| record.headers.get_bytes("WARC-Identified-Payload-Type"));
-        let content_type = full_type.map_or("", media_type);
+        let identified = record.headers.get_bytes("WARC-Identified-Payload-Type");
+        let identified = identified.map_or("", media_type);
+        let content_type = match identified {
+            // The crawler looked at the bytes. This is what it says of those that it does not know.
+            "" | "application/octet-stream" => full_type.map_or("", media_type),
+            identified => identified,
+        };
         // Before the body is decoded: much of a crawl is images.
         let declared = match content_type {
             "" => None,
-            _ => Some(form_of_type(content_type).ok_or(Reason::NotText(content_type))?),
+            _ => Some(Form::of_media_type(content_type).ok_or(Reason::NotText(content_type))?),
         };
         if choice.check_digests && !has_right_digest(record, response.as_ref(), bodies) {
             return Err(Reason::Digest);
@@ -167,15 +164,19 @@ impl Documents {
             })?,
             None => (record.block, Extent::Whole),
         };
+        if is_no_text(body) {
+            return Err(Reason::NotText(""));
+        }
         let form = match declared {
             Some(form) => form,
             None if body.is_empty() => return Err(Reason::Empty),
-            None => form_of_bytes(body).ok_or(Reason::NotText(""))?,
+            None => Form::of_bytes(body).ok_or(Reason::NotText(""))?,
         };
         let hints = Hints {
             content_type: full_type,
-            is_markup: form == Form::Html || ends_with(content_type, "xml"),
+            is_markup: form != Form::Text || ends_with(content_type, "xml"),
             url: url_text,
+            charset: choice.charset,
         };
         let Decoded { text, is_malformed } = charset::decode(body, &hints, buffer);
         if text.bytes().all(|byte| byte.is_ascii_whitespace()) {
@@ -216,12 +217,37 @@ fn check_url(url: &str) -> Result<(), Reason<'static>> {
     if starts_with(url, "dns:") || starts_with(url, "whois:") {
         return Err(Reason::Dns);
     }
+    if is_of_crawler(url) {
+        return Err(Reason::Crawler);
+    }
     let url = url.split(['?', '#']).next().unwrap_or_default();
     let after_scheme = url.split_once("://").map_or("", |(_, after)| after);
     let path = after_scheme.find('/').map_or("", |at| &after_scheme[at..]);
     match path {
         "/robots.txt" => Err(Reason::Robots),
         _ => Ok(()),
+    }
+}
+
+/// Whether a record with this URL is about the crawl: Browsertrix writes `urn:text:` and `urn:pageinfo:` beside a page, wpull
+/// `urn:X-wpull:`, wget `metadata://`, Brozzler `screenshot:`.
+fn is_of_crawler(url: &str) -> bool {
+    // Names that publications have.
+    const PUBLISHED: [&str; 7] = ["uuid:", "isbn:", "issn:", "nbn:", "doi:", "lex:", "ietf:"];
+    const SCHEMES: [&str; 6] = [
+        "metadata:",
+        "screenshot:",
+        "thumbnail:",
+        "youtube-dl:",
+        "ytdl:",
+        "warcinfo:",
+    ];
+    match url.get(..4) {
+        Some(scheme) if scheme.eq_ignore_ascii_case("urn:") => {
+            let name = &url[4..];
+            !PUBLISHED.iter().any(|known| starts_with(name, known))
+        }
+        _ => SCHEMES.iter().any(|scheme| starts_with(url, scheme)),
     }
 }
 
@@ -280,46 +306,6 @@ fn media_type(content_type: &[u8]) -> &str {
     let is_end = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b';' | b',');
     let end = content_type.iter().position(is_end);
     std::str::from_utf8(&content_type[..end.unwrap_or(content_type.len())]).unwrap_or_default()
-}
-
-/// What a document of this media type is; `None` if it is no text.
-fn form_of_type(media_type: &str) -> Option<Form> {
-    let is = |name: &str| media_type.eq_ignore_ascii_case(name);
-    if is("text/html") || is("application/xhtml+xml") {
-        Some(Form::Html)
-    } else if starts_with(media_type, "text/") || is("application/json") {
-        Some(Form::Text)
-    } else {
-        None
-    }
-}
-
-/// What a document without a media type is; `None` if it is no text.
-fn form_of_bytes(body: &[u8]) -> Option<Form> {
-    const TAGS: [&str; 9] = [
-        "<!doctype html",
-        "<html",
-        "<head",
-        "<body",
-        "<title",
-        "<meta",
-        "<script",
-        "<link",
-        "<!--",
-    ];
-    let start = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body);
-    let start = start.trim_ascii_start();
-    let begins_with = |tag: &&str| {
-        let found = start.get(..tag.len());
-        found.is_some_and(|found| found.eq_ignore_ascii_case(tag.as_bytes()))
-    };
-    if TAGS.iter().any(begins_with) {
-        Some(Form::Html)
-    } else if memchr(0, body).is_none() && simdutf8::basic::from_utf8(body).is_ok() {
-        Some(Form::Text)
-    } else {
-        None
-    }
 }
 
 /// Whether `text` starts with `start`, in either case.

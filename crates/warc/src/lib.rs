@@ -45,6 +45,7 @@ mod cuts;
 mod digests;
 mod documents;
 mod fault;
+mod form;
 mod headers;
 mod http;
 mod input;
@@ -56,8 +57,9 @@ mod test_files;
 
 pub use counts::Counts;
 pub use cuts::{Cuts, MemberCuts, RecordStarts};
-pub use documents::{Choice, Document, Documents, Form, Outcome};
+pub use documents::{Choice, Document, Documents, Outcome};
 pub use fault::{Broken, Fault, Place, WrongCut};
+pub use form::Form;
 pub use headers::{Headers, RecordType};
 pub use members::Dictionary;
 pub use reader::{Event, Limits, Reader, Record};

@@ -28,6 +28,8 @@ pub enum Reason<'a> {
     Robots,
     /// It is an answer of the DNS or of whois.
     Dns,
+    /// The crawler wrote it about its crawl: the text or a picture of a page as it saw it, a log.
+    Crawler,
     /// It should be a response of a web server, but is none.
     Http,
     /// It has this media type, which is no text; or none, and bytes that are no text.
@@ -57,6 +59,7 @@ impl Reason<'_> {
             Self::Status(_) => "other status",
             Self::Robots => "robots.txt",
             Self::Dns => "DNS or whois",
+            Self::Crawler => "of the crawler",
             Self::Http => "not HTTP",
             Self::NotText(_) => "not text",
             Self::Encoding => "damaged content encoding",

@@ -14,6 +14,7 @@ mod progress;
 mod scratch;
 mod settings;
 mod signals;
+mod spooled;
 mod word_diff;
 
 use std::ffi::OsString;

@@ -5,7 +5,9 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 
 use engine::crawl_counts::CrawlRecordCounts;
+use engine::documents::ColumnsRead;
 use engine::fingerprint::ShortDocuments;
+use engine::read_counts::Notes;
 use indicatif::HumanCount;
 
 use crate::exit::Failure;
@@ -90,6 +92,37 @@ pub fn crawl_records(records: &CrawlRecordCounts) -> String {
     }
     line.push('\n');
     line
+}
+
+/// Formats the line about documents and files that are not compared, or are read in another way than as they say; empty if there are
+/// none.
+pub fn notes(notes: &Notes) -> String {
+    let each = notes.iter().map(|(note, noted)| {
+        let (number, first) = (count(noted.number), visible(&noted.first));
+        format!("{note}: {number} (first: {first})")
+    });
+    let each: Vec<String> = each.collect();
+    match each.is_empty() {
+        true => String::new(),
+        false => format!("  {}\n", each.join("; ")),
+    }
+}
+
+/// The line about the columns that are read; those of other files behind them.
+pub fn columns(read: &[ColumnsRead]) -> String {
+    let each = read.iter().enumerate().map(|(position, columns)| {
+        let shown = visible(&columns.to_string());
+        match (position, columns.files) {
+            (0, _) => shown,
+            (_, 1) => format!("of one file {shown}"),
+            (_, files) => format!("of {} files {shown}", count(files)),
+        }
+    });
+    let each: Vec<String> = each.take(4).collect();
+    match each.is_empty() {
+        true => String::new(),
+        false => format!("read: {}\n", each.join("; ")),
+    }
 }
 
 /// Formats a date, from days since 1970.

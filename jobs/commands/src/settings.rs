@@ -39,6 +39,8 @@ impl ColumnArgs {
             text: self.text_column.clone(),
             fingerprint: self.fingerprint_column.clone(),
             delimiter: self.delimiter,
+            quote: self.quote,
+            charset: self.charset.clone(),
             ..Columns::default()
         }
     }

@@ -120,6 +120,8 @@ pub(crate) struct Deciding {
     pub(crate) prefer: Prefer,
     /// Whether documents without a fingerprint, which are empty, are dropped.
     pub(crate) drop_empty: bool,
+    /// Whether documents of the batch are duplicates of others of the batch.
+    pub(crate) within: bool,
     /// Whether the run ends if its memory is too small to count what each source loses.
     pub(crate) sources_must_fit: bool,
     /// How many duplicates are drawn at random.
@@ -138,6 +140,8 @@ pub(crate) struct Decided {
     verified: bool,
     /// As in [`Deciding`].
     drop_empty: bool,
+    /// As in [`Deciding`].
+    within: bool,
     by_id: IdOrder,
     order: Order,
     greedy: Greedy,
@@ -241,6 +245,7 @@ impl Deciding {
             have_content: self.have_content,
             verified,
             drop_empty: self.drop_empty,
+            within: self.within,
             by_id,
             order,
             greedy,
@@ -311,6 +316,7 @@ impl Decided {
         let rank = self.order.rank(class);
         match self.greedy.decision(rank) {
             Decision::Kept if self.order.row(rank) == row => Fate::Kept(Some(rank)),
+            Decision::Kept if !self.within => Fate::Kept(None),
             Decision::Kept => {
                 // The sketches or texts of a class are equal, if they are known.
                 let known = self.have_content.as_ref();

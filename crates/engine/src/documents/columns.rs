@@ -7,8 +7,11 @@ use archive::schema::SKETCH;
 use arrow::datatypes::DataType;
 use serde::{Deserialize, Serialize};
 
+use warc::charset::Encoding;
+
 use super::left_out::LeftOut;
 use super::preference::Prefer;
+use super::rows::csv_dialect::Dialect;
 use crate::error::{EngineError, Result};
 
 /// Names of id columns that are found without an option, the best first: the names in this program,
@@ -74,6 +77,10 @@ pub struct Columns {
     pub carried: Vec<String>,
     /// What separates the fields of CSV; found by the header if it is `None`.
     pub delimiter: Option<u8>,
+    /// What quotes the fields of CSV; found if it is `None`.
+    pub quote: Option<Quote>,
+    /// The name of the encoding of all texts; found if it is `None`.
+    pub charset: Option<String>,
     /// How pages are read: the documents of crawls, and files of HTML.
     pub pages: Pages,
     /// Which records of a crawl are documents.
@@ -85,6 +92,15 @@ pub struct Columns {
     /// Whether the command has no options that name columns, so that errors must not suggest them.
     #[serde(skip)]
     pub without_options: bool,
+}
+
+/// What quotes the fields of CSV.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Quote {
+    /// Nothing: a quote is a character like others.
+    None,
+    /// This ASCII character.
+    Byte(u8),
 }
 
 /// The names of columns that an archive remembers.
@@ -179,10 +195,14 @@ pub(super) struct FoundColumns {
     pub(super) id: Option<String>,
     /// Whether the file is one document; without an id column, its id is then the file's name.
     pub(super) is_one_document: bool,
+    /// Whether the ids are bytes that are not said to be text.
+    pub(super) has_byte_ids: bool,
     /// `None` if only carried columns are read.
     pub(super) content: Option<Content>,
     /// The columns whose texts are joined to the content.
     pub(super) further_texts: Vec<String>,
+    /// Known names of text columns that the file has, too, if no option says which is read.
+    pub(super) other_texts: Vec<&'static str>,
     /// Whether the file is one array of JSON.
     pub(super) is_array: bool,
     /// Columns that options name, and that the documents at the start of the file lack.
@@ -196,8 +216,10 @@ pub(super) struct FoundColumns {
     pub(super) source: Option<(String, Says)>,
     /// The columns that go along to decisions.
     pub(super) carried: Vec<CarriedColumn>,
-    /// What separates the fields of CSV; without meaning for other formats.
-    pub(super) delimiter: u8,
+    /// The dialect of CSV; without meaning for other formats.
+    pub(super) dialect: Dialect,
+    /// The encoding that the user names.
+    pub(super) charset: Option<&'static Encoding>,
     /// How pages are read.
     pub(super) pages: Pages,
     /// What is left out of the texts.
@@ -281,6 +303,11 @@ impl Columns {
         Some(found.names().into_iter().map(str::to_owned).collect())
     }
 
+    /// The encoding that the user names.
+    pub(super) fn charset(&self) -> Option<&'static Encoding> {
+        Encoding::for_label(self.charset.as_ref()?.as_bytes())
+    }
+
     /// The text columns that are asked for; `names` are those of the file, which may have commas.
     pub(super) fn text_names(&self, names: &[&str]) -> Vec<&str> {
         cut_names(self.text.as_deref(), names)
@@ -334,7 +361,7 @@ impl Columns {
         }
     }
 
-    /// Finds the columns among a file's `names`. Ready fingerprints win over texts unless texts are asked for.
+    /// Finds the columns among a file's `names`. Texts win over ready fingerprints unless these are asked for.
     pub(super) fn find(&self, object: &str, names: &[&str]) -> Result<FoundColumns> {
         if self.remembered != Remembered::default() {
             return self.with_remembered(names).find(object, names);
@@ -367,13 +394,18 @@ impl Columns {
         if id.is_none() && (self.id.is_some() || !self.row_ids) {
             return Err(missing("id", &sought(&self.id, &ID_NAMES), "--id-column"));
         }
-        let mut further_texts = Vec::new();
+        let (mut further_texts, mut other_texts) = (Vec::new(), Vec::new());
         let content = if let Some(name) = &self.fingerprint {
             let found = names
                 .contains(&name.as_str())
                 .then(|| Content::Fingerprint(name.clone()));
             found.ok_or_else(|| missing("fingerprint", name, "--fingerprint-column"))?
-        } else if self.text.is_none() && !self.texts_only && names.contains(&FINGERPRINT_NAME) {
+        } else if self.text.is_none()
+            && !self.texts_only
+            && names.contains(&FINGERPRINT_NAME)
+            // What is only called so may be anything.
+            && !TEXT_NAMES.iter().any(|name| names.contains(name))
+        {
             Content::Fingerprint(FINGERPRINT_NAME.to_owned())
         } else {
             let mut asked = self.text_names(names);
@@ -383,6 +415,10 @@ impl Columns {
                 false => Some(asked.remove(0).to_owned()),
             };
             further_texts = asked.into_iter().map(str::to_owned).collect();
+            if asked_for.is_none() {
+                let known = TEXT_NAMES.into_iter().filter(|name| names.contains(name));
+                other_texts = known.skip(1).collect();
+            }
             let text = pick(&asked_for, &TEXT_NAMES)
                 .filter(|_| are_there)
                 .ok_or_else(|| {
@@ -431,20 +467,29 @@ impl Columns {
         Ok(FoundColumns {
             id,
             is_one_document: false,
+            has_byte_ids: false,
             content: Some(content),
             carried: carried.collect(),
             source,
             is_array: false,
             left_out: None,
             unseen: Vec::new(),
+            other_texts,
             further_texts,
             sketches: false,
-            delimiter: self.delimiter.unwrap_or(b','),
+            dialect: Dialect::quoted(b','),
+            charset: self.charset(),
             pages: self.pages,
             crawl: self.crawl.clone(),
             prefer: self.prefer.clone(),
         })
     }
+}
+
+/// The name of the encoding that a label of the Encoding Standard stands for.
+#[must_use]
+pub fn charset_name(label: &str) -> Option<&'static str> {
+    Encoding::for_label_no_replacement(label.as_bytes()).map(Encoding::name)
 }
 
 /// One name, or the names that commas separate; `names` are those of the file, which may have commas.
@@ -507,34 +552,35 @@ mod tests {
             text("url", "raw_content")
         );
         assert_eq!(
-            find(&none, &["id", "fp", "text"]),
+            find(&none, &["id", "fp", "title"]),
             Ok(("id".into(), Content::Fingerprint("fp".into())))
         );
+        assert_eq!(find(&none, &["id", "fp", "text"]), text("id", "text"));
         let asked = Columns {
-            text: Some("text".into()),
+            fingerprint: Some("fp".into()),
             ..Columns::default()
         };
-        assert_eq!(find(&asked, &["id", "fp", "text"]), text("id", "text"));
+        assert_eq!(
+            find(&asked, &["id", "fp", "text"]),
+            Ok(("id".into(), Content::Fingerprint("fp".into())))
+        );
     }
 
     #[test]
     fn the_names_read_are_those_of_the_columns_found() {
-        let names = ["id", "fp", "text", "sketch", "rank", "other"];
+        let names = ["id", "fp", "sketch", "rank", "other"];
         let read = |columns: &Columns| columns.names_read(&names);
         let expected = |names: &[&str]| -> Option<Vec<String>> {
             Some(names.iter().map(|name| (*name).to_owned()).collect())
         };
         let mut columns = Columns::default();
         assert_eq!(read(&columns), expected(&["id", "fp", "sketch"]));
-        columns.text = Some("text".into());
+        columns.text = Some("other".into());
         columns.prefer = "rank:desc".parse().unwrap();
-        assert_eq!(read(&columns), expected(&["id", "text", "sketch", "rank"]));
+        assert_eq!(read(&columns), expected(&["id", "other", "sketch", "rank"]));
         // A column with several roles is read once.
         columns.carried = vec!["other".into(), "rank".into(), "id".into()];
-        assert_eq!(
-            read(&columns),
-            expected(&["id", "text", "sketch", "rank", "other"])
-        );
+        assert_eq!(read(&columns), expected(&["id", "other", "sketch", "rank"]));
         columns.carried = vec!["none".into()];
         assert_eq!(read(&columns), None);
         columns.carried.clear();

@@ -45,6 +45,24 @@ fn check_id_lengths(ids: &ArrayRef) -> Result<(), String> {
     check_id_length(usize::try_from(longest).unwrap_or(0))
 }
 
+/// Refuses ids of bytes that are not UTF-8: replacement characters would make one id of different ones.
+fn check_bytes(ids: &ArrayRef) -> Result<(), String> {
+    let Some(ids) = ids.as_binary_opt::<i32>() else {
+        return Ok(());
+    };
+    match ids
+        .iter()
+        .flatten()
+        .find(|id| simdutf8::basic::from_utf8(id).is_err())
+    {
+        None => Ok(()),
+        Some(id) => Err(format!(
+            "the id {:?} is bytes that are not UTF-8; write ids as text, such as hexadecimal digits",
+            String::from_utf8_lossy(&id[..id.len().min(40)])
+        )),
+    }
+}
+
 /// The ids of a record batch: those in the file; or the file's name, if the file is one document; or else `file_name:row` with rows
 /// counted from 1. `rows` are the numbers of its rows in the file, counted from 0.
 pub(super) fn ids(
@@ -100,6 +118,9 @@ pub(super) fn conform(
     }
     let check = |ids: &ArrayRef| check_id_lengths(ids).map_err(|reason| bad_data(name, reason));
     check(ids)?;
+    if found.has_byte_ids {
+        check_bytes(ids).map_err(|reason| bad_data(name, reason))?;
+    }
     let ids = to_id_type(ids, id_type)
         .map_err(|error| bad_data(name, format!("ids must be {id_type}: {error}")))?;
     // Check again: the conversion may replace 1 invalid byte by a replacement character of 3 bytes.
@@ -285,12 +306,16 @@ mod tests {
     use arrow::datatypes::{IntervalUnit, Schema, TimeUnit};
 
     use super::*;
+    use crate::documents::rows::csv_dialect::Dialect;
 
     #[test]
     fn ids_are_limited_with_their_replacement_characters() {
         let found = FoundColumns {
-            delimiter: b',',
+            dialect: Dialect::quoted(b','),
+            charset: None,
             is_one_document: false,
+            has_byte_ids: false,
+            other_texts: Vec::new(),
             pages: Default::default(),
             crawl: Default::default(),
             id: Some("key".into()),

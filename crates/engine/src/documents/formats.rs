@@ -33,7 +33,7 @@ enum Reader {
 }
 
 /// The formats, the preferred one first.
-static FORMATS: [Format; 7] = [
+static FORMATS: [Format; 8] = [
     Format {
         endings: &[".parquet"],
         reader: Reader::Parquet,
@@ -60,8 +60,13 @@ static FORMATS: [Format; 7] = [
         has_pages: false,
     },
     Format {
-        endings: &[".html", ".htm", ".xhtml"],
+        endings: &[".html", ".htm"],
         reader: Reader::Rows(&rows::whole_file::Html),
+        has_pages: true,
+    },
+    Format {
+        endings: &[".xhtml", ".xht"],
+        reader: Reader::Rows(&rows::whole_file::Xhtml),
         has_pages: true,
     },
     Format {
@@ -172,9 +177,9 @@ mod tests {
         let endings = extensions();
         assert_eq!(
             endings.join(" "),
-            ".parquet .jsonl .ndjson .json .csv .tsv .warc .wet .html .htm .xhtml .txt \
-             .jsonl.gz .ndjson.gz .json.gz .csv.gz .tsv.gz .warc.gz .wet.gz .html.gz .htm.gz .xhtml.gz .txt.gz \
-             .jsonl.zst .ndjson.zst .json.zst .csv.zst .tsv.zst .warc.zst .wet.zst .html.zst .htm.zst .xhtml.zst .txt.zst"
+            ".parquet .jsonl .ndjson .json .csv .tsv .warc .wet .html .htm .xhtml .xht .txt \
+             .jsonl.gz .ndjson.gz .json.gz .csv.gz .tsv.gz .warc.gz .wet.gz .html.gz .htm.gz .xhtml.gz .xht.gz .txt.gz \
+             .jsonl.zst .ndjson.zst .json.zst .csv.zst .tsv.zst .warc.zst .wet.zst .html.zst .htm.zst .xhtml.zst .xht.zst .txt.zst"
         );
         for ending in &endings {
             assert!(reader(&format!("a.b{ending}")).is_some(), "{ending}");

@@ -5,6 +5,7 @@
 
 mod carried;
 mod columns;
+mod columns_read;
 mod conform;
 mod cuts;
 mod file;
@@ -26,6 +27,7 @@ mod splits;
 mod strays;
 mod table_columns;
 mod texts;
+mod xhtml;
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -48,8 +50,10 @@ use strays::without_strays;
 
 use columns::Unseen;
 pub use columns::{
-    CRAWL_COLUMNS, Columns, Content, CrawlId, CrawlRecords, ID_NAMES, Pages, Remembered, TEXT_NAMES,
+    CRAWL_COLUMNS, Columns, Content, CrawlId, CrawlRecords, ID_NAMES, Pages, Quote, Remembered,
+    TEXT_NAMES, charset_name,
 };
+pub use columns_read::ColumnsRead;
 pub use formats::extensions;
 pub use id::DocumentId;
 pub(crate) use kept::MadeCopy;
@@ -69,8 +73,8 @@ pub(crate) use table_columns::{
 };
 pub use template::{source_of_site, source_of_url, source_said};
 
-use crate::crawl_counts::CrawlCounters;
 use crate::error::{EngineError, Result};
+use crate::read_counts::{Note, Notes, ReadCounters};
 use crate::resources::Resources;
 
 /// The most files that are opened at the same time.
@@ -91,6 +95,8 @@ pub struct Documents {
     carried: Vec<String>,
     /// Whether a file was cut within a record.
     had_wrong_cut: bool,
+    /// Files that are not read.
+    skipped: Notes,
 }
 
 /// The splits of files that have the numbers 0, 1, 2, ..., in order.
@@ -124,19 +130,28 @@ impl Documents {
         let stores = &Resources::from_session(context)?.stores;
         let extensions = extensions();
         let extensions: Vec<&str> = extensions.iter().map(String::as_str).collect();
-        let mut locations = Vec::new();
+        let (mut locations, mut skipped) = (Vec::new(), Notes::default());
         for path in given {
-            let files = archive::input_files(stores, path, &extensions).await?;
+            let (files, left_out) = archive::input_files(stores, path, &extensions).await?;
+            for (note, others) in [
+                (Note::HiddenFiles, &left_out.hidden),
+                (Note::OtherEndings, &left_out.other_endings),
+                (Note::UnreadableNames, &left_out.unreadable_names),
+            ] {
+                skipped.add(note, others.number, &others.first);
+            }
             if files.is_empty() {
                 tracing::warn!("{path}: there is no file of documents");
             }
-            locations.extend(without_strays(path, files));
+            locations.extend(without_strays(path, files, &mut skipped));
         }
         // A file with several paths or links is read once.
         let mut seen = HashSet::new();
         locations.retain(|location: &Location| seen.insert(location.identity()));
         let given = given.join(", ");
         let mut documents = Self::open_files(context, given, locations, columns).await?;
+        documents.skipped = skipped;
+        documents.warn_of_other_texts();
         let is_crawl = |file: &Arc<InputFile>| file.known_columns().contains(&"url");
         if documents.files.iter().any(is_crawl) {
             let limit = row_limit(context);
@@ -195,10 +210,30 @@ impl Documents {
             carried: std::mem::take(&mut columns.carried),
             columns,
             had_wrong_cut: false,
+            skipped: Notes::default(),
         };
         documents.check_seen()?;
         documents.check_carried()?;
         Ok(documents)
+    }
+
+    /// Says which columns could be that of the texts, too.
+    fn warn_of_other_texts(&self) {
+        let mut files = self.files.iter();
+        let is_unsure = |file: &&Arc<InputFile>| !file.columns.other_texts.is_empty();
+        let Some(first) = files.find(is_unsure) else {
+            return;
+        };
+        let content = first.columns.content.as_ref().map_or("", Content::column);
+        let others = first.columns.other_texts.join(", ");
+        let more = match files.filter(is_unsure).count() {
+            0 => String::new(),
+            more => format!(", and so in {more} more"),
+        };
+        tracing::warn!(
+            "{}: the texts are read from column {content:?}{more}; its column {others} may be meant, too: name it by --text-column",
+            first.location
+        );
     }
 
     /// Refuses a column that an option names and that no document has; warns if it may be only the first documents.
@@ -307,6 +342,12 @@ impl Documents {
             .as_ref()
             .and_then(|batch| batch.column(0).as_string_opt::<i32>());
         Ok(id.is_some_and(|ids| source_of_url(ids.value(0)).is_some()))
+    }
+
+    /// The files at the paths given that are not read.
+    #[must_use]
+    pub fn skipped(&self) -> &Notes {
+        &self.skipped
     }
 
     /// The paths as they were given, joined by commas.
@@ -432,8 +473,8 @@ impl Documents {
         self.table_of_splits(context, id_type, partitions, Rows::All, splits, None)
     }
 
-    /// As [`Self::table`], with the columns of [`DECISION_COLUMNS`] too if `decision_columns`. Counts the records of WARC files
-    /// in `crawl`.
+    /// As [`Self::table`], with the columns of [`DECISION_COLUMNS`] too if `decision_columns`. Counts what is read
+    /// in `counters`.
     ///
     /// # Errors
     /// None in practice.
@@ -443,11 +484,11 @@ impl Documents {
         id_type: IdType,
         partitions: usize,
         decision_columns: bool,
-        crawl: &Arc<CrawlCounters>,
+        counters: &Arc<ReadCounters>,
     ) -> Result<DataFrame> {
         let splits = self.all_splits();
         let rows = Rows::to_fingerprint(decision_columns);
-        self.table_of_splits(context, id_type, partitions, rows, splits, Some(crawl))
+        self.table_of_splits(context, id_type, partitions, rows, splits, Some(counters))
     }
 
     /// As [`Self::table`], with the columns of [`DECISION_COLUMNS`] too. Says nothing of records that are left out: the table to
@@ -504,14 +545,16 @@ impl Documents {
         partitions: usize,
         rows: Rows,
         splits: Vec<Split>,
-        crawl: Option<&Arc<CrawlCounters>>,
+        counters: Option<&Arc<ReadCounters>>,
     ) -> Result<DataFrame> {
         let content = self.files.first();
         let content = content.and_then(|file| file.columns.content.as_ref());
         let decide_by = rows.have_decision_columns().then_some(&self.columns.prefer);
         let schema =
             table_columns::schema(id_type, content, self.has_sketches(), decide_by, vec![]);
-        read_table(context, schema, id_type, partitions, &rows, splits, crawl)
+        read_table(
+            context, schema, id_type, partitions, &rows, splits, counters,
+        )
     }
 }
 
@@ -523,7 +566,7 @@ fn read_table(
     partitions: usize,
     rows: &Rows,
     splits: Vec<Split>,
-    crawl: Option<&Arc<CrawlCounters>>,
+    counters: Option<&Arc<ReadCounters>>,
 ) -> Result<DataFrame> {
     let dealt = splits::deal(splits, partitions);
     let cores_to_spare = dealt.len() < partitions;
@@ -536,7 +579,7 @@ fn read_table(
                 schema: Arc::clone(&schema),
                 id_type,
                 rows: rows.clone(),
-                crawl: crawl.map(Arc::clone),
+                counters: counters.map(Arc::clone),
                 context: context.clone(),
             }) as Arc<dyn PartitionStream>
         })

@@ -6,22 +6,29 @@ use simhash::Markup;
 
 use super::columns::Pages;
 use super::left_out::PLAIN_TEXT;
+use super::xhtml;
 
 /// The form of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
     /// HTML.
     Html,
+    /// XHTML that is XML.
+    Xhtml,
     /// Text without markup.
     Plain,
 }
 
 /// The content of a document of the `form`, which pages are read as.
 pub(super) fn content(pages: Pages, form: Form, text: Cow<'_, str>) -> Cow<'_, str> {
+    if let (Pages::Html | Pages::VisibleText, Form::Xhtml) = (pages, form) {
+        let html = xhtml::to_html(&text);
+        return Cow::Owned(content(pages, Form::Html, html).into_owned());
+    }
     match (pages, form) {
         (Pages::Source, _) | (Pages::Html, Form::Html) | (Pages::VisibleText, Form::Plain) => text,
         (Pages::Html, Form::Plain) => Cow::Owned(format!("{PLAIN_TEXT}{text}")),
-        (Pages::VisibleText, Form::Html) => {
+        (Pages::VisibleText, Form::Html) | (_, Form::Xhtml) => {
             let mut visible = String::with_capacity(text.len() / 2);
             Markup::Text.strip(&text, &mut visible);
             Cow::Owned(visible)

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use archive::IdType;
-use arrow::array::{Array as _, ArrayRef, BooleanArray, Int64Array, RecordBatch};
+use arrow::array::{Array as _, ArrayRef, AsArray as _, BooleanArray, Int64Array, RecordBatch};
 use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
@@ -14,15 +14,16 @@ use datafusion::physical_plan::streaming::PartitionStream;
 use datafusion::prelude::SessionContext;
 use futures::{StreamExt as _, TryStreamExt as _};
 
+use super::columns::Content;
 use super::file::{Batches, NumberedRows};
 use super::id::DocumentId;
 use super::row_set::{RowSet, position};
 use super::rows::limit::Limit;
 use super::splits::Split;
 use super::{conform, parquet, rows};
-use crate::crawl_counts::CrawlCounters;
 use crate::error::Result;
 use crate::memory;
+use crate::read_counts::{Note, ReadCounters};
 use crate::resources::Resources;
 use crate::stream;
 
@@ -70,8 +71,8 @@ pub(super) struct PartitionReader {
     pub(super) schema: SchemaRef,
     pub(super) id_type: IdType,
     pub(super) rows: Rows,
-    /// Where the records of WARC files are counted, if they are.
-    pub(super) crawl: Option<Arc<CrawlCounters>>,
+    /// Where it is counted what is read, if it is.
+    pub(super) counters: Option<Arc<ReadCounters>>,
     pub(super) context: SessionContext,
 }
 
@@ -139,9 +140,9 @@ impl PartitionReader {
             // A row without an id is an error, unless only wanted ids are read: such a row is not
             // wanted.
             let by_id = matches!(self.rows, Rows::Wanted(_));
-            let crawl = self.crawl.clone();
+            let counters = self.counters.clone();
             let part = split.bytes_of_part.clone();
-            let batches = rows::batches(file, part, limit, self.id_type, by_id, crawl);
+            let batches = rows::batches(file, part, limit, self.id_type, by_id, counters);
             let batches = batches.map(conformed);
             // A separate thread parses the file while another core fingerprints. A file in a store
             // must be read on a blocking thread.
@@ -170,6 +171,7 @@ impl PartitionReader {
         let (schema, id_type) = (Arc::clone(&self.schema), self.id_type);
         let file = Arc::clone(&split.file);
         let selected = self.rows.clone();
+        let counters = self.counters.clone();
         let part_number = split.part_number;
         move |batch: Result<NumberedRows>| {
             let NumberedRows {
@@ -210,7 +212,15 @@ impl PartitionReader {
                 rows.retain(|_| kept.next().unwrap_or(false));
             }
             let positions = positions(&rows);
-            conform::conform(&batch, &ids, &schema, id_type, columns, positions, &object)
+            let table =
+                conform::conform(&batch, &ids, &schema, id_type, columns, positions, &object)?;
+            if let (Some(counters), Some(Content::Text(_))) = (&counters, &columns.content) {
+                let file = file.location.to_string();
+                let (missing, garbled) = unread(table.column(1));
+                counters.note(Note::WithoutText, missing, &file);
+                counters.note(Note::Garbled, garbled, &file);
+            }
+            Ok(table)
         }
     }
 
@@ -249,6 +259,19 @@ impl PartitionReader {
             }
         }
     }
+}
+
+/// How many texts are missing, and how many were read in a wrong encoding.
+fn unread(texts: &ArrayRef) -> (u64, u64) {
+    let Some(texts) = texts.as_binary_view_opt() else {
+        return (0, 0);
+    };
+    let is_garbled = |text: &&[u8]| match simdutf8::basic::from_utf8(text) {
+        Ok(text) => simhash::is_garbled(text),
+        Err(_) => simhash::is_garbled(&String::from_utf8_lossy(text)),
+    };
+    let garbled = texts.iter().flatten().filter(is_garbled).count();
+    (texts.null_count() as u64, garbled as u64)
 }
 
 /// Which ids of a file are wanted. An id that cannot be converted to `id_type` is not.

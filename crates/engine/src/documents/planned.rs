@@ -16,9 +16,9 @@ use super::partition_reader::Rows;
 use super::row_set::RowSet;
 use super::splits::Split;
 use super::{Columns, Documents, first_parts};
-use crate::crawl_counts::CrawlCounters;
 use crate::error::{EngineError, Result};
 use crate::job::{FileVersion, file_versions};
+use crate::read_counts::ReadCounters;
 use crate::resources::Resources;
 
 /// Documents, for other processes: their files, and how to read them.
@@ -242,12 +242,12 @@ impl PlannedDocuments {
         id_type: IdType,
         decision_columns: bool,
         plans: &[SplitPlan],
-        crawl: &Arc<CrawlCounters>,
+        counters: &Arc<ReadCounters>,
     ) -> Result<DataFrame> {
         let partitions = context.state().config().target_partitions();
         let (rows, splits) = (Rows::to_fingerprint(decision_columns), self.splits(plans)?);
         self.documents
-            .table_of_splits(context, id_type, partitions, rows, splits, Some(crawl))
+            .table_of_splits(context, id_type, partitions, rows, splits, Some(counters))
     }
 
     /// As [`Documents::table_with_sources`], of some splits.

@@ -11,8 +11,8 @@ use futures::{StreamExt as _, TryStreamExt as _};
 use super::Documents;
 use super::partition_reader::Rows;
 use super::splits::Split;
-use crate::crawl_counts::CrawlCounters;
 use crate::error::Result;
+use crate::read_counts::ReadCounters;
 
 /// The number of chunks that the chunk size aims at.
 const CHUNKS: u64 = 64;
@@ -90,11 +90,11 @@ impl Documents {
         partitions: usize,
         decision_columns: bool,
         chunk: &ResumeChunk,
-        crawl: &Arc<CrawlCounters>,
+        counters: &Arc<ReadCounters>,
     ) -> Result<DataFrame> {
         let splits = chunk.splits.clone();
         let rows = Rows::to_fingerprint(decision_columns);
-        self.table_of_splits(context, id_type, partitions, rows, splits, Some(crawl))
+        self.table_of_splits(context, id_type, partitions, rows, splits, Some(counters))
     }
 }
 

@@ -3,10 +3,15 @@
 use storage::Location;
 
 use super::formats;
+use crate::read_counts::{Note, Notes};
 
 /// The files found at a path, without those that are about the records beside them: HTML and plain text, which may be a page or
 /// a licence, and beside Parquet also JSON, which data sets have for their metadata.
-pub(super) fn without_strays(path: &str, mut files: Vec<Location>) -> Vec<Location> {
+pub(super) fn without_strays(
+    path: &str,
+    mut files: Vec<Location>,
+    skipped: &mut Notes,
+) -> Vec<Location> {
     let has_parquet = files
         .iter()
         .any(|file| formats::is_parquet(&file.file_name()));
@@ -23,6 +28,7 @@ pub(super) fn without_strays(path: &str, mut files: Vec<Location>) -> Vec<Locati
         tracing::warn!(
             "{path}: files of records are read; of text or JSON, {strays} are not, among them {first}: to read these, name them"
         );
+        skipped.add(Note::BesideRecords, strays as u64, &first);
         files.retain(|file| !is_stray(file));
     }
     files

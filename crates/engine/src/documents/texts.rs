@@ -12,8 +12,7 @@ use super::{DocumentId, Documents, TextRows};
 use crate::error::{EngineError, Result};
 
 impl Documents {
-    /// For each id, the text of the document that has it: of the first that is read if several have
-    /// it, `None` if none does.
+    /// For each id, the texts of the documents that have it, in the order of the input; at most `most` of each.
     ///
     /// # Errors
     /// [`EngineError`] when a file cannot be read.
@@ -21,19 +20,27 @@ impl Documents {
         &self,
         context: &SessionContext,
         ids: [&str; N],
-    ) -> Result<[Option<String>; N]> {
+        most: usize,
+    ) -> Result<[Vec<String>; N]> {
         let wanted = ids
             .iter()
             .map(|id| DocumentId::Text((*id).into()))
             .collect();
-        let mut found = self.texts(context, Arc::new(wanted)).await?;
-        // Two ids may be the same.
-        Ok(std::array::from_fn(|at| {
-            match ids[at + 1..].contains(&ids[at]) {
-                true => found.get(ids[at]).cloned(),
-                false => found.remove(ids[at]),
+        let table = self.table_with_ids(context, IdType::String, 1, Arc::new(wanted))?;
+        let mut found = [const { Vec::new() }; N];
+        self.each_text(table, usize::MAX, |id, text| {
+            for (texts, _) in found
+                .iter_mut()
+                .zip(ids)
+                .filter(|(_, wanted)| *wanted == id)
+            {
+                if texts.len() < most {
+                    texts.push(String::from_utf8_lossy(text).into_owned());
+                }
             }
-        }))
+        })
+        .await?;
+        Ok(found)
     }
 
     /// The texts of the documents with the `wanted` ids, which are compared as text even if the
@@ -69,9 +76,25 @@ impl Documents {
         table: DataFrame,
         max_bytes: usize,
     ) -> Result<HashMap<String, String>> {
+        let mut found = HashMap::new();
+        self.each_text(table, max_bytes, |id, text| {
+            found
+                .entry(id.to_owned())
+                .or_insert_with(|| String::from_utf8_lossy(text).into_owned());
+        })
+        .await?;
+        Ok(found)
+    }
+
+    /// Calls `each` with the id and the text of each document in `table` that has a text.
+    async fn each_text(
+        &self,
+        table: DataFrame,
+        max_bytes: usize,
+        mut each: impl FnMut(&str, &[u8]),
+    ) -> Result<()> {
         let failed = || EngineError::query(self.given());
         let mut rows = table.execute_stream().await.map_err(failed())?;
-        let mut found = HashMap::new();
         let mut bytes = 0;
         while let Some(batch) = rows.next().await {
             let batch = batch.map_err(failed())?;
@@ -80,8 +103,7 @@ impl Documents {
             for row in (0..batch.num_rows()).filter(|&row| texts.is_valid(row)) {
                 if let DocumentId::Text(id) = DocumentId::read(columns.ids, row) {
                     bytes += id.len() + texts.value(row).len();
-                    let text = || String::from_utf8_lossy(texts.value(row)).into_owned();
-                    found.entry(id.into()).or_insert_with(text);
+                    each(&id, texts.value(row));
                 }
             }
             if bytes > max_bytes {
@@ -90,6 +112,6 @@ impl Documents {
                 });
             }
         }
-        Ok(found)
+        Ok(())
     }
 }

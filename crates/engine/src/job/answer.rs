@@ -29,9 +29,9 @@ use storage::{Location, StorageError};
 
 use super::plan::PlannedMap;
 use super::{AT_ONCE, Job};
-use crate::crawl_counts::CrawlRecordCounts;
 use crate::error::{EngineError, Result};
 use crate::progress::Counts;
+use crate::read_counts::ReadCounts;
 use crate::stream;
 use crate::text_counts::TextCounts;
 use crate::threads::blocking;
@@ -62,8 +62,8 @@ pub(crate) struct Receipt {
     pub(crate) counts: Counts,
     /// Counts of the texts that were fingerprinted.
     pub(crate) texts: TextCounts,
-    /// The records of WARC files that were read; `None` without such files.
-    pub(crate) crawl_records: Option<CrawlRecordCounts>,
+    /// What was counted while the files were read.
+    pub(crate) read: ReadCounts,
     /// Pairs that a verification dropped.
     pub(crate) dropped: u64,
     /// Pairs that passed a verification without a similarity.

@@ -307,7 +307,7 @@ pub(super) async fn fingerprints(
         map.source.id_type(),
         map.decision_columns,
         splits,
-        &counters.crawl,
+        &counters.read,
     )?;
     let recipe = Recipe::Texts(map.source.model(model));
     crate::fingerprint::with_fingerprints(table, &recipe, &counters.texts)

@@ -187,7 +187,7 @@ async fn answer(
     };
     receipt.counts = progress.counts().since(&before);
     receipt.texts = found.counters.texts.counts();
-    receipt.crawl_records = found.counters.crawl.counts();
+    receipt.read = found.counters.read.counts();
     if let Some(counts) = &found.verified {
         (receipt.dropped, receipt.without_text) = counts.get();
     }

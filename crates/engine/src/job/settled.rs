@@ -4,10 +4,10 @@ use serde::{Deserialize, Serialize};
 
 use super::{Job, SharedFile, read_json, to_json};
 use crate::batch::BatchRef;
-use crate::crawl_counts::CrawlRecordCounts;
 use crate::decide::Keys;
 use crate::error::Result;
 use crate::fingerprint::FingerprintedBatch;
+use crate::read_counts::ReadCounts;
 use crate::text_counts::TextCounts;
 
 const NAME: &str = "batch.json";
@@ -19,7 +19,7 @@ struct Settled {
     batch: BatchRef,
     keys: Option<(SharedFile, u64)>,
     texts: TextCounts,
-    crawl_records: Option<CrawlRecordCounts>,
+    read: ReadCounts,
     duplicate_ids: u64,
     /// Files that were cut where they must not be, and the offsets, in the order in which this was found.
     wrong_cuts: Vec<(String, u64)>,
@@ -44,7 +44,7 @@ impl Job {
             batch: BatchRef::new(&batch.file, String::new()),
             keys,
             texts: batch.texts,
-            crawl_records: batch.crawl_records.clone(),
+            read: batch.read.clone(),
             duplicate_ids: batch.duplicate_ids,
             wrong_cuts,
         };
@@ -65,7 +65,7 @@ impl Job {
         let batch = FingerprintedBatch {
             file: settled.batch.file(self.fetch(&settled.file).await?),
             texts: settled.texts,
-            crawl_records: settled.crawl_records,
+            read: settled.read,
             duplicate_ids: settled.duplicate_ids,
             keys,
         };

@@ -197,9 +197,7 @@ async fn in_parts(
     answers.check_cuts()?;
     for receipt in answers.receipts() {
         counters.texts.add(&receipt.texts);
-        if let Some(records) = &receipt.crawl_records {
-            counters.crawl.add(records);
-        }
+        counters.read.add(&receipt.read);
         run.resources.progress.add_counts(&receipt.counts);
     }
     let schema = rows_schema(inputs.id_type, spec, decision_columns);

@@ -296,9 +296,6 @@ impl Inputs {
             context, settings, ..
         } = run;
         run.enter(Stage::Open);
-        if settings.decide.is_some() {
-            check_decidable(settings, "decisions are asked for")?;
-        }
         let columns = &settings.columns;
         let opened = OpenedArchive::open_at(
             &run.resources.stores,
@@ -315,13 +312,9 @@ impl Inputs {
                     opened.name()
                 )));
             };
-            if archive.has_kept() && decide.is_none() {
-                let name = opened.name();
-                check_decidable(
-                    settings,
-                    &format!("{name} has decisions, so every appended batch needs them"),
-                )?;
-                decide = Some(Decide::default());
+            if archive.has_kept() {
+                check_within(settings, &opened.name())?;
+                decide.get_or_insert_default();
             }
             if appended == Appended::All && !archive.has_kept() && decide.is_some() {
                 tracing::warn!(
@@ -517,11 +510,13 @@ impl Inputs {
     }
 }
 
-/// Refuses settings with which a run cannot decide; `why` says why it must.
-fn check_decidable(settings: &RunSettings, why: &str) -> Result<()> {
+/// Refuses to append documents to an archive with decisions, called `name`, that were not compared with each other.
+fn check_within(settings: &RunSettings, name: &str) -> Result<()> {
     match settings.within {
         true => Ok(()),
-        false => Err(EngineError::Usage(format!("{why}: leave out --no-within"))),
+        false => Err(EngineError::Usage(format!(
+            "{name} has decisions, so the documents of an appended batch must be compared with each other: leave out --no-within"
+        ))),
     }
 }
 

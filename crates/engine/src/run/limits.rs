@@ -5,6 +5,7 @@ use arrow::datatypes::Date32Type;
 
 use super::summary::{DecisionSummary, Repeats};
 use crate::error::Result;
+use crate::read_counts::{Note, Notes};
 
 /// Share of a batch from which on its duplicates of one day mean that the batch is that day.
 const REPEATED: f64 = 0.9;
@@ -18,6 +19,8 @@ pub struct RunLimits {
     pub allow_empty: bool,
     /// The greatest share of documents that are dropped, from 0 to 1: of all, and of each source with ten or more.
     pub max_dropped: Option<f64>,
+    /// Whether a batch is refused of which a document or a file is not compared.
+    pub strict: bool,
     /// Whether a batch is refused that is a day of the archive already, by more than nine tenths.
     pub refuse_repeats: bool,
 }
@@ -43,6 +46,53 @@ impl RunLimits {
             _ => return Ok(()),
         };
         Err(refused(given, reason))
+    }
+
+    /// Checks what is said of the documents of the batch called `given`, of which some have no fingerprint. Warns if more than one in
+    /// a hundred has no text.
+    ///
+    /// # Errors
+    /// If the run is strict, when a document or a file is not compared.
+    pub fn check_notes(
+        &self,
+        given: &str,
+        notes: &Notes,
+        documents: u64,
+        without_fingerprint: u64,
+    ) -> Result<()> {
+        let without_text = notes.iter().find(|(note, _)| *note == Note::WithoutText);
+        if let Some((_, noted)) = without_text
+            && 100 * noted.number > documents
+        {
+            tracing::warn!(
+                "{given}: {} of {documents} documents have no text, the first of them in {} (see --text-column)",
+                noted.number,
+                noted.first
+            );
+        }
+        if !self.strict {
+            return Ok(());
+        }
+        let mut reasons: Vec<String> = notes
+            .iter()
+            .filter(|(note, _)| note.is_not_compared())
+            .map(|(note, noted)| format!("{note}: {} (first: {})", noted.number, noted.first))
+            .collect();
+        let said = [Note::WithoutText, Note::Garbled].map(|note| notes.number(note));
+        let others = without_fingerprint.saturating_sub(said.iter().sum());
+        if others > 0 {
+            reasons.push(format!("documents that are empty or too short: {others}"));
+        }
+        match reasons.is_empty() {
+            true => Ok(()),
+            false => {
+                let reasons = reasons.join("; ");
+                Err(refused(
+                    given,
+                    format!("not compared: {reasons}; --strict refuses that"),
+                ))
+            }
+        }
     }
 
     /// Checks the decisions about the batch called `given`; returns the day that the batch repeats, if it does.

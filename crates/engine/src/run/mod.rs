@@ -26,6 +26,7 @@ use datafusion::prelude::SessionContext;
 use hamming::Kernel;
 
 use crate::batch::{Batch, BatchRef};
+use crate::documents::Documents;
 use crate::error::{EngineError, Result};
 use crate::fingerprint::FingerprintedBatch;
 use crate::job::{Job, Split};
@@ -142,6 +143,14 @@ pub async fn run(
     settings
         .limits
         .check_batch(given, fingerprints.batch.file.rows, appends)?;
+    let batch = &fingerprints.batch;
+    let notes = batch.notes(documents.skipped());
+    settings.limits.check_notes(
+        given,
+        &notes,
+        batch.file.rows,
+        batch.file.without_fingerprint,
+    )?;
     let day_decisions = day_decisions.as_ref();
     let mut compared_inputs = None;
     let mut appender = Appender::new(opened.version());
@@ -217,6 +226,7 @@ pub async fn run(
         &fingerprints,
         &compared,
         &outcome,
+        &documents,
     );
     commit::publish(fingerprints.draft, compared, outcome.commit, outcome.date).await?;
     if let Some(resume) = fingerprints.resume {
@@ -236,6 +246,7 @@ fn summarize(
     fingerprints: &Fingerprints,
     compared: &Compared,
     outcome: &Outcome,
+    documents: &Documents,
 ) -> Summary {
     let batch = &fingerprints.batch;
     let templates = fingerprints.templates.as_ref();
@@ -252,10 +263,12 @@ fn summarize(
             documents: batch.file.rows,
             without_fingerprint: batch.file.without_fingerprint,
             duplicate_ids: batch.duplicate_ids,
-            invalid_utf8: batch.texts.invalid_utf8,
+            invalid_utf8: batch.invalid_utf8(),
             only_empty: !recipe.spec().short_texts.is_unmarked(),
             short: batch.short_documents(recipe, compare.max_distance),
-            crawl_records: batch.crawl_records.clone(),
+            crawl_records: batch.read.crawl_records.clone(),
+            columns: documents.columns_read(),
+            notes: batch.notes(documents.skipped()),
             templates: templates.map(BatchTemplates::counts),
             distinct_fingerprints: compared.distinct as u64,
             digest: batch.file.day_digest.clone(),

@@ -7,8 +7,10 @@ use storage::Stores;
 
 use crate::crawl_counts::CrawlRecordCounts;
 use crate::decide::{DecisionCounts, Dropped, SourceLoss};
+use crate::documents::ColumnsRead;
 use crate::fingerprint::ShortDocuments;
 use crate::progress::{Stage, Stages};
+use crate::read_counts::Notes;
 use crate::template::TemplateCounts;
 use crate::verify::Verified;
 
@@ -133,6 +135,11 @@ pub struct NewSummary {
     /// The records of the batch's WARC files; `None` without such files.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub crawl_records: Option<CrawlRecordCounts>,
+    /// The columns that are read; several if files have others, those of the most files first.
+    pub columns: Vec<ColumnsRead>,
+    /// What is said of documents and files that are not compared, or were read in another way than as they say.
+    #[serde(skip_serializing_if = "Notes::is_empty")]
+    pub notes: Notes,
     /// The templates that are left out of the texts; `None` if none are.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub templates: Option<TemplateCounts>,

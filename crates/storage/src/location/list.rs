@@ -9,7 +9,7 @@ use object_store::ObjectMeta;
 use object_store::path::Path;
 
 use super::Location;
-use super::names::{Others, has_extension, is_hidden_by_pattern, is_visible};
+use super::names::{Skipped, has_extension, is_hidden, is_hidden_by_pattern, is_visible};
 use super::pattern::{first_wildcard, is_pattern, matches};
 use super::table::remote_table_above;
 use super::walk::Walk;
@@ -20,16 +20,16 @@ use crate::store::Stores;
 /// What a path stands for.
 #[derive(Debug, Clone)]
 pub enum Expansion {
-    /// These files, sorted by path.
-    Files(Vec<Location>),
+    /// These files, sorted by path, and what the list leaves out.
+    Files(Vec<Location>, Skipped),
     /// A Delta table: its log says which files are its data.
     Table(Location),
 }
 
 impl Stores {
     /// Lists the files that a path stands for: the file itself, the files below the directory, or
-    /// those that match the pattern. A directory's list leaves out files and directories whose
-    /// names begin with `_` or `.`, and warns of files with other `extensions`. If symlinks or hard links give a file several
+    /// those that match the pattern. A directory's list leaves out hidden files and directories and those by
+    /// which jobs mark what they did, and warns of files with other `extensions`. If symlinks or hard links give a file several
     /// names, the list has only the first. The directory of a Delta table stands for the table; `expand` refuses
     /// every other path to a table's files.
     ///
@@ -41,7 +41,10 @@ impl Stores {
         let location = self.locate(given)?;
         match location.local() {
             Some(local) if is_local_table(local) => Ok(Expansion::Table(location)),
-            Some(local) => expand_local(self, &location, local, extensions).map(Expansion::Files),
+            Some(local) => {
+                let (files, skipped) = expand_local(self, &location, local, extensions)?;
+                Ok(Expansion::Files(files, skipped))
+            }
             None => expand_remote(location, extensions).await,
         }
     }
@@ -52,7 +55,7 @@ fn no_file(location: &Location, reason: &str) -> StorageError {
     StorageError::BadPath {
         path: location.given.clone(),
         reason: format!(
-            "{reason} is not read, because a file is read several times; save it to a file"
+            "{reason} is not read here, because a file is read several times; save it to a file"
         ),
     }
 }
@@ -64,7 +67,7 @@ fn not_found(location: &Location) -> StorageError {
 }
 
 /// The error for a directory that has `others` files, but none with one of the `extensions`.
-fn no_such_extension(location: &Location, others: usize, extensions: &[&str]) -> StorageError {
+fn no_such_extension(location: &Location, others: u64, extensions: &[&str]) -> StorageError {
     StorageError::BadPath {
         path: location.given.clone(),
         reason: format!(
@@ -79,17 +82,18 @@ fn expand_local(
     location: &Location,
     local: &FsPath,
     extensions: &[&str],
-) -> Result<Vec<Location>> {
+) -> Result<(Vec<Location>, Skipped)> {
     if let Some(table) = local_table_above(local) {
         return Err(StorageError::in_table(location, table.display()));
     }
     let mut walk = Walk::new(location, extensions);
     if local.is_file() {
-        return Ok(vec![location.clone()]);
+        return Ok((vec![location.clone()], walk.skipped));
     } else if local.is_dir() {
         walk.add_below(local)?;
-        if walk.files.is_empty() && walk.others.number > 0 {
-            return Err(no_such_extension(location, walk.others.number, extensions));
+        let others = walk.skipped.other_endings.number;
+        if walk.files.is_empty() && others > 0 {
+            return Err(no_such_extension(location, others, extensions));
         }
     } else if local.exists() {
         return Err(no_file(location, "a pipe or device"));
@@ -103,7 +107,7 @@ fn expand_local(
     } else {
         return Err(not_found(location));
     }
-    walk.others.warn(&location.given);
+    walk.skipped.warn(&location.given);
     let mut files = walk.files;
     files.sort();
     let mut locations = Vec::with_capacity(files.len());
@@ -114,7 +118,7 @@ fn expand_local(
             locations.push(file);
         }
     }
-    Ok(locations)
+    Ok((locations, walk.skipped))
 }
 
 async fn expand_remote(location: Location, extensions: &[&str]) -> Result<Expansion> {
@@ -136,14 +140,15 @@ async fn expand_remote(location: Location, extensions: &[&str]) -> Result<Expans
                 url_of(&location, table.as_ref()),
             ));
         }
-        None if exists => return Ok(Expansion::Files(vec![location])),
+        None if exists => return Ok(Expansion::Files(vec![location], Skipped::default())),
         None => {}
     }
-    let mut files = match first_wildcard(whole) {
+    let (mut files, skipped) = match first_wildcard(whole) {
         Some(at) => {
             let prefix = whole[..at].rsplit_once('/');
             let prefix = prefix.map_or("", |(prefix, _)| prefix);
-            objects_matching(&location, prefix, extensions).await?
+            let files = objects_matching(&location, prefix, extensions).await?;
+            (files, Skipped::default())
         }
         None => objects_below(&location, extensions).await?,
     };
@@ -151,11 +156,14 @@ async fn expand_remote(location: Location, extensions: &[&str]) -> Result<Expans
         return Err(not_found(&location));
     }
     files.sort_by(|a, b| a.path.cmp(&b.path));
-    Ok(Expansion::Files(files))
+    Ok(Expansion::Files(files, skipped))
 }
 
 /// The objects below the location that are not hidden and have one of the extensions.
-async fn objects_below(location: &Location, extensions: &[&str]) -> Result<Vec<Location>> {
+async fn objects_below(
+    location: &Location,
+    extensions: &[&str],
+) -> Result<(Vec<Location>, Skipped)> {
     let listed = list(location, &location.path).await?;
     let entries = listed.iter().map(|meta| meta.location.as_ref());
     let mut tables = entries.filter_map(table_of_entry);
@@ -163,22 +171,28 @@ async fn objects_below(location: &Location, extensions: &[&str]) -> Result<Vec<L
         return Err(StorageError::holds_table(location, url_of(location, table)));
     }
     let mut files = Vec::new();
-    let mut others = Others::default();
+    let mut skipped = Skipped::default();
+    let mut hidden = HashSet::new();
     for meta in listed {
         let name = path_below(location, meta.location.as_ref());
-        if !is_visible(name) {
+        if let Some(component) = name.split('/').find(|component| is_hidden(component)) {
+            // A directory counts once.
+            if hidden.insert(component.to_owned()) {
+                skipped.hidden.add(component);
+            }
             continue;
         }
         match has_extension(name, extensions) {
             true => files.push(listed_object(location, meta)),
-            false => others.add(name),
+            false => skipped.other_endings.add(name),
         }
     }
-    if files.is_empty() && others.number > 0 {
-        return Err(no_such_extension(location, others.number, extensions));
+    let others = skipped.other_endings.number;
+    if files.is_empty() && others > 0 {
+        return Err(no_such_extension(location, others, extensions));
     }
-    others.warn(&location.given);
-    Ok(files)
+    skipped.warn(&location.given);
+    Ok((files, skipped))
 }
 
 /// The part of an object's path below the location.

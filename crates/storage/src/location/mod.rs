@@ -23,6 +23,7 @@ use crate::error::{Result, StorageError};
 
 pub use list::Expansion;
 pub use names::has_ending;
+pub use names::{Others, Skipped};
 
 /// A resolved path or URL. Errors show it as it was given.
 #[derive(Debug, Clone)]

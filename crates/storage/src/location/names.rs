@@ -14,38 +14,82 @@ pub(super) fn has_extension(name: &str, extensions: &[&str]) -> bool {
         .any(|extension| has_ending(name, extension))
 }
 
-/// Files that a listing leaves out because of their names' endings.
-#[derive(Debug, Default)]
-pub(super) struct Others {
-    pub(super) number: usize,
-    /// The name of one of them.
-    name: String,
+/// Files that a listing leaves out for a reason: how many, and the first of them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Others {
+    /// How many there are. A directory counts as one.
+    pub number: u64,
+    /// The name of the first.
+    pub first: String,
 }
 
 impl Others {
     pub(super) fn add(&mut self, name: &str) {
         if self.number == 0 {
-            name.clone_into(&mut self.name);
+            name.clone_into(&mut self.first);
         }
         self.number += 1;
     }
 
     /// Says that the files of `given` are not all read.
-    pub(super) fn warn(&self, given: &str) {
-        let Self { number, name } = self;
+    fn warn(&self, given: &str, reason: &str) {
+        let Self { number, first } = self;
         match number {
             0 => {}
-            1 => tracing::warn!("{given}: {name} is not read, because of its name's ending"),
+            1 => tracing::warn!("{given}: {first} is not read, because {reason}"),
             _ => tracing::warn!(
-                "{given}: {number} files are not read, because of their names' endings: {name} is the first"
+                "{given}: {number} files are not read, because {reason}: {first} is the first"
             ),
         }
     }
 }
 
+/// Files that a listing leaves out.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Skipped {
+    /// Hidden files, and those by which jobs mark what they did.
+    pub hidden: Others,
+    /// Those without one of the extensions.
+    pub other_endings: Others,
+    /// Those whose paths are not UTF-8.
+    pub unreadable_names: Others,
+}
+
+impl Skipped {
+    /// Says which files of `given` are not read, but for hidden ones.
+    pub(super) fn warn(&self, given: &str) {
+        self.other_endings
+            .warn(given, "of the endings of their names");
+        self.unreadable_names
+            .warn(given, "their names are not UTF-8");
+    }
+}
+
+/// What programs leave beside their data, marks that a job is done or not, logs and metadata of tables: names up to a dot.
+const MARKS: [&str; 15] = [
+    "_SUCCESS",
+    "_FAILURE",
+    "_ERROR",
+    "_log",
+    "_logs",
+    "_tmp",
+    "_temp",
+    "_temporary",
+    "_staging",
+    "_metadata",
+    "_common_metadata",
+    "_change_data",
+    "_spark_metadata",
+    "_symlink_format_manifest",
+    "_dedup-job",
+];
+/// How such names begin.
+const BEGINNINGS: [&str; 5] = ["_committed_", "_started_", "_delta_", "_tmp_", "_hoodie"];
+
 /// Whether listings leave out files and directories of this name.
 pub(super) fn is_hidden(name: &str) -> bool {
-    name.starts_with(['_', '.'])
+    let stem = name.split('.').next().unwrap_or_default();
+    stem.is_empty() || MARKS.contains(&stem) || BEGINNINGS.iter().any(|mark| name.starts_with(mark))
 }
 
 /// Whether a listing shows a file: `below`, its path below the listed directory, has no hidden
@@ -58,5 +102,5 @@ pub(super) fn is_visible(below: &str) -> bool {
 /// last component does not ask for hidden names by beginning with `_` or `.`.
 pub(super) fn is_hidden_by_pattern(pattern: &str, path: &str) -> bool {
     let name = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
-    is_hidden(&name(path)) && !is_hidden(&name(pattern))
+    is_hidden(&name(path)) && !name(pattern).starts_with(['_', '.'])
 }

@@ -16,18 +16,19 @@ use crate::store::Stores;
 /// The files that a path without a table stands for.
 async fn files(stores: &Stores, given: &str) -> Result<Vec<Location>> {
     match stores.expand(given, &[".parquet"]).await? {
-        Expansion::Files(files) => Ok(files),
+        Expansion::Files(files, _) => Ok(files),
         Expansion::Table(table) => panic!("{table} is a table"),
     }
 }
 
-const NAMES: [&str; 6] = [
+const NAMES: [&str; 7] = [
     "b.parquet",
     "a.parquet",
     "_log.parquet",
     "c.txt",
     "day=2026-01-01/d.parquet",
-    "day=2026-01-01/_x/e.parquet",
+    "day=2026-01-01/.x/e.parquet",
+    "day=2026-01-01/_y/f.parquet",
 ];
 
 /// The names that a path below `root` expands to.
@@ -43,14 +44,15 @@ async fn names(stores: &Stores, root: &str, below: &str) -> Result<Vec<String>> 
 
 async fn check_expansions(stores: &Stores, root: &str) {
     let names = async |below: &str| names(stores, root, below).await;
-    let all = ["a.parquet", "b.parquet", "day=2026-01-01/d.parquet"];
+    let of_day = ["day=2026-01-01/_y/f.parquet", "day=2026-01-01/d.parquet"];
+    let all = ["a.parquet", "b.parquet", of_day[0], of_day[1]];
     assert_eq!(names("").await.unwrap(), all);
     assert_eq!(names("/").await.unwrap(), all);
     assert_eq!(
         names("/[ab].parquet").await.unwrap(),
         ["a.parquet", "b.parquet"]
     );
-    assert_eq!(names("/day=*").await.unwrap(), ["day=2026-01-01/d.parquet"]);
+    assert_eq!(names("/day=*").await.unwrap(), of_day);
     assert_eq!(
         names("/*/d.parquet").await.unwrap(),
         ["day=2026-01-01/d.parquet"]
@@ -254,7 +256,7 @@ const WITH_TABLES: [&str; 6] = [
     "root/t/_delta_log/00000000000000000000.json",
     "root/t/day=1/x.parquet",
     "root/pages/p.parquet",
-    "root/pages/_old/_delta_log/00000000000000000000.json",
+    "root/pages/.old/_delta_log/00000000000000000000.json",
     "root/empty/_delta_log/00000000000000000000.json#123000001",
     "root/empty/day=1/y.parquet",
 ];

@@ -11,7 +11,7 @@ use std::path::{Component, Path as FsPath, PathBuf};
 use glob::{Pattern, PatternError};
 
 use super::Location;
-use super::names::{Others, has_extension, is_hidden, is_hidden_by_pattern};
+use super::names::{Skipped, has_extension, is_hidden, is_hidden_by_pattern};
 use super::pattern::{is_pattern, matches};
 use crate::delta_log::{is_local_table, local_table_above};
 use crate::error::{Result, StorageError};
@@ -50,8 +50,8 @@ pub(super) struct Walk<'a> {
     walked: HashSet<Node>,
     /// The files found.
     pub(super) files: Vec<PathBuf>,
-    /// The files left out because they have none of the extensions.
-    pub(super) others: Others,
+    /// The files left out.
+    pub(super) skipped: Skipped,
 }
 
 impl<'a> Walk<'a> {
@@ -61,7 +61,7 @@ impl<'a> Walk<'a> {
             extensions,
             walked: HashSet::new(),
             files: Vec::new(),
-            others: Others::default(),
+            skipped: Skipped::default(),
         }
     }
 
@@ -84,6 +84,7 @@ impl<'a> Walk<'a> {
             let name = entry.file_name();
             let name = name.to_string_lossy();
             if is_hidden(&name) {
+                self.skipped.hidden.add(&name);
                 continue;
             }
             let path = entry.path();
@@ -92,10 +93,10 @@ impl<'a> Walk<'a> {
             }
             if path.is_dir() {
                 self.add_below(&path)?;
-            } else if has_extension(&name, self.extensions) {
-                self.files.push(path);
+            } else if !has_extension(&name, self.extensions) {
+                self.skipped.other_endings.add(&name);
             } else {
-                self.others.add(&name);
+                self.add(path);
             }
         }
         Ok(())
@@ -126,10 +127,17 @@ impl<'a> Walk<'a> {
             if found.is_dir() {
                 self.add_below(&found)?;
             } else {
-                self.files.push(found);
+                self.add(found);
             }
         }
         Ok(())
+    }
+
+    fn add(&mut self, file: PathBuf) {
+        match file.to_str() {
+            Some(_) => self.files.push(file),
+            None => self.skipped.unreadable_names.add(&file.to_string_lossy()),
+        }
     }
 }
 

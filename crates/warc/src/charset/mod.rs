@@ -1,16 +1,20 @@
 //! Text of documents in any encoding of the [Encoding Standard](https://encoding.spec.whatwg.org/).
 //!
-//! The encoding is found as browsers find it: by a byte order mark, by the `charset` of the content type, by a declaration in
-//! the first bytes of the document; and where none of these says it, by the bytes.
+//! The encoding is found by a byte order mark, by the `charset` of the content type, by a declaration in the first bytes of the
+//! document; and where none of these says it, or the bytes contradict it, by the bytes.
 
+mod choose;
+#[cfg(test)]
+#[path = "tests.rs"]
+mod encodings;
 mod prescan;
 
-use chardetng::EncodingDetector;
-use encoding_rs::{CoderResult, Encoding, UTF_8};
-use memchr::memchr;
+pub(crate) use choose::is_utf_16;
+pub use choose::{Choice, SAMPLE, choose, choose_within};
+pub use encoding_rs::Encoding;
 
-/// Bytes that the detector looks at.
-const SAMPLE: usize = 256 << 10;
+use encoding_rs::{CoderResult, UTF_8};
+use memchr::memchr;
 
 /// What is known of a document's encoding.
 #[derive(Debug, Clone, Copy, Default)]
@@ -21,6 +25,8 @@ pub struct Hints<'a> {
     pub is_markup: bool,
     /// The URL, whose top-level domain says which languages are likely.
     pub url: &'a str,
+    /// The encoding that the user names; it counts more than the others, but for a byte order mark.
+    pub charset: Option<&'static Encoding>,
 }
 
 /// The text of a document.
@@ -28,7 +34,7 @@ pub struct Hints<'a> {
 pub struct Decoded<'a> {
     /// The text.
     pub text: &'a str,
-    /// Whether bytes that its encoding does not have became U+FFFD.
+    /// Whether bytes that its encoding does not have became U+FFFD, or it declares UTF-8 and is not.
     pub is_malformed: bool,
 }
 
@@ -45,25 +51,10 @@ impl<'a> Decoded<'a> {
 /// The text of a document: borrowed from `bytes` if these are UTF-8 or ASCII, or else decoded into `buffer`.
 #[must_use]
 pub fn decode<'a>(bytes: &'a [u8], hints: &Hints<'_>, buffer: &'a mut String) -> Decoded<'a> {
-    if let Some((encoding, length)) = Encoding::for_bom(bytes) {
-        return decode_as(encoding, &bytes[length..], buffer);
-    }
-    let label = hints.content_type.and_then(find_charset);
-    let declared = label.and_then(Encoding::for_label_no_replacement);
-    let declared = declared.or_else(|| match hints.is_markup {
-        true => prescan::prescan(bytes),
-        false => None,
-    });
-    if let Some(encoding) = declared {
-        return decode_as(encoding, bytes, buffer);
-    }
-    // Text with an escape may be ISO-2022-JP, which is ASCII byte by byte.
-    if memchr(0x1b, bytes).is_none()
-        && let Ok(text) = simdutf8::basic::from_utf8(bytes)
-    {
-        return Decoded::right(text);
-    }
-    decode_as(detect(bytes, hints.url), bytes, buffer)
+    let choice = choose(bytes, hints);
+    let mut decoded = decode_as(choice.encoding, &bytes[choice.mark..], buffer);
+    decoded.is_malformed |= choice.is_other_than_declared;
+    decoded
 }
 
 /// The value of `charset` in a content type such as `text/html; charset=utf-8`: how the HTML Standard extracts an encoding from
@@ -90,25 +81,6 @@ fn find_charset(content_type: &[u8]) -> Option<&[u8]> {
             };
         }
     }
-}
-
-/// The encoding that the bytes are most likely in.
-fn detect(bytes: &[u8], url: &str) -> &'static Encoding {
-    let sample = &bytes[..bytes.len().min(SAMPLE)];
-    let mut detector = EncodingDetector::new();
-    detector.feed(sample, sample.len() == bytes.len());
-    detector.guess(top_level_domain(url), true)
-}
-
-/// The last label of the host of a URL, as the detector wants it: in lower case, and ASCII.
-fn top_level_domain(url: &str) -> Option<&[u8]> {
-    let (_, after) = url.split_once("://")?;
-    let authority = after.split(['/', '?', '#', '\\']).next()?;
-    let host = authority.rsplit('@').next()?;
-    let host = host.split(':').next()?;
-    let label = host.trim_end_matches('.').rsplit('.').next()?;
-    let is_part = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-');
-    (!label.is_empty() && label.bytes().all(is_part)).then_some(label.as_bytes())
 }
 
 /// The text of bytes in a known encoding, without a byte order mark.
@@ -159,6 +131,7 @@ mod tests {
             content_type: Some(content_type.as_bytes()),
             is_markup: true,
             url: "http://example.com/",
+            charset: None,
         }
     }
 
@@ -276,7 +249,10 @@ mod tests {
 
     #[test]
     fn malformed_bytes_are_replaced() {
-        let utf_8 = html("text/html; charset=utf-8");
+        let utf_8 = Hints {
+            charset: Some(UTF_8),
+            ..Hints::default()
+        };
         assert_eq!(decoded(b"a\xffb\xe2\x82", &utf_8), "a\u{fffd}b\u{fffd}");
         assert!(decode(b"a\xff", &utf_8, &mut String::new()).is_malformed);
         let right = html("text/html; charset=windows-1252");
@@ -284,22 +260,5 @@ mod tests {
         // Three bytes of text for each byte: the buffer grows.
         let replaced = "\u{fffd}".repeat(10_000);
         assert_eq!(decoded(&[0xff; 10_000], &utf_8), replaced);
-    }
-
-    #[test]
-    fn top_level_domains_are_found() {
-        for (url, domain) in [
-            ("http://www.example.ru/a.b?c", Some("ru")),
-            ("https://user@example.co.jp.:8080", Some("jp")),
-            ("http://localhost/", Some("localhost")),
-            ("http://example.RU/", None),
-            ("http://example.рф/", None),
-            ("http://[::1]/", None),
-            ("http://", None),
-            ("urn:x", None),
-        ] {
-            let found = top_level_domain(url);
-            assert_eq!(found, domain.map(str::as_bytes), "{url}");
-        }
     }
 }

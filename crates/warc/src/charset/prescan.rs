@@ -6,8 +6,8 @@ use memchr::{memchr, memmem};
 
 use super::find_charset;
 
-/// Bytes that are searched for a declaration.
-const LENGTH: usize = 1024;
+/// Bytes that are searched for a declaration: more than the standard's 1,024, because browsers also use one that they meet later.
+const LENGTH: usize = 64 << 10;
 
 /// The encoding that the document declares.
 pub(super) fn prescan(bytes: &[u8]) -> Option<&'static Encoding> {
@@ -42,6 +42,8 @@ fn find_meta(bytes: &[u8]) -> Option<&'static Encoding> {
             continue;
         }
         rest = match rest {
+            // A declaration is in the head.
+            [b'<', name @ ..] if is_body(name) => return None,
             [b'<', b'/', letter, ..] | [b'<', letter, ..] if letter.is_ascii_alphabetic() => {
                 let is_end = |byte: &u8| byte.is_ascii_whitespace() || *byte == b'>';
                 let mut attributes = Attributes {
@@ -54,6 +56,13 @@ fn find_meta(bytes: &[u8]) -> Option<&'static Encoding> {
             _ => &rest[1..],
         };
     }
+}
+
+/// Whether `text` begins with the name `body`.
+fn is_body(text: &[u8]) -> bool {
+    text.first_chunk::<5>().is_some_and(|[name @ .., next]| {
+        name.eq_ignore_ascii_case(b"body") && (next.is_ascii_whitespace() || *next == b'>')
+    })
 }
 
 /// The encoding that a `meta` element declares: by `charset`, or by `content` together with `http-equiv`.

@@ -189,12 +189,12 @@ fn html_without_a_type_is_recognised() {
         "<!-- x --><p>",
         "<body>",
     ] {
-        assert_eq!(form_of_bytes(body.as_bytes()), Some(Form::Html), "{body}");
+        assert_eq!(Form::of_bytes(body.as_bytes()), Some(Form::Html), "{body}");
     }
     for body in ["", "< html", "<p>", "{}", "<ht"] {
-        assert_eq!(form_of_bytes(body.as_bytes()), Some(Form::Text), "{body}");
+        assert_eq!(Form::of_bytes(body.as_bytes()), Some(Form::Text), "{body}");
     }
-    assert_eq!(form_of_bytes(b"\xff\xfe"), None);
+    assert_eq!(Form::of_bytes(b"\xff\xfe"), None);
 }
 
 #[test]
@@ -282,5 +282,59 @@ fn buffers_are_used_again() {
             Outcome::Skipped(_) => None,
         };
         assert_eq!(text.as_deref(), expected);
+    }
+}
+
+#[test]
+fn what_the_crawler_found_counts_before_what_the_server_said() {
+    let found = |identified: &str, said: &str, body: &[u8]| {
+        let head = format!("HTTP/1.1 200 OK\r\nContent-Type: {said}\r\n\r\n");
+        let fields = [
+            ("Content-Type", HTTP),
+            ("WARC-Identified-Payload-Type", identified),
+        ];
+        let block = [head.as_bytes(), body].concat();
+        outcome(&Choice::default(), &record("response", &fields, &block))
+    };
+    let text = || Ok("text".to_owned());
+    assert_eq!(found("text/html", "image/png", b"text"), text());
+    assert_eq!(
+        found("application/octet-stream", "text/html", b"text"),
+        text()
+    );
+    let pdf = b"%PDF-1.7\n1 0 obj";
+    assert_eq!(
+        found("application/pdf", "text/html", pdf),
+        Err("application/pdf".into())
+    );
+    // Nobody says it but the bytes.
+    assert_eq!(
+        page_outcome("Content-Type: text/html\r\n", pdf),
+        Err("not text".into())
+    );
+    let script = page_outcome("Content-Type: text/javascript\r\n", b"var a;");
+    assert_eq!(script, Err("text/javascript".into()));
+}
+
+#[test]
+fn records_about_the_crawl_are_no_documents() {
+    for (url, is_own) in [
+        ("urn:text:http://a.example/", true),
+        ("urn:pageinfo:http://a.example/", true),
+        ("URN:X-wpull:log", true),
+        ("metadata://gnu.org/software/wget/warc/wget.log", true),
+        ("screenshot:http://a.example/", true),
+        ("urn:uuid:7c4a8d09", false),
+        ("http://a.example/urn:text:", false),
+        ("file:///home/a.txt", false),
+        ("", false),
+    ] {
+        let fields = [("WARC-Target-URI", url), ("Content-Type", "text/plain")];
+        let raw = record("resource", &fields, b"text");
+        let expected = match is_own {
+            true => Err("of the crawler".to_owned()),
+            false => Ok("text".to_owned()),
+        };
+        assert_eq!(outcome(&Choice::default(), &raw), expected, "{url}");
     }
 }

@@ -11,6 +11,7 @@ use sirocco::Format;
 
 use super::{Extent, Response, chunked};
 use crate::fault::Fault;
+use crate::form::has_binary_bytes;
 use crate::headers::Headers;
 use crate::input::Input;
 use crate::members::{Decoded, GZIP_MAGIC, Gzip, Inflate, InflateState, ZSTD_MAGIC, Zstandard};
@@ -25,8 +26,8 @@ const ZSTD_WINDOW_LOG: u32 = 23;
 const BROTLI_INPUT: usize = 4 << 10;
 /// Bytes that tell text from a compressed body.
 const TEXT_SAMPLE: usize = 16;
-/// Bytes that tell text from what an unknown or another coding made.
-const BINARY_SAMPLE: usize = 512;
+/// Bytes that tell UTF-8 from a compressed body.
+const UTF_8_SAMPLE: usize = 512;
 /// Larger buffers are freed before the next body.
 const KEPT_SIZE: usize = 4 << 20;
 
@@ -108,9 +109,14 @@ impl Bodies {
         self.free();
         // Of what is in `decoded`.
         let mut extent = None;
+        self.decoded.clear();
         if is_chunked(&response.headers) {
-            self.decoded.clear();
             extent = chunked::decode(response.body, &mut self.decoded);
+        } else if chunked::decode(response.body, &mut self.decoded) == Some(Extent::Whole)
+            && !self.decoded.is_empty()
+        {
+            // No text has all of the sizes.
+            extent = Some(Extent::Whole);
         }
         self.codings.clear();
         for field in ["Content-Encoding", "Transfer-Encoding"] {
@@ -121,12 +127,21 @@ impl Bodies {
             return Err(BodyError::Damaged);
         }
         let mut has_decoded = false;
-        // The last one was applied last.
-        while let Some(coding) = self.codings.pop() {
+        let mut unsaid = 0;
+        loop {
             let body = match extent {
                 Some(_) => self.decoded.as_slice(),
                 None => response.body,
             };
+            // The last one was applied last. No text begins as gzip and zstd do.
+            let coding = match self.codings.pop() {
+                Some(coding) => coding,
+                None if unsaid == MAX_CODINGS => break,
+                None if body.starts_with(GZIP_MAGIC) => Coding::Gzip,
+                None if body.starts_with(ZSTD_MAGIC) => Coding::Zstd,
+                None => break,
+            };
+            unsaid += 1;
             self.next.clear();
             let decoded = self
                 .decoders
@@ -147,7 +162,7 @@ impl Bodies {
         let mut names = tokens(&response.headers, "Content-Encoding");
         let is_encoded =
             names.any(|name| !name.is_empty() && !name.eq_ignore_ascii_case(b"identity"));
-        match is_encoded && !has_decoded && is_binary(body) {
+        match is_encoded && !has_decoded && has_binary_bytes(body) {
             true => Err(BodyError::Damaged),
             false => Ok((body, extent)),
         }
@@ -203,6 +218,10 @@ impl Decoders {
         };
         match is_whole {
             true => Ok(Some(Extent::Whole)),
+            // Deflate and Brotli have no magic number: it may be a text of which the crawler kept the coding.
+            false if matches!(coding, Coding::Deflate | Coding::Brotli) && is_text(body) => {
+                Ok(None)
+            }
             false if output.is_empty() => Err(BodyError::Damaged),
             false => Ok(Some(Extent::Start)),
         }
@@ -322,21 +341,23 @@ fn comes_next<R: BufRead>(input: &mut Input<R>, magic: &[u8]) -> bool {
         .is_ok_and(|bytes| bytes.starts_with(magic))
 }
 
+/// Whether a body is UTF-8 where it begins.
+fn is_text(body: &[u8]) -> bool {
+    let sample = &body[..body.len().min(UTF_8_SAMPLE)];
+    let valid = sample
+        .utf8_chunks()
+        .next()
+        .map_or("", |chunk| chunk.valid());
+    // The sample may end within a character.
+    valid.len() + 3 >= sample.len() && !has_binary_bytes(body)
+}
+
 /// Whether a body begins like text or as another coding. Deflate and Brotli have no magic number, but hardly ever begin so.
 fn is_other(body: &[u8]) -> bool {
     let mut sample = body.iter().take(TEXT_SAMPLE);
     body.starts_with(GZIP_MAGIC)
         || body.starts_with(ZSTD_MAGIC)
         || sample.all(|byte| byte.is_ascii_graphic() || byte.is_ascii_whitespace())
-}
-
-/// Whether a body starts as no text does, in any encoding but UTF-16 without a byte order mark: more than one byte in 32 is a binary
-/// data byte of the MIME Sniffing Standard. Of compressed data, one in ten is.
-fn is_binary(body: &[u8]) -> bool {
-    let has_mark = encoding_rs::Encoding::for_bom(body).is_some();
-    let sample = &body[..body.len().min(BINARY_SAMPLE)];
-    let is_binary_byte = |byte: &u8| matches!(byte, 0..=8 | 0x0b | 0x0e..=0x1a | 0x1c..=0x1f);
-    !has_mark && 32 * sample.iter().filter(|byte| is_binary_byte(byte)).count() > sample.len()
 }
 
 #[cfg(test)]
@@ -446,7 +467,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_in_another_or_an_unknown_coding_is_damaged() {
+    fn a_body_is_decoded_by_its_first_bytes_or_is_damaged() {
         let page = page();
         let gzip = gzip_member(&page);
         for (coding, body) in [
@@ -454,13 +475,35 @@ mod tests {
             ("br", gzip.clone()),
             ("zstd", gzip.clone()),
             ("gzip", zstd_frame(&page, None)),
-            ("gzip", zlib(&page)),
-            ("gzip", BROTLI.to_vec()),
-            ("compress", gzip.clone()),
+            ("gzip", gzip_member(&gzip)),
+            ("identity", gzip.clone()),
             ("dcb", gzip),
         ] {
             let fields = format!("Content-Encoding: {coding}\r\n");
+            assert_eq!(decode(&fields, &body).as_ref(), Ok(&page), "{coding}");
+        }
+        for (coding, body) in [
+            ("gzip", zlib(&page)),
+            ("gzip", BROTLI.to_vec()),
+            ("compress", BROTLI.to_vec()),
+        ] {
+            let fields = format!("Content-Encoding: {coding}\r\n");
             assert_eq!(decode(&fields, &body), Err(BodyError::Damaged), "{coding}");
+        }
+        // Chunks of which no field tells.
+        assert_eq!(decode("", b"4\r\ntext\r\n0\r\n\r\n"), Ok(b"text".to_vec()));
+        assert_eq!(decode("", b"4\r\ntext\r\n"), Ok(b"4\r\ntext\r\n".to_vec()));
+        // Texts, decoded by the crawler, that begin beyond ASCII.
+        for coding in ["br", "deflate", "gzip", "zstd"] {
+            let fields = format!("Content-Encoding: {coding}\r\n");
+            for text in ["\u{feff}<p>text", "\u{65b0}\u{95fb}", "\u{e9}t\u{e9}"] {
+                let body = text.repeat(200).into_bytes();
+                assert_eq!(
+                    decode(&fields, &body).as_ref(),
+                    Ok(&body),
+                    "{coding}, {text}"
+                );
+            }
         }
         // A text, decoded by the crawler.
         let text = [&b"\xff\xfe"[..], b"a\0b\0"].concat();

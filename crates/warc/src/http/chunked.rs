@@ -8,18 +8,19 @@ use super::Extent;
 const MAX_LINE: usize = 4 << 10;
 
 /// Appends the content of a chunked body to `output`. `None` if the body is not chunked: crawlers often decode it, but keep
-/// the header. Trailers are ignored. A body may be cut off anywhere.
+/// the header. Trailers are ignored. A body may be cut off or damaged anywhere behind its first chunk.
 pub(super) fn decode(body: &[u8], output: &mut Vec<u8>) -> Option<Extent> {
     let mut rest = body;
     let mut chunks = 0;
     loop {
         let line_end = memchr(b'\n', &rest[..rest.len().min(MAX_LINE)]);
         let Some(line_end) = line_end else {
-            // Cut off here, or else no size.
-            let is_size = |byte: &u8| byte.is_ascii_hexdigit() || *byte == b'\r';
-            return (chunks > 0 && rest.iter().all(is_size)).then_some(Extent::Start);
+            // Cut off here, or damaged.
+            return (chunks > 0).then_some(Extent::Start);
         };
-        let size = parse_size(&rest[..line_end])?;
+        let Some(size) = parse_size(&rest[..line_end]) else {
+            return (chunks > 0).then_some(Extent::Start);
+        };
         rest = &rest[line_end + 1..];
         chunks += 1;
         if size == 0 {
@@ -33,7 +34,7 @@ pub(super) fn decode(body: &[u8], output: &mut Vec<u8>) -> Option<Extent> {
         rest = match after {
             [b'\r', b'\n', rest @ ..] | [b'\n', rest @ ..] => rest,
             [] | [b'\r'] => return Some(Extent::Start),
-            _ => return None,
+            _ => return (chunks > 1).then_some(Extent::Start),
         };
     }
 }
@@ -79,14 +80,16 @@ mod tests {
             ("4\r\nWiki\r\n", start("Wiki")),
             ("4\r\nWiki", start("Wiki")),
             ("40\r\nWiki", start("Wiki")),
+            // Damaged behind the first chunk.
+            ("4\r\nWiki\r\nx\r\n", start("Wiki")),
+            ("4\r\nWiki\r\nno size", start("Wiki")),
+            ("4\r\nWiki\r\n2\r\npedia\r\n", start("Wikipe")),
             // Not chunked.
             ("", None),
             ("4", None),
             ("<html>\r\n</html>\r\n", None),
             ("2026\nin text", None),
             ("4\r\nWikipedia\r\n", None),
-            ("4\r\nWiki\r\nx\r\n", None),
-            ("4\r\nWiki\r\nno size", None),
             ("ffffffffffffffffff\r\nWiki", None),
         ] {
             let content = content.map(|(content, extent): (&str, _)| (content.into(), extent));

@@ -1,10 +1,13 @@
 //! Options of columns and of fingerprints, which many commands share; options of `fingerprint` and `idf`.
 
 use clap::{Args, ValueHint};
+use engine::documents::Quote;
 use engine::run::DaySource;
 use simhash::Spec;
 
-use super::values::{choice, day, delimiter};
+use crate::spooled::Format;
+
+use super::values::{charset, choice, day, delimiter, quote};
 
 /// The columns of the input to read.
 #[derive(Debug, Clone, Default, Args)]
@@ -19,13 +22,23 @@ pub struct ColumnArgs {
     /// Or of lists, such as messages.content, whose texts are joined by newlines; or several columns, such as title,body.
     #[arg(long, value_name = "NAME", conflicts_with = "fingerprint_column")]
     pub text_column: Option<String>,
-    /// Column of ready 64-bit fingerprints [default: fp, if the input has it and --text-column is not given]
+    /// Column of ready 64-bit fingerprints [default: fp, if the input has it and no column of texts]
     #[arg(long, value_name = "NAME")]
     pub fingerprint_column: Option<String>,
     /// What separates the fields of CSV: one ASCII character, or tab [default: comma, semicolon, tab or vertical bar, as in the
     /// header]
     #[arg(long, value_name = "CHAR", value_parser = delimiter)]
     pub delimiter: Option<u8>,
+    /// What quotes the fields of CSV: one ASCII character, or none [default: ", or none, as the file is right with it]
+    #[arg(long, value_name = "CHAR", value_parser = quote)]
+    pub quote: Option<Quote>,
+    /// Format of standard input (-) and of pipes [default: by their first bytes]
+    #[arg(long, value_name = "FORMAT", hide_possible_values = true)]
+    pub format: Option<Format>,
+    /// Encoding of all texts, such as windows-1251 [default: what each file says, unless its bytes contradict it, or else what they
+    /// are like]
+    #[arg(long, value_name = "NAME", value_parser = charset)]
+    pub charset: Option<String>,
     #[command(flatten)]
     pub crawl: CrawlArgs,
 }

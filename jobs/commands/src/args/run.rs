@@ -89,6 +89,9 @@ pub struct RunArgs {
     /// finished
     #[arg(long, value_name = "N")]
     pub min_new: Option<u64>,
+    /// End with exit code 65, before anything is published, if a document or a file of the batch is not compared
+    #[arg(long)]
+    pub strict: bool,
     /// With --append: commit a batch without documents, too
     #[arg(long)]
     pub allow_empty: bool,

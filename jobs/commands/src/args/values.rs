@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use chrono::NaiveDate;
 use clap::builder::{PossibleValue, TypedValueParser};
+use engine::documents::{Quote, charset_name};
 use engine::run::{Appended, DaySource};
 use simhash::Choice;
 use simhash::choice::UnknownName;
@@ -95,6 +96,23 @@ pub(super) fn delimiter(text: &str) -> Result<u8, String> {
         [byte] if byte.is_ascii() => Ok(*byte),
         _ => Err("it is neither one ASCII character nor tab".into()),
     }
+}
+
+/// Parses what quotes the fields of CSV: an ASCII character, or `none`.
+pub(super) fn quote(text: &str) -> Result<Quote, String> {
+    match text.as_bytes() {
+        b"none" => Ok(Quote::None),
+        [b'\r' | b'\n' | b'\0'] => Err("it has another meaning in CSV".into()),
+        [byte] if byte.is_ascii() => Ok(Quote::Byte(*byte)),
+        _ => Err("it is neither one ASCII character nor none".into()),
+    }
+}
+
+/// Parses the name of an encoding, as the Encoding Standard has it.
+pub(super) fn charset(text: &str) -> Result<String, String> {
+    let name = charset_name(text);
+    let name = name.ok_or("it is none; some are utf-8, windows-1251, shift_jis, gb18030, utf-16le");
+    Ok(name?.to_owned())
 }
 
 /// Parses which documents of a batch are appended: all or kept.

@@ -5,10 +5,12 @@ use std::path::Path;
 use ::archive::{Append, Archive, Existing, FingerprintWriter, IdType};
 use chrono::NaiveDate;
 use engine::crawl_counts::CrawlRecordCounts;
+use engine::documents::ColumnsRead;
 use engine::documents::{Columns, Documents};
 use engine::fingerprint::{self, FingerprintedBatch, ShortDocuments};
 use engine::output::OutputKind;
 use engine::progress::Stage;
+use engine::read_counts::Notes;
 use engine::run::{Commit, DaySource, OpenedArchive, RunLimits, open_batch, remember_columns};
 use engine::template::BatchTemplates;
 use engine::{Profile, Recipe};
@@ -21,9 +23,10 @@ use super::required;
 use crate::args::{CommonArgs, FingerprintArgs, SpecArgs};
 use crate::exit::Failure;
 use crate::printing::{
-    count, crawl_records, print, print_json, short_documents, some, without_fingerprint,
+    self, count, crawl_records, print, print_json, short_documents, some, without_fingerprint,
 };
 use crate::process::{self, Process};
+use crate::spooled::{Format, spooled};
 
 /// The destination of fingerprints.
 #[derive(Debug, Clone)]
@@ -56,6 +59,9 @@ struct Report {
     short: Option<ShortDocuments>,
     #[serde(skip_serializing_if = "Option::is_none")]
     crawl_records: Option<CrawlRecordCounts>,
+    columns: Vec<ColumnsRead>,
+    #[serde(skip_serializing_if = "Notes::is_empty")]
+    notes: Notes,
     digest: String,
     spec: Spec,
     spec_digest: String,
@@ -93,6 +99,7 @@ pub fn run(common: &CommonArgs, args: &FingerprintArgs) -> Result<(), Failure> {
     };
     let given = Given {
         input: args.paths(),
+        format: args.columns.format,
         columns: Columns {
             source: args.source.clone(),
             ..args.columns.columns()
@@ -108,6 +115,8 @@ pub struct Given<'a> {
     pub input: &'a [String],
     /// Their columns.
     pub columns: Columns,
+    /// The format of standard input and of pipes.
+    pub format: Option<Format>,
     /// The archive whose spec and templates count, beside that of [`Target::Day`].
     pub base: Option<&'a str>,
 }
@@ -119,8 +128,8 @@ pub fn fingerprint(
     spec: &SpecArgs,
     target: &Target,
 ) -> Result<(), Failure> {
-    let input = given.input;
     let made = process::run(common, async |process: &Process| {
+        let input = &spooled(process, given.input.to_vec(), given.format).await?;
         let Process {
             context,
             resources,
@@ -230,6 +239,8 @@ pub fn fingerprint(
         }
         let short = batch.short_documents(&recipe, k);
         Ok(Made {
+            read: documents.columns_read(),
+            notes: batch.notes(documents.skipped()),
             batch,
             short,
             k,
@@ -302,6 +313,9 @@ impl Work<'_> {
 /// What was made.
 struct Made {
     batch: FingerprintedBatch,
+    /// The columns that were read.
+    read: Vec<ColumnsRead>,
+    notes: Notes,
     short: Option<ShortDocuments>,
     /// The largest distance of a pair, to which `short` refers.
     k: u32,
@@ -313,6 +327,8 @@ struct Made {
 fn report(common: &CommonArgs, target: &Target, made: Made) -> Result<(), Failure> {
     let Made {
         batch,
+        read,
+        notes,
         short,
         k,
         day,
@@ -328,9 +344,11 @@ fn report(common: &CommonArgs, target: &Target, made: Made) -> Result<(), Failur
             documents: file.rows,
             without_fingerprint: file.without_fingerprint,
             duplicate_ids: batch.duplicate_ids,
-            invalid_utf8: batch.texts.invalid_utf8,
+            invalid_utf8: batch.invalid_utf8(),
             short,
-            crawl_records: batch.crawl_records.clone(),
+            crawl_records: batch.read.crawl_records.clone(),
+            columns: read,
+            notes,
             digest: file.day_digest.clone(),
             spec: file.spec.clone(),
             spec_digest: file.spec.digest(),
@@ -351,10 +369,11 @@ fn report(common: &CommonArgs, target: &Target, made: Made) -> Result<(), Failur
         (None, _) => String::new(),
     };
     let short = short.map_or(String::new(), |short| short_documents(short, k));
-    let records = batch.crawl_records.as_ref();
+    let records = batch.read.crawl_records.as_ref();
     let records = records.map_or(String::new(), crawl_records);
+    let (columns, notes) = (printing::columns(&read), printing::notes(&notes));
     print(&format!(
-        "{output}{outcome}: {} documents{}\n{records}{short}",
+        "{columns}{output}{outcome}: {} documents{}\n{records}{notes}{short}",
         count(file.rows),
         some(&[
             (
@@ -362,7 +381,7 @@ fn report(common: &CommonArgs, target: &Target, made: Made) -> Result<(), Failur
                 without_fingerprint(!file.spec.short_texts.is_unmarked()),
             ),
             (batch.duplicate_ids, "repeated ids"),
-            (batch.texts.invalid_utf8, "not UTF-8"),
+            (batch.invalid_utf8(), "not UTF-8"),
         ])
     ))
 }

@@ -29,6 +29,7 @@ use storage::Location;
 
 use crate::exit::Failure;
 use crate::process::Process;
+use crate::spooled::spooled;
 
 /// The value of an option that the command requires; without one, an error that names the option.
 fn required<T>(value: Option<T>, option: &str) -> Result<T, Failure> {
@@ -45,7 +46,8 @@ async fn open_texts(
         row_ids: true,
         ..columns
     };
-    Ok(Documents::open(&process.context, paths, &columns).await?)
+    let paths = spooled(process, paths.to_vec(), None).await?;
+    Ok(Documents::open(&process.context, &paths, &columns).await?)
 }
 
 /// The texts of the documents with the `wanted` ids, by id, for people to read: of pages, the text that `markup` leaves, or
@@ -78,7 +80,7 @@ async fn output_files(process: &Process, paths: &[String]) -> Result<Vec<Locatio
     let mut files = Vec::new();
     for path in paths {
         let listed = ::archive::input_files(process.stores(), path, &OUTPUT_ENDINGS).await;
-        files.extend(listed?);
+        files.extend(listed?.0);
     }
     // A file with several paths is read once.
     let mut seen = HashSet::new();

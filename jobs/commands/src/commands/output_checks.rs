@@ -99,6 +99,7 @@ impl Outputs<'_> {
                 // errors.
                 _ => ::archive::input_files(self.stores, input, &[])
                     .await
+                    .map(|(files, _)| files)
                     .unwrap_or_default(),
             };
             let is_inside = read.iter().filter_map(Location::local).any(|location| {

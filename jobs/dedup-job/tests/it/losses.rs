@@ -149,10 +149,11 @@ fn an_audit_finds_what_was_dropped_wrongly() {
     ))
     .ok();
     dedup(&format!(
-        "archive append {archive} --input {old} --day 2026-01-01"
+        "archive append {archive} --input {old} --day 2026-01-01 --fingerprint-column fp"
     ))
     .ok();
-    let run = format!("run {new} --base {archive} --decisions {decisions} -k 0 --json");
+    let ready = "--fingerprint-column fp";
+    let run = format!("run {new} {ready} --base {archive} --decisions {decisions} -k 0 --json");
     let audit = |options: &str| {
         let summary = dedup(&format!("{run} {options}")).ok().json();
         assert_eq!(summary["decisions"]["duplicates_of_archive"], 30);
@@ -178,7 +179,7 @@ fn an_audit_finds_what_was_dropped_wrongly() {
         .map(|number| json!({ "id": "one", "fp": 7, "text": text(&format!("t{number}"), 50) }))
         .collect();
     write_lines(&new, &same);
-    let alone = format!("run {new} --decisions {decisions} --audit 9 --json");
+    let alone = format!("run {new} {ready} --decisions {decisions} --audit 9 --json");
     let found = dedup(&alone).ok().json()["decisions"]["audit"].clone();
     assert_eq!(
         (&found["compared"], &found["below"]),

@@ -1,6 +1,7 @@
 //! Tests of the program as users run it: a process, files, an exit code.
 
 mod append;
+mod as_meant;
 mod bad_input;
 mod cli;
 mod columns;
@@ -30,6 +31,7 @@ mod outputs;
 mod page_texts;
 mod paths;
 mod races;
+mod read_as_written;
 mod removal;
 mod report;
 mod resume;

@@ -189,7 +189,7 @@ fn decisions_follow_verified_pairs_alone() {
         let expected = by_definition(&archived, &batch, days_since_epoch("2026-01-03"), k);
         let new = dir.at("new/");
         let run = format!(
-            "run {new} --base {archive} --day 2026-01-03 -k {k} --verify jaccard --min-similarity {LEAST} --base-text {base_text}"
+            "run {new} --fingerprint-column fp --base {archive} --day 2026-01-03 -k {k} --verify jaccard --min-similarity {LEAST} --base-text {base_text}"
         );
         let mut outputs = Vec::new();
         for threads in [1, 3] {
@@ -209,7 +209,7 @@ fn decisions_follow_verified_pairs_alone() {
         );
         let unverified = dir.at("unverified.parquet");
         dedup(&format!(
-            "run {new} --base {archive} --day 2026-01-03 -k {k} --decisions {unverified}"
+            "run {new} --fingerprint-column fp --base {archive} --day 2026-01-03 -k {k} --decisions {unverified}"
         ))
         .ok();
         let kept = |rows: &[Decision]| rows.iter().filter(|row| row.kept).count();
@@ -306,7 +306,7 @@ fn many_texts_with_one_fingerprint_are_compared_by_text() {
     );
     write(&new, &documents);
     dedup(&format!(
-        "run {new} --verify jaccard --decisions {output} --kept {kept} --memory-limit 100MB"
+        "run {new} --fingerprint-column fp --verify jaccard --decisions {output} --kept {kept} --memory-limit 100MB"
     ))
     .ok();
     let rows = read_decisions(&output);

@@ -220,8 +220,8 @@ def _warn_of_both(columns: Sequence[str], options: Mapping[str, Any]) -> None:
     texts = [name for name in _native.TEXT_NAMES if name in columns]
     if "fp" in columns and texts:
         _LOG.warning(
-            'the table has fingerprints ("fp") and texts (%r): the fingerprints are used; say so by fingerprint_column="fp", '
-            "or take the texts by text_column=%r",
+            'the table has texts (%r) and a column "fp": the texts are used; say so by text_column=%r, or take the fingerprints by '
+            'fingerprint_column="fp"',
             texts[0],
             texts[0],
         )

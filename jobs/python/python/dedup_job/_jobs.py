@@ -106,8 +106,8 @@ def run(
     new
         Documents of the batch: paths of files or directories, patterns or URLs, one or several; or a table in memory (pyarrow,
         Polars, pandas, DuckDB, datasets), which is handed over as a Parquet file in `scratch`. A table without an id column
-        gets the row numbers as ids, except with `append`. A list of str is one of paths. Of a table with fingerprints in a
-        column "fp" and texts, the fingerprints are used, unless `text_column` names the texts.
+        gets the row numbers as ids, except with `append`. A list of str is one of paths. Of a table with texts and a
+        column "fp", the texts are used, unless `fingerprint_column` names the fingerprints.
     base
         Path of the archive to compare the batch with. Without it, the batch is compared with itself only.
     output
@@ -179,8 +179,8 @@ def decide(
     ----------
     batch
         A table in memory, a sequence of texts, a path, or a list of `pathlib.Path`. A batch in memory without an id column
-        gets the row numbers as ids, except with `append`. A list of str is one of texts. Of a table with fingerprints in a
-        column "fp" and texts, the fingerprints are used, unless `text_column` names the texts.
+        gets the row numbers as ids, except with `append`. A list of str is one of texts. Of a table with texts and a
+        column "fp", the texts are used, unless `fingerprint_column` names the fingerprints.
     archive
         Path of the archive to compare with.
     k
@@ -221,7 +221,7 @@ def pairs(
     ----------
     batch
         Fingerprints, as `fingerprint` returns them; a column or sequence of texts; a table with ids and texts, or with ids and
-        fingerprints in a column "fp", which are used if it has both, unless `text_column` names the texts; or a path.
+        fingerprints in a column "fp"; if it has both, the texts are used, unless `fingerprint_column` says otherwise; or a path.
     archive
         What to compare the batch with:
 

@@ -77,19 +77,24 @@ class ColumnOptions(TypedDict, total=False):
 
     A column in structures, or in objects of JSON, has a path: "meta.url". A column whose own name is that comes first.
 
-    If documents have both fingerprints in a column "fp" and texts, the fingerprints are used, and the texts are not, except by
-    `verify`, `tune`, `idf` and `learn`. `text_column="text"` uses the texts. For a table in memory with both columns, a
-    warning goes to the logger "dedup_job" unless one of the two options says which to use.
+    If documents have both texts and a column "fp", the texts are used, unless the file says that it has fingerprints, as those
+    of `fingerprint` do. `fingerprint_column="fp"` uses the fingerprints. For a table in memory with both columns, a warning goes
+    to the logger "dedup_job" unless one of the two options says which to use.
 
     id_column
         Column of ids; by default "id", or another common name such as "doc_id" or "url".
     text_column
-        Column of texts; by default "text", or another common name such as "content" or "body", if there is no column "fp". The
+        Column of texts; by default "text", or another common name such as "content" or "body". The
         strings of a list are one text, joined by newlines: "messages.content" is that of all structures in the list "messages".
     fingerprint_column
-        Column of 64-bit fingerprints to use instead of texts; by default "fp", if there is one.
+        Column of 64-bit fingerprints to use instead of texts; by default "fp", if there is one, and no column of texts.
     delimiter
         What separates the fields of CSV: one ASCII character, or "tab"; by default what the header has.
+    quote
+        What quotes the fields of CSV: one ASCII character, or "none"; by default what the file is right with.
+    charset
+        The encoding of all texts, such as "windows-1251"; by default what each file says, unless its bytes contradict it, or
+        else what they are like.
     id_from
         What the id of a document in a WARC file is: "record" (default), or "url".
     status
@@ -102,6 +107,8 @@ class ColumnOptions(TypedDict, total=False):
     text_column: str
     fingerprint_column: str
     delimiter: str
+    quote: str
+    charset: str
     id_from: Literal["record", "url"]
     status: Union[int, str]
     check_digests: bool

@@ -9,8 +9,9 @@ use ::parquet::errors::ParquetError;
 use ::parquet::file::metadata::{
     FileMetaData, ParquetMetaData, ParquetMetaDataBuilder, ParquetMetaDataReader,
 };
+use ::parquet::file::statistics::Statistics;
 use ::parquet::schema::types::{BasicTypeInfo, SchemaDescriptor, Type, TypePtr};
-use archive::schema::{SKETCH, SPEC_KEY};
+use archive::schema::{FINGERPRINT, SKETCH, SPEC_KEY};
 use archive::{ArchiveError, IdType, ObjectReader};
 use arrow::datatypes::{DataType, Schema};
 use simhash::Spec;
@@ -60,7 +61,22 @@ fn input_file(
     let paths = leaf::nested_paths(&types);
     let names = types.fields().iter().map(|field| field.name().as_str());
     let names: Vec<&str> = names.chain(paths.iter().map(String::as_str)).collect();
+    check_row_count(&name, footer)?;
+    // The spec says that a column is one of ready fingerprints.
+    let spec = declared_spec(&location, footer);
+    let mut columns = columns.clone();
+    if spec.is_some() && columns.text.is_none() && !columns.texts_only {
+        let is_there = names.contains(&FINGERPRINT);
+        columns.fingerprint = columns
+            .fingerprint
+            .or(is_there.then(|| FINGERPRINT.to_owned()));
+    }
     let mut found = columns.find(&name, &names)?;
+    for column in found.names() {
+        if names.iter().filter(|name| **name == column).count() > 1 {
+            return Err(bad_column(&name, column, "several columns are called so"));
+        }
+    }
     // A column that is only called like one of URLs may have other values.
     found.source.take_if(|(name, _)| {
         columns.source.is_none() && leaf_for("", &types, name, Role::Source).is_err()
@@ -75,20 +91,11 @@ fn input_file(
     let id_type = match &found.id {
         Some(column) => {
             let leaf = leaf_for(&name, &types, column, Role::Id)?;
-            id_type(&name, schema, column, leaf.index)?
+            found.has_byte_ids = !is_text(schema.column(leaf.index).self_type().get_basic_info());
+            id_type(&name, footer, column, leaf.index)?
         }
         None => IdType::String,
     };
-    let pairs = footer.file_metadata().key_value_metadata();
-    let spec = pairs.and_then(|pairs| {
-        pairs
-            .iter()
-            .find(|pair| pair.key == SPEC_KEY)?
-            .value
-            .as_deref()
-    });
-    // A data file of an archive does not declare its spec: the archive's log does.
-    let spec = spec.or(location.table_spec());
     let spec = match (&found.content, spec) {
         (Some(Content::Fingerprint(_)), Some(text)) => {
             let spec = Spec::from_json(text).map_err(|source| ArchiveError::Spec {
@@ -130,6 +137,31 @@ fn input_file(
         spec,
         footer,
     })
+}
+
+/// Refuses a footer that says another number of rows than its row groups have.
+fn check_row_count(name: &str, footer: &ParquetMetaData) -> Result<()> {
+    let said = footer.file_metadata().num_rows();
+    let groups = footer.row_groups().iter();
+    let rows: i64 = groups
+        .map(|group| group.num_rows())
+        .fold(0, i64::saturating_add);
+    match said == rows {
+        true => Ok(()),
+        false => Err(EngineError::BadData {
+            object: name.to_owned(),
+            reason: format!("its footer says {said} rows, but its row groups have {rows}"),
+        }),
+    }
+}
+
+/// The spec of ready fingerprints that a file declares; of a data file of an archive, the archive's log does.
+fn declared_spec<'f>(location: &'f Location, footer: &'f ParquetMetaData) -> Option<&'f str> {
+    let pairs = footer.file_metadata().key_value_metadata();
+    let mut pairs = pairs.into_iter().flatten();
+    let spec = pairs.find(|pair| pair.key == SPEC_KEY);
+    let spec = spec.and_then(|pair| pair.value.as_deref());
+    spec.or(location.table_spec())
 }
 
 /// The leaf column of the file `object` that is called `column`, or is at that path, to be read for `role`.
@@ -180,9 +212,15 @@ fn is_decimal(info: &BasicTypeInfo) -> bool {
 }
 
 /// The type of the ids in the column `column`, which is the leaf column number `leaf`.
-fn id_type(name: &str, schema: &SchemaDescriptor, column: &str, leaf: usize) -> Result<IdType> {
-    let id = schema.column(leaf);
+fn id_type(name: &str, footer: &ParquetMetaData, column: &str, leaf: usize) -> Result<IdType> {
+    let id = footer.file_metadata().schema_descr().column(leaf);
+    let is_unsigned = match id.logical_type_ref() {
+        Some(LogicalType::Integer(integer)) => !integer.is_signed && integer.bit_width == 64,
+        _ => id.converted_type() == ConvertedType::UINT_64,
+    };
     match (id.physical_type(), id.logical_type_ref()) {
+        // Some may have more than 63 bits.
+        (PhysicalType::INT64, _) if is_unsigned && !fit_bigint(footer, leaf) => Ok(IdType::String),
         (PhysicalType::BYTE_ARRAY, _) => Ok(IdType::String),
         (PhysicalType::INT32 | PhysicalType::INT64, None | Some(LogicalType::Integer(_))) => {
             Ok(IdType::Bigint)
@@ -194,6 +232,20 @@ fn id_type(name: &str, schema: &SchemaDescriptor, column: &str, leaf: usize) -> 
             Err(bad_column(name, column, &reason))
         }
     }
+}
+
+/// Whether the statistics say that all values of a column of unsigned integers have at most 63 bits.
+fn fit_bigint(footer: &ParquetMetaData, leaf: usize) -> bool {
+    footer.row_groups().iter().all(|group| {
+        let Some(Statistics::Int64(values)) = group.column(leaf).statistics() else {
+            return false;
+        };
+        // A number with 64 bits is negative here, and is the least or the greatest, as the writer orders them.
+        let bounds = [values.min_opt(), values.max_opt()];
+        bounds
+            .iter()
+            .all(|bound| bound.is_some_and(|bound| *bound >= 0))
+    })
 }
 
 fn bad_column(object: &str, column: &str, reason: &str) -> EngineError {

@@ -199,12 +199,16 @@ mod tests {
 
     use super::*;
     use crate::documents::columns::CarriedColumn;
+    use crate::documents::rows::csv_dialect::Dialect;
 
     fn found(content: Content) -> FoundColumns {
         FoundColumns {
             sketches: false,
-            delimiter: b',',
+            dialect: Dialect::quoted(b','),
+            charset: None,
             is_one_document: false,
+            has_byte_ids: false,
+            other_texts: Vec::new(),
             pages: Default::default(),
             crawl: Default::default(),
             prefer: Default::default(),

@@ -1,22 +1,25 @@
 //! CSV with a header. Every record has as many fields as the header; the reader uses the id, the
-//! content, the preference, and those that go along to decisions. A quoted field may span lines. The fields are separated by
-//! commas, semicolons, tabs or vertical bars, as the header is, unless an option says by what.
+//! content, the preference, and those that go along to decisions. A quoted field may span lines. How the fields are separated and
+//! quoted is found; see [`super::csv_dialect`].
 
-use std::io::BufRead as _;
+use std::io::{BufRead as _, Read as _};
 
 use archive::IdType;
 use csv_core::ReadRecordResult;
 use storage::Location;
 
 use super::builder::BatchBuilder;
+use super::csv_dialect::{Dialect, names};
+use super::csv_quotes::{Lines, Quotes};
+use super::decoded::Copied;
 use super::format::{FirstRecord, MAX_FIELDS, RawRecords, Records, RowFormat};
 use super::input::Input;
-use crate::documents::columns::{Columns, FoundColumns};
+use crate::documents::columns::{Columns, FoundColumns, Quote};
 use crate::error::{EngineError, Result};
 use crate::stream::BATCH_BYTES;
 
-/// What may separate the fields; of two that a header has as often, the first.
-const DELIMITERS: [u8; 4] = [b',', b';', b'\t', b'|'];
+/// Bytes by which the dialect of a file is found.
+const SAMPLE: usize = 256 << 10;
 /// Bytes of a record's buffer at first; it grows for longer records.
 const FIRST_ROOM: usize = 64 << 10;
 
@@ -24,6 +27,8 @@ const FIRST_ROOM: usize = 64 << 10;
 struct Parser {
     input: Input,
     core: csv_core::Reader,
+    quotes: Quotes,
+    lines: Lines,
     /// Line of the start of the next record, from 1 on.
     next_line: u64,
     /// Line of the start of the last record.
@@ -40,10 +45,12 @@ struct Parser {
 }
 
 impl Parser {
-    fn new(input: Input, delimiter: u8) -> Self {
+    fn new(input: Input, dialect: Dialect) -> Self {
         Self {
             input,
-            core: core(delimiter),
+            core: dialect.parser(),
+            quotes: Quotes::new(dialect),
+            lines: Lines::default(),
             next_line: 1,
             line: 1,
             text: Vec::new(),
@@ -59,6 +66,7 @@ impl Parser {
             return Ok(false);
         }
         self.line = self.next_line;
+        self.quotes.start();
         let limit = self.input.limit;
         // Free the memory of a long record.
         if self.text.is_empty() || self.text.len() > BATCH_BYTES {
@@ -79,14 +87,18 @@ impl Parser {
             // At the end of the file, parse one more line end: if the record then goes on, a quote
             // is open.
             let bytes: &[u8] = if at_end { b"\n" } else { bytes };
-            let lines = self.core.line();
             let (result, consumed, copied, ended) =
                 self.core
                     .read_record(bytes, &mut self.text[written..], &mut self.ends[fields..]);
-            self.next_line += self.core.line() - lines;
             written += copied;
             fields += ended;
             if !at_end {
+                self.next_line += self.lines.ends(&bytes[..consumed]);
+                if !self.quotes.are_right(&bytes[..consumed]) {
+                    return Err(self.bad(
+                        "text follows the quote that closes a field; if quotes are characters like others in this file, say --quote none",
+                    ));
+                }
                 if let Some(raw) = &mut self.raw {
                     raw.extend_from_slice(&bytes[..consumed]);
                 }
@@ -138,8 +150,7 @@ impl Parser {
             let is_record = |byte: &u8| !matches!(byte, b'\r' | b'\n');
             let record = bytes.iter().position(is_record);
             let skipped = record.unwrap_or(bytes.len());
-            let lines = bytes[..skipped].iter().filter(|&&byte| byte == b'\n');
-            self.next_line += lines.count() as u64;
+            self.next_line += self.lines.ends(&bytes[..skipped]);
             self.input.bytes.consume(skipped);
             if record.is_some() {
                 return Ok(true);
@@ -169,69 +180,10 @@ impl Parser {
     }
 }
 
-fn core(delimiter: u8) -> csv_core::Reader {
-    csv_core::ReaderBuilder::new().delimiter(delimiter).build()
-}
-
-/// The names of the columns, from a header without its line end; none if a quote is open at its end.
-fn names(header: &[u8], delimiter: u8) -> Vec<String> {
-    // The parser removes a byte order mark only if it gets all of it at once.
-    let header = header.strip_prefix(b"\xef\xbb\xbf").unwrap_or(header);
-    let line = [header, b"\n"].concat();
-    let (mut text, mut ends) = (vec![0; line.len()], vec![0; line.len()]);
-    let (result, _, _, fields) = core(delimiter).read_record(&line, &mut text, &mut ends);
-    if result != ReadRecordResult::Record {
-        return Vec::new();
-    }
-    let starts = std::iter::once(&0).chain(&ends);
-    let fields = starts.zip(&ends).take(fields);
-    fields
-        .map(|(&start, &end)| String::from_utf8_lossy(&text[start..end]).into_owned())
-        .collect()
-}
-
 /// `record` without its line end. The parser may have read only the first byte of a line end, or nothing of it.
 fn without_line_end(record: &[u8]) -> &[u8] {
     let record = record.strip_suffix(b"\n").unwrap_or(record);
     record.strip_suffix(b"\r").unwrap_or(record)
-}
-
-/// The delimiter that cuts a header into the most names; if there are several names, first one that follows each closing quote.
-fn delimiter(header: &[u8]) -> u8 {
-    // Of several equal ones, the last counts, so the order is reversed.
-    let delimiters = DELIMITERS.into_iter().rev();
-    let best = delimiters.max_by_key(|delimiter| {
-        let number = names(header, *delimiter).len();
-        (number > 1 && ends_quoted_names(header, *delimiter), number)
-    });
-    best.unwrap_or(DELIMITERS[0])
-}
-
-/// Whether each quoted name of a header ends where its quote does.
-fn ends_quoted_names(header: &[u8], delimiter: u8) -> bool {
-    let mut rest = header.strip_prefix(b"\xef\xbb\xbf").unwrap_or(header);
-    loop {
-        if let Some(mut quoted) = rest.strip_prefix(b"\"") {
-            // Two quotes are one in the name.
-            rest = loop {
-                let Some(end) = quoted.iter().position(|byte| *byte == b'"') else {
-                    return false;
-                };
-                quoted = &quoted[end + 1..];
-                match quoted.strip_prefix(b"\"") {
-                    Some(more) => quoted = more,
-                    None => break quoted,
-                }
-            };
-            if rest.first().is_some_and(|next| *next != delimiter) {
-                return false;
-            }
-        }
-        match rest.iter().position(|byte| *byte == delimiter) {
-            Some(end) => rest = &rest[end + 1..],
-            None => return true,
-        }
-    }
 }
 
 /// CSV with a header.
@@ -240,10 +192,35 @@ pub(in crate::documents) struct Csv;
 
 impl RowFormat for Csv {
     fn first_record(&self, input: Input) -> Result<Option<Box<dyn FirstRecord>>> {
-        // A line end within a quoted name is found with the right delimiter only; names have none.
-        let mut parser = Parser::new(input, DELIMITERS[0]);
-        let found = parser.advance_raw()?;
-        Ok(found.then(|| Box::new(Header(parser.raw.unwrap_or_default())) as Box<dyn FirstRecord>))
+        let mut input = input.into_text();
+        let mut start = Vec::new();
+        let limit = input.limit;
+        let mut bytes = input.bytes.by_ref().take(SAMPLE as u64);
+        let mut read = bytes.read_to_end(&mut start);
+        let is_whole = read.is_ok() && start.len() < SAMPLE;
+        let has_line = |start: &[u8]| start.iter().any(|byte| matches!(byte, b'\r' | b'\n'));
+        // A long header.
+        while !is_whole && read.is_ok() && !has_line(&start) {
+            if start.len() > limit.record {
+                return Err(limit.exceeded(input.line_name(1)));
+            }
+            read = input
+                .bytes
+                .by_ref()
+                .take(SAMPLE as u64)
+                .read_to_end(&mut start);
+            if matches!(read, Ok(0)) {
+                break;
+            }
+        }
+        // Whatever is wrong behind the header is said when all is read.
+        if let Err(error) = read
+            && !start.contains(&b'\n')
+        {
+            return Err(input.failed(1, error));
+        }
+        let is_blank = start.iter().all(|byte| matches!(byte, b'\r' | b'\n'));
+        Ok((!is_blank).then(|| Box::new(Start { start, is_whole }) as Box<dyn FirstRecord>))
     }
 
     fn records(&self, input: Input, columns: &FoundColumns, _: IdType) -> Result<Box<dyn Records>> {
@@ -251,7 +228,7 @@ impl RowFormat for Csv {
     }
 
     fn raw_records(&self, input: Input, columns: &FoundColumns) -> Result<Box<dyn RawRecords>> {
-        let mut parser = Parser::new(input, columns.delimiter);
+        let mut parser = Parser::new(input.into_copy(Copied::AsItIs), columns.dialect);
         parser.advance_raw()?;
         let line_end: &[u8] = match parser.raw.as_deref() {
             Some([.., b'\r']) => b"\r\n",
@@ -269,14 +246,21 @@ impl RowFormat for Csv {
     }
 }
 
-/// The bytes of a header, with all, a part or none of its line end.
-struct Header(Vec<u8>);
+/// The bytes of the start of a file.
+struct Start {
+    start: Vec<u8>,
+    /// Whether the file has no more.
+    is_whole: bool,
+}
 
-impl FirstRecord for Header {
+impl FirstRecord for Start {
     fn find(&self, location: &Location, columns: &Columns) -> Result<(FoundColumns, IdType)> {
-        let header = without_line_end(&self.0);
-        let delimiter = columns.delimiter.unwrap_or_else(|| delimiter(header));
-        let names = names(header, delimiter);
+        let quote = columns.quote.map(|quote| match quote {
+            Quote::None => None,
+            Quote::Byte(quote) => Some(quote),
+        });
+        let dialect = Dialect::find(&self.start, self.is_whole, columns.delimiter, quote);
+        let names = names(dialect.header(&self.start), dialect);
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let found = columns.find(location.given(), &names);
         let mut found = found.map_err(|error| match error {
@@ -284,7 +268,7 @@ impl FirstRecord for Header {
                 object,
                 reason: format!(
                     "{reason}; is the first line a header? It was cut at each {:?} (see --delimiter)",
-                    char::from(delimiter)
+                    char::from(dialect.delimiter)
                 ),
             },
             error => error,
@@ -297,7 +281,7 @@ impl FirstRecord for Header {
                 });
             }
         }
-        found.delimiter = delimiter;
+        found.dialect = dialect;
         Ok((found, IdType::String))
     }
 }
@@ -314,10 +298,10 @@ struct CsvRecords {
 impl CsvRecords {
     /// Reads the header.
     fn open(input: Input, columns: &FoundColumns) -> Result<Self> {
-        let mut parser = Parser::new(input, columns.delimiter);
+        let mut parser = Parser::new(input.into_text(), columns.dialect);
         parser.advance_raw()?;
         let header = parser.raw.take().unwrap_or_default();
-        let names = names(without_line_end(&header), columns.delimiter);
+        let names = names(without_line_end(&header), columns.dialect);
         let number = |column: &str| {
             let number = names.iter().position(|name| name == column);
             number.ok_or_else(|| parser.bad(&format!("no column {column:?} any more")))
@@ -372,7 +356,9 @@ impl Records for CsvRecords {
         }
         if self.parser.fields != self.fields {
             let (found, expected) = (self.parser.fields, self.fields);
-            let reason = format!("{found} fields, but the header has {expected}");
+            let reason = format!(
+                "{found} fields, but the header has {expected} (see --delimiter and --quote)"
+            );
             return Err(self.parser.bad(&reason));
         }
         // An empty field is null.
@@ -382,33 +368,5 @@ impl Records for CsvRecords {
         let added = batch.push(&values);
         added.map_err(|reason| self.parser.bad(&reason))?;
         Ok(true)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_delimiter_is_that_of_the_header() {
-        for (header, expected, columns) in [
-            ("id,text", b',', 2),
-            ("id;text", b';', 2),
-            ("id\ttext\tday", b'\t', 3),
-            ("id|text", b'|', 2),
-            ("\"a;b|c\",text", b',', 2),
-            ("\"a,b,c\";text", b';', 2),
-            ("\"id\";\"text\";\"a,b,c\"", b';', 3),
-            ("\"a \"\"b\"\", c\"|d|e", b'|', 3),
-            ("\u{feff}\"id\";text", b';', 2),
-            ("id,text,\"url\" ", b',', 3),
-            ("text", b',', 1),
-            ("", b',', 0),
-        ] {
-            let header = header.as_bytes();
-            assert_eq!(delimiter(header), expected, "{header:?}");
-            assert_eq!(names(header, expected).len(), columns, "{header:?}");
-        }
-        assert_eq!(names(b"\xef\xbb\xbf\"id\";text", b';'), ["id", "text"]);
     }
 }

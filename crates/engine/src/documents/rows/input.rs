@@ -5,16 +5,22 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use flate2::bufread::MultiGzDecoder;
 use object_store::ObjectStoreExt as _;
 use storage::{Location, UnchangedFile};
 
+use warc::charset::Encoding;
+
 use super::compression::Compression;
+use super::decoded::{Copied, Decoded};
 use super::encoded_bytes::{Head, Local, Remote};
+use super::gzip_members::Members;
 use super::limit::Limit;
 use crate::error::{EngineError, Result};
+use crate::read_counts::{Note, ReadCounters};
 use crate::threads::blocking;
 
+/// The most files whose encoding is logged.
+const MAX_LOGGED: u64 = 10;
 /// Bytes that are read or decompressed at a time.
 const BUFFER: usize = 128 << 10;
 /// Bytes of an object that are fetched first to find its columns.
@@ -32,6 +38,8 @@ pub(super) struct RowFile {
     /// Encoded bytes.
     pub(super) size: u64,
     pub(super) compression: Compression,
+    /// The encoding that the user names.
+    pub(super) charset: Option<&'static Encoding>,
     pub(super) limit: Limit,
 }
 
@@ -103,8 +111,8 @@ pub(in crate::documents) struct Input {
     pub(super) limit: Limit,
     /// The part to read, in encoded bytes; `bytes` goes on behind it. `None` for the whole file.
     pub(super) part: Option<Range<u64>>,
-    /// Whether its records are counted, so that those that cannot be read are logged.
-    pub(super) is_counted: bool,
+    /// Where it is counted what is read; if it is, what cannot be read is logged.
+    pub(super) counters: Option<Arc<ReadCounters>>,
     file: RowFile,
     name: String,
 }
@@ -118,10 +126,7 @@ impl Input {
         let name = file.location.to_string();
         let bytes: Box<dyn BufRead + Send> = match file.compression {
             Compression::None => encoded,
-            Compression::Gzip => Box::new(BufReader::with_capacity(
-                BUFFER,
-                MultiGzDecoder::new(encoded),
-            )),
+            Compression::Gzip => Box::new(BufReader::with_capacity(BUFFER, Members::new(encoded))),
             Compression::Zstd => {
                 let failed = |error: io::Error| EngineError::Internal(format!("{name}: {error}"));
                 let decoder = zstd::stream::read::Decoder::with_buffer(encoded);
@@ -136,10 +141,43 @@ impl Input {
             bytes,
             limit: file.limit,
             part,
-            is_counted: false,
+            counters: None,
             file: file.clone(),
             name,
         })
+    }
+
+    /// The same with the bytes in UTF-8.
+    pub(super) fn into_text(self) -> Self {
+        let (name, counters) = (self.name.clone(), self.counters.clone());
+        let is_named = self.file.charset.is_some();
+        let found = move |charset: &'static Encoding| {
+            let Some(counters) = counters.filter(|_| !is_named) else {
+                return;
+            };
+            if counters.note(Note::OtherCharset, 1, &name) <= MAX_LOGGED {
+                let charset = charset.name();
+                tracing::warn!("{name}: not UTF-8; it is read as {charset} (see --charset)");
+            }
+        };
+        Self {
+            bytes: Box::new(Decoded::new(self.bytes, self.file.charset, found)),
+            ..self
+        }
+    }
+
+    /// The same with the bytes as a copy of the file has them.
+    pub(super) fn into_copy(self, copied: Copied) -> Self {
+        let bytes = Decoded::new(self.bytes, self.file.charset, |_| {});
+        Self {
+            bytes: Box::new(bytes.copied(copied)),
+            ..self
+        }
+    }
+
+    /// The encoding that the user names.
+    pub(super) fn charset(&self) -> Option<&'static Encoding> {
+        self.file.charset
     }
 
     /// The first `length` encoded bytes of the file, whatever part of it this is; fewer if the file ends before.
@@ -194,6 +232,7 @@ mod tests {
             local: None,
             size: encoded.len() as u64,
             compression,
+            charset: None,
             limit: Limit::from_memory(memory, 2),
         };
         let encoded = Box::new(io::Cursor::new(encoded.to_vec()));
@@ -232,10 +271,13 @@ mod tests {
             );
         }
         let members = [member(b"one"), member(b""), member(b"two")].concat();
-        assert_eq!(
-            read_all(Compression::Gzip, &members, 1 << 30).unwrap(),
-            b"onetwo"
-        );
+        for padding in [0, 1, 1000] {
+            let padded = [&members[..], &vec![0; padding]].concat();
+            let read = read_all(Compression::Gzip, &padded, 1 << 30);
+            assert_eq!(read.unwrap(), b"onetwo", "{padding}");
+        }
+        let ended = [&members[..], b"\0\0x"].concat();
+        assert!(read_all(Compression::Gzip, &ended, 1 << 30).is_err());
     }
 
     #[test]

@@ -5,19 +5,22 @@
 //! the bytes of the line.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::io::{BufRead as _, Read as _};
 
 use archive::IdType;
-use serde::de::{self, Deserializer as _, IgnoredAny, MapAccess, Visitor};
+use serde::Deserialize;
+use serde::de::{self, Deserializer, IgnoredAny, MapAccess, Visitor};
 use storage::Location;
 
 use super::builder::{BatchBuilder, integer};
+use super::decoded::Copied;
 use super::format::{FirstRecord, MAX_FIELDS, RawRecords, Records, RowFormat};
 use super::input::Input;
 use super::json_array::{Array, Element};
-use super::json_fields::{Fields, Kind, Record};
+use super::json_fields::{Content as Bytes, Fields, Kind, Record};
+use super::json_numbers::without_nan;
 use crate::documents::columns::{
     Columns, Content, FoundColumns, Role, Says, URL_NAMES, Unseen, listed,
 };
@@ -38,6 +41,10 @@ struct Objects {
 impl Objects {
     /// The objects of a file from its start.
     fn new(input: Input) -> Result<Self> {
+        Self::of_text(input.into_text())
+    }
+
+    fn of_text(input: Input) -> Result<Self> {
         let mut objects = Self {
             input,
             number: 1,
@@ -111,6 +118,11 @@ impl Objects {
     }
 }
 
+/// An object as JSON, with null for the numbers that this does not have.
+fn json_of(object: Vec<u8>) -> Vec<u8> {
+    without_nan(&object).unwrap_or(object)
+}
+
 /// The error of a line that cannot be parsed. It names the position in the line if the parser does.
 fn bad_line(line: &str, error: &serde_json::Error) -> EngineError {
     let text = error.to_string();
@@ -119,9 +131,14 @@ fn bad_line(line: &str, error: &serde_json::Error) -> EngineError {
         Some(reason) => (format!("{line}, column {}", error.column()), reason),
         None => (line.to_owned(), &*text),
     };
-    let reason = match error.is_eof() {
-        true => format!("{reason}: an object that is not in an array must be one line"),
-        false => reason.to_owned(),
+    let reason = match reason {
+        reason if error.is_eof() => {
+            format!("{reason}: an object that is not in an array must be one line")
+        }
+        "trailing characters" => {
+            "more follows behind the object: each object must have a line of its own".to_owned()
+        }
+        reason => reason.to_owned(),
     };
     EngineError::BadData { object, reason }
 }
@@ -138,7 +155,7 @@ impl RowFormat for Json {
         }
         let name = objects.name();
         let mut next = Vec::new();
-        let text = std::mem::take(&mut objects.text);
+        let text = json_of(std::mem::take(&mut objects.text));
         let mut bytes = text.len();
         // Whatever is wrong with them is said when all are read.
         let mut is_whole = false;
@@ -146,7 +163,7 @@ impl RowFormat for Json {
             match objects.advance() {
                 Ok(true) => {
                     bytes += objects.text.len();
-                    next.push(std::mem::take(&mut objects.text));
+                    next.push(json_of(std::mem::take(&mut objects.text)));
                 }
                 Ok(false) => is_whole = true,
                 Err(_) => break,
@@ -171,8 +188,15 @@ impl RowFormat for Json {
         Ok(Box::new(JsonRecords::new(input, columns, id_type)?))
     }
 
-    fn raw_records(&self, input: Input, _: &FoundColumns) -> Result<Box<dyn RawRecords>> {
-        Ok(Box::new(RawObjects(Objects::new(input)?)))
+    fn raw_records(&self, input: Input, columns: &FoundColumns) -> Result<Box<dyn RawRecords>> {
+        // Where lines end is the same in any encoding; where objects end is not.
+        let copied = match columns.is_array {
+            true => Copied::InUtf8,
+            false => Copied::AsItIs,
+        };
+        Ok(Box::new(RawObjects(Objects::of_text(
+            input.into_copy(copied),
+        )?)))
     }
 }
 
@@ -261,31 +285,23 @@ impl FirstRecord for FirstObject {
             let names: Vec<&str> = names.chain(optional.iter().copied()).collect();
             columns.find(location.given(), &names)
         };
-        let of_next = || {
-            let names = |text: &Vec<u8>| names_in(text, columns).ok();
-            let found = self.next.iter().filter_map(names);
-            found.filter_map(|names| find(&names).ok())
-        };
-        let found = match find(&names) {
-            // The first object may be the only one without an id. If most have none, the documents get row numbers.
-            Ok(mut found) if found.id.is_none() => {
-                let ids: Vec<String> = of_next().filter_map(|next| next.id).collect();
-                if 2 * ids.len() > self.next.len() {
-                    found.id = ids.into_iter().next();
-                }
-                found
-            }
-            Ok(found) => found,
-            // The first object may be the only one without a text.
-            Err(_) => match of_next().next() {
-                Some(found) => found,
-                None => {
+        // The first object may be like no other: what most of them have counts.
+        let all: Vec<Vec<String>> = std::iter::once(Ok(names.clone()))
+            .chain(self.next.iter().map(|text| names_in(text, columns)))
+            .filter_map(Result::ok)
+            .collect();
+        let common = common_names(&all, columns);
+        let found = find(&common).or_else(|_| {
+            let found = all.iter().find_map(|names| find(names).ok());
+            found.map_or_else(
+                || {
                     let nested = nested_paths(&self.text);
                     let nested = nested.into_iter().filter(|path| !names.contains(path));
-                    find(&names.iter().cloned().chain(nested).collect::<Vec<_>>())?
-                }
-            },
-        };
+                    find(&names.iter().cloned().chain(nested).collect::<Vec<_>>())
+                },
+                Ok,
+            )
+        })?;
         let found = FoundColumns {
             is_array: self.is_array,
             unseen,
@@ -324,6 +340,26 @@ impl FirstRecord for FirstObject {
         };
         Ok((found, id_type))
     }
+}
+
+/// The names of fields that at least half of some objects have, with each that an option names and one of them has.
+fn common_names(objects: &[Vec<String>], columns: &Columns) -> Vec<String> {
+    let (mut counts, mut order) = (HashMap::new(), Vec::new());
+    for names in objects {
+        let distinct: BTreeSet<&str> = names.iter().map(String::as_str).collect();
+        for name in names.iter().map(String::as_str) {
+            if !counts.contains_key(name) {
+                counts.insert(name, 0);
+                order.push(name);
+            }
+        }
+        for name in distinct {
+            *counts.entry(name).or_default() += 1;
+        }
+    }
+    let named: BTreeSet<&str> = columns.named().collect();
+    order.retain(|name| 2 * counts[name] >= objects.len() || named.contains(name));
+    order.into_iter().map(str::to_owned).collect()
 }
 
 /// The names of the fields of an object, and the paths of those fields inside of its objects that `columns` name for ids and
@@ -369,6 +405,16 @@ fn nested_paths(object: &[u8]) -> Vec<String> {
     paths
 }
 
+/// The name of a field. An escape in it may be half of a character, which is replaced.
+struct Name(String);
+
+impl<'de> Deserialize<'de> for Name {
+    fn deserialize<D: Deserializer<'de>>(name: D) -> Result<Self, D::Error> {
+        let bytes = name.deserialize_bytes(Bytes)?;
+        Ok(Self(String::from_utf8_lossy(&bytes).into_owned()))
+    }
+}
+
 /// The names of an object's fields.
 struct Names;
 
@@ -381,7 +427,7 @@ impl<'de> Visitor<'de> for Names {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Vec<String>, A::Error> {
         let mut names = Vec::new();
-        while let Some(name) = map.next_key::<String>()? {
+        while let Some(Name(name)) = map.next_key()? {
             map.next_value::<IgnoredAny>()?;
             if names.len() == MAX_FIELDS {
                 let reason = format!("more than {MAX_FIELDS} fields");
@@ -461,8 +507,16 @@ impl Records for JsonRecords {
             .needs_utf8
             .then(|| escape_controls(String::from_utf8_lossy(line)));
         let line = replaced.as_ref().map_or(&line[..], |line| line.as_bytes());
-        let record = Self::parse(&mut self.fields, &mut self.with_other_ids, line);
-        let record = record.map_err(|error| bad_line(&self.objects.name(), &error))?;
+        let repaired;
+        let record = match Self::parse(&mut self.fields, &mut self.with_other_ids, line) {
+            Ok(record) => record,
+            Err(error) => {
+                let bad = |error| bad_line(&self.objects.name(), &error);
+                // It may have numbers that JSON does not.
+                repaired = without_nan(line).ok_or_else(|| bad(error))?;
+                Self::parse(&mut self.fields, &mut self.with_other_ids, &repaired).map_err(bad)?
+            }
+        };
         let added = batch.push(&record.values());
         added.map_err(|reason| EngineError::BadData {
             object: self.objects.name(),

@@ -8,12 +8,17 @@
 mod builder;
 pub(super) mod compression;
 pub(super) mod csv;
+pub(super) mod csv_dialect;
+mod csv_quotes;
+mod decoded;
 mod encoded_bytes;
 pub(super) mod format;
+mod gzip_members;
 mod input;
 pub(super) mod json;
 mod json_array;
 mod json_fields;
+mod json_numbers;
 pub(super) mod limit;
 pub(super) mod warc;
 pub(super) mod whole_file;
@@ -26,8 +31,8 @@ use storage::{Location, UnchangedFile};
 
 use super::columns::{Columns, Content};
 use super::file::{InputFile, NumberedRows, Source};
-use crate::crawl_counts::CrawlCounters;
 use crate::error::{EngineError, Result};
+use crate::read_counts::ReadCounters;
 use builder::BatchBuilder;
 use compression::Compression;
 use format::{RawRecords, Records, RowFormat};
@@ -67,6 +72,7 @@ pub(super) async fn open(
         local: local.clone(),
         size,
         compression: input_compression(format, compression),
+        charset: columns.charset(),
         limit,
     };
     let first = file.read_start(move |input| format.first_record(input));
@@ -107,7 +113,7 @@ pub(super) async fn open(
 
 /// The columns to read of a file, or of a part of it, in record batches. If `id_type` is that of strings, the ids are, else they
 /// have the type of the file. A row without an id is an error unless
-/// `null_ids`. The first `next` opens the file. At the end, the records of a WARC file are counted in `crawl`. A file in a store
+/// `null_ids`. The first `next` opens the file. What is read is counted in `counters`, the records of a WARC file at its end. A file in a store
 /// must be read on a blocking thread.
 pub(super) fn batches(
     file: Arc<InputFile>,
@@ -115,7 +121,7 @@ pub(super) fn batches(
     limit: Limit,
     id_type: IdType,
     null_ids: bool,
-    crawl: Option<Arc<CrawlCounters>>,
+    counters: Option<Arc<ReadCounters>>,
 ) -> impl Iterator<Item = Result<NumberedRows>> + Send + 'static {
     let mut unopened = Some((file, part));
     let mut open = None;
@@ -125,17 +131,17 @@ pub(super) fn batches(
                 IdType::String => IdType::String,
                 IdType::Bigint => file.id_type,
             };
-            match OpenFile::open(&file, part, limit, id_type, null_ids, crawl.is_some()) {
+            match OpenFile::open(&file, part, limit, id_type, null_ids, counters.clone()) {
                 Ok(opened) => open = Some(opened),
                 Err(error) => return Some(Err(error)),
             }
         }
         let opened = open.as_mut()?;
         let batch = opened.next_batch();
-        if let (Ok(None), Some(crawl)) = (&batch, &crawl)
+        if let (Ok(None), Some(counters)) = (&batch, &counters)
             && let Some(counts) = opened.records.crawl_counts()
         {
-            crawl.add(&counts.into());
+            counters.add_records(&counts.into());
         }
         if !matches!(batch, Ok(Some(_))) {
             open = None;
@@ -192,6 +198,7 @@ fn open_input(
         local: local.clone(),
         size: *size,
         compression: input_compression(*format, *compression),
+        charset: file.columns.charset,
         limit,
     };
     Ok((rows.open(part)?, *format))
@@ -214,10 +221,10 @@ impl OpenFile {
         limit: Limit,
         id_type: IdType,
         null_ids: bool,
-        is_counted: bool,
+        counters: Option<Arc<ReadCounters>>,
     ) -> Result<Self> {
         let (mut input, format) = open_input(file, part, limit)?;
-        input.is_counted = is_counted;
+        input.counters = counters;
         Ok(Self {
             records: format.records(input, &file.columns, id_type)?,
             batch: BatchBuilder::new(&file.columns, id_type, null_ids),

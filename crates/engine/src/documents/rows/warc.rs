@@ -182,6 +182,7 @@ impl File {
         let limits = Limits { record, window_log };
         let mut choice = Choice {
             check_digests: columns.crawl.check_digests,
+            charset: columns.charset,
             ..Choice::default()
         };
         if !columns.crawl.statuses.is_empty() {
@@ -190,7 +191,7 @@ impl File {
         }
         let name = InputName(input.name().to_owned());
         let is_whole = input.part.is_none();
-        let faults = input.is_counted.then(Faults::default);
+        let faults = input.counters.is_some().then(Faults::default);
         let dictionary = read_dictionary(&mut input).map_err(|error| name.failed(error))?;
         let mut reader = match input.part {
             Some(part) => Reader::of_part(input.bytes, limits, part),
@@ -355,6 +356,7 @@ impl Records for WarcRecords {
                 let text = || {
                     let form = match document.form {
                         warc::Form::Html => Form::Html,
+                        warc::Form::Xhtml => Form::Xhtml,
                         warc::Form::Text => Form::Plain,
                     };
                     page_text::content(*pages, form, Cow::Borrowed(document.text))

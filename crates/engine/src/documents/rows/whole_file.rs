@@ -13,9 +13,17 @@ use super::input::Input;
 use crate::documents::columns::{Columns, FoundColumns, Pages};
 use crate::documents::page_text::{self, Form};
 use crate::error::{EngineError, Result};
+use crate::read_counts::Note;
 
 /// The column of the text.
 const TEXT: &str = "text";
+
+/// The most files whose wrong bytes are logged.
+const MAX_LOGGED: u64 = 10;
+
+/// Files of XHTML.
+#[derive(Debug)]
+pub(in crate::documents) struct Xhtml;
 
 /// Files of HTML.
 #[derive(Debug)]
@@ -60,6 +68,7 @@ macro_rules! whole_file {
 }
 
 whole_file!(Html, Form::Html);
+whole_file!(Xhtml, Form::Xhtml);
 whole_file!(PlainText, Form::Plain);
 
 /// What is known of every such file: it has a text, and nothing else.
@@ -91,13 +100,20 @@ impl Records for WholeFile {
             return Ok(false);
         };
         let name = input.name().to_owned();
+        let (charset, counters) = (input.charset(), input.counters.clone());
         let bytes = read_all(input)?;
         let hints = Hints {
-            is_markup: self.form == Form::Html,
+            is_markup: self.form != Form::Plain,
+            charset,
             ..Hints::default()
         };
         let mut buffer = String::new();
         let decoded = charset::decode(&bytes, &hints, &mut buffer);
+        if let Some(counters) = counters.filter(|_| decoded.is_malformed)
+            && counters.note(Note::Malformed, 1, &name) <= MAX_LOGGED
+        {
+            tracing::warn!("{name}: it has bytes that its charset does not have (see --charset)");
+        }
         let text = page_text::content(self.pages, self.form, Cow::Borrowed(decoded.text));
         // The only column that there is.
         let added = batch.push(&[Some(text.as_bytes())]);

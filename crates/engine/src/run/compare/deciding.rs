@@ -288,6 +288,7 @@ impl Comparison<'_> {
             sources_must_fit: self.run.settings.limits.max_dropped.is_some(),
             prefer: self.run.settings.columns.prefer.clone(),
             drop_empty: self.run.settings.drop_empty,
+            within: self.run.settings.within,
             draws: self.run.settings.audit.unwrap_or(0).max(SHOWN),
             day: self.view.date.map(work_items::days_since_epoch),
         }

@@ -1,9 +1,9 @@
 //! Walks over the visible text of a page.
 
 use super::elements::Element;
-use super::hidden;
+use super::hidden::{self, Hidden};
 use super::open::OpenElements;
-use super::scan::{Attributes, Event, Scanner};
+use super::scan::{Attributes, Event, Scanner, Tag};
 use super::write::Gap;
 
 /// What a walk calls for the visible parts of a page, in their order.
@@ -44,18 +44,27 @@ pub(super) trait Visit<'p> {
 /// How many elements that are never closed are found before all hidden elements are shown.
 const MOST_UNCLOSED: usize = 3;
 
-/// Hidden elements that are shown nevertheless: those that are never closed, which is the page's mistake. Without them
-/// the rest of the page would be lost.
+/// The least bytes of hidden text that may be shown.
+const LEAST_HIDDEN: usize = 400;
+
+/// Hidden elements that are shown nevertheless: those that are never closed, which is the page's mistake, because without them
+/// the rest of the page would be lost; and those that a script shows, which are most of the page.
 #[derive(Debug, Default)]
 struct Shown {
-    /// Where they begin.
+    /// Where the unclosed ones begin.
     unclosed: Vec<usize>,
     everything: bool,
+    /// Whether the attributes of elements hide nothing.
+    veiled: bool,
 }
 
 impl Shown {
-    fn shows(&self, at: usize) -> bool {
-        self.everything || self.unclosed.contains(&at)
+    fn hides(&self, tag: Tag, attributes: &Attributes<'_>) -> Option<Hidden> {
+        let hidden = hidden::hides(tag.element, attributes)?;
+        let is_shown = self.everything
+            || self.unclosed.contains(&tag.at)
+            || (self.veiled && hidden == Hidden::Veiled);
+        (!is_shown).then_some(hidden)
     }
 
     fn add(&mut self, at: usize) {
@@ -66,24 +75,43 @@ impl Shown {
     }
 }
 
-/// Walks over a page. Begins again if a hidden element is never closed, a few times at most, so the time stays linear.
-pub(super) fn walk<'p, V: Visit<'p>>(page: &'p str, visitor: &mut V) {
-    let mut shown = Shown::default();
-    while let Some(unclosed) = walk_once(page, &shown, visitor) {
-        shown.add(unclosed);
-        visitor.restart();
-    }
+/// Why a walk must begin again.
+enum Again {
+    /// A hidden element that begins here is never closed.
+    Unclosed(usize),
+    /// Attributes hide most of the page.
+    Veiled,
 }
 
-/// Walks over a page. Returns where a hidden element begins that is never closed, if there is one.
-fn walk_once<'p, V: Visit<'p>>(page: &'p str, shown: &Shown, visitor: &mut V) -> Option<usize> {
+/// Walks over a page. Begins again if a hidden element is never closed, or hides most of the page, a few times at most, so the time
+/// stays linear. Returns whether text counts that attributes hide.
+pub(super) fn walk<'p, V: Visit<'p>>(page: &'p str, visitor: &mut V) -> bool {
+    let mut shown = Shown::default();
+    while let Some(again) = walk_once(page, &shown, visitor) {
+        match again {
+            Again::Unclosed(at) => shown.add(at),
+            Again::Veiled => shown.veiled = true,
+        }
+        visitor.restart();
+    }
+    shown.veiled
+}
+
+/// Walks over a page.
+fn walk_once<'p, V: Visit<'p>>(page: &'p str, shown: &Shown, visitor: &mut V) -> Option<Again> {
+    let (mut visible, mut veiled) = (0, 0);
+    // Whether the text is in an element that its attributes hide.
+    let mut is_veiled = false;
     let mut scanner = Scanner::new(page);
     let mut open = OpenElements::<V::Context>::new();
     while let Some(event) = scanner.next_event() {
         match event {
             Event::Text(text) => {
                 if !open.is_hidden() {
+                    visible += text.trim_ascii().len();
                     visitor.text(text, open.context());
+                } else if is_veiled {
+                    veiled += text.trim_ascii().len();
                 }
             }
             Event::RawText(text) => {
@@ -101,14 +129,16 @@ fn walk_once<'p, V: Visit<'p>>(page: &'p str, shown: &Shown, visitor: &mut V) ->
                     }
                 }
                 if opens {
-                    let hides = !open.is_hidden()
-                        && hidden::is_hidden(tag.element, attributes)
-                        && !shown.shows(tag.at);
                     let mut context = open.context();
-                    if !hides && !open.is_hidden() {
-                        context = visitor.context(context, tag.element, attributes);
+                    let mut hides = None;
+                    if !open.is_hidden() {
+                        hides = shown.hides(tag, attributes);
+                        match hides {
+                            Some(hidden) => is_veiled = hidden == Hidden::Veiled,
+                            None => context = visitor.context(context, tag.element, attributes),
+                        }
                     }
-                    open.open(tag, hides, context);
+                    open.open(tag, hides.is_some(), context);
                 } else if !open.is_hidden() {
                     visitor.empty(tag.element, open.context());
                 }
@@ -130,5 +160,9 @@ fn walk_once<'p, V: Visit<'p>>(page: &'p str, shown: &Shown, visitor: &mut V) ->
             }
         }
     }
-    open.hidden_since()
+    if let Some(unclosed) = open.hidden_since() {
+        return Some(Again::Unclosed(unclosed));
+    }
+    let is_most = veiled >= LEAST_HIDDEN && veiled >= 2 * visible;
+    is_most.then_some(Again::Veiled)
 }

@@ -8,22 +8,35 @@ use memchr::memchr;
 use super::elements::{Element, HIDDEN};
 use super::scan::Attributes;
 
-/// Whether an element with these attributes is hidden, with all that it contains.
-pub(super) fn is_hidden(element: Element, attributes: &Attributes<'_>) -> bool {
+/// What hides an element, with all that it contains.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Hidden {
+    /// Its kind: a drawing, a template, a closed dialog.
+    Kind,
+    /// An attribute that a script may take away.
+    Veiled,
+}
+
+/// What hides an element with these attributes; `None` if it is shown. The template of a shadow root is.
+pub(super) fn hides(element: Element, attributes: &Attributes<'_>) -> Option<Hidden> {
     let is_closed_dialog = element == Element::Dialog && !attributes.open;
-    element.has(HIDDEN)
-        || attributes.hidden
-        || attributes.popover
-        || is_closed_dialog
-        || attributes
-            .aria_hidden
-            .is_some_and(|value| value.eq_ignore_ascii_case(b"true"))
-        || attributes.style.is_some_and(hides)
+    let is_shadow_root = element == Element::Template && attributes.shadow_root;
+    let is_aria_hidden = || {
+        let value = attributes.aria_hidden;
+        value.is_some_and(|value| value.eq_ignore_ascii_case(b"true"))
+    };
+    if (element.has(HIDDEN) && !is_shadow_root) || attributes.popover || is_closed_dialog {
+        Some(Hidden::Kind)
+    } else if attributes.hidden || is_aria_hidden() || attributes.style.is_some_and(style_hides) {
+        Some(Hidden::Veiled)
+    } else {
+        None
+    }
 }
 
 /// Whether a `style` attribute hides its element: by `display: none` or `visibility: hidden`. Of several declarations
 /// of a property the last counts.
-fn hides(style: &[u8]) -> bool {
+fn style_hides(style: &[u8]) -> bool {
     let (mut is_gone, mut is_invisible) = (false, false);
     for declaration in style.split(|&byte| byte == b';') {
         let Some(colon) = memchr(b':', declaration) else {
@@ -56,7 +69,7 @@ mod tests {
             "visibility:hidden;",
             "display:block;display:none!important",
         ] {
-            assert!(hides(style.as_bytes()), "{style}");
+            assert!(style_hides(style.as_bytes()), "{style}");
         }
         for style in [
             "",
@@ -68,7 +81,7 @@ mod tests {
             "overflow:hidden",
             "background:url(display:none)",
         ] {
-            assert!(!hides(style.as_bytes()), "{style}");
+            assert!(!style_hides(style.as_bytes()), "{style}");
         }
     }
 }

@@ -40,6 +40,7 @@ pub(super) struct Attributes<'p> {
     pub(super) hidden: bool,
     pub(super) open: bool,
     pub(super) popover: bool,
+    pub(super) shadow_root: bool,
     pub(super) aria_hidden: Option<&'p [u8]>,
     pub(super) class: Option<&'p [u8]>,
     pub(super) href: Option<&'p [u8]>,
@@ -58,6 +59,7 @@ impl<'p> Attributes<'p> {
         const OPEN: Key = key(b"open");
         const POPOVER: Key = key(b"popover");
         const ROLE: Key = key(b"role");
+        const SHADOW_ROOT: Key = key(b"shadowrootmode");
         const STYLE: Key = key(b"style");
         let kept = match name {
             CLASS => &mut self.class,
@@ -69,6 +71,7 @@ impl<'p> Attributes<'p> {
             HIDDEN => return self.hidden = true,
             OPEN => return self.open = true,
             POPOVER => return self.popover = true,
+            SHADOW_ROOT => return self.shadow_root = true,
             _ => return,
         };
         kept.get_or_insert(value);

@@ -141,6 +141,39 @@ fn text_of_pages() {
     }
 }
 
+#[test]
+fn hidden_text_counts_where_it_is_most_of_the_page() {
+    let article = "an article of many words ".repeat(40);
+    let article = article.trim();
+    let page = |frame: &str, attribute: &str, text: &str| {
+        format!(
+            "<body><p>{frame}</p><div {attribute}><svg><title>x</title></svg><p>{text}</p></div></body>"
+        )
+    };
+    for attribute in [
+        "hidden",
+        "aria-hidden=true",
+        "style='visibility: hidden; opacity: 0;'",
+        "style='display:none'",
+    ] {
+        let shown = visible_text(&page("a frame", attribute, article));
+        assert_eq!(shown, format!("a frame\n{article}"), "{attribute}");
+        let frame = "words of a frame ".repeat(40);
+        let hidden = visible_text(&page(&frame, attribute, article));
+        assert_eq!(hidden, frame.trim(), "{attribute}");
+    }
+    // No script shows these.
+    for attribute in ["popover", "hidden><select><option"] {
+        assert_eq!(
+            visible_text(&page("a frame", attribute, "few words")),
+            "a frame"
+        );
+    }
+    let roots =
+        "<div><template shadowrootmode=open><p>one</p></template></div><template>two</template>";
+    assert_eq!(visible_text(roots), "one");
+}
+
 /// Pieces of pages, most of them with something wrong.
 fn page() -> impl Strategy<Value = String> {
     let piece = prop_oneof![

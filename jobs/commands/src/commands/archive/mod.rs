@@ -45,6 +45,7 @@ pub fn run(common: &CommonArgs, command: ArchiveCommand) -> Result<(), Failure> 
         } => fingerprint(
             common,
             &Given {
+                format: columns.format,
                 input: &input,
                 columns: Columns {
                     source,

@@ -1,5 +1,6 @@
 //! `dedup-job archive remove`, and its file of ids.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use ::archive::{Archive, ArchiveError, IdSet, IdType};
@@ -17,16 +18,26 @@ pub(super) fn run(
     day: Option<NaiveDate>,
     ids: Option<&str>,
 ) -> Result<(), Failure> {
-    let (removed, asked) = process::run(common, async |process: &Process| {
+    let (removed, asked, later) = process::run(common, async |process: &Process| {
         let mut archive = Archive::open(&process.locate(dir)?).await?;
         let ids = match ids {
             Some(path) => Some(read_ids(process, path, archive.id_type()).await?),
             None => None,
         };
         process.resources.progress.enter(Stage::Commit);
+        let later = match day {
+            Some(day) if archive.has_kept() => {
+                let days = archive.files()?.into_iter().filter_map(|file| file.day);
+                days.filter(|later| *later > day).collect()
+            }
+            _ => BTreeSet::new(),
+        };
         Ok(match (day, ids) {
-            (Some(day), _) => (archive.remove_day(day).await?, None),
-            (None, Some(ids)) => (archive.remove_ids(&ids).await?, Some(ids.len() as u64)),
+            (Some(day), _) => (archive.remove_day(day).await?, None, later),
+            (None, Some(ids)) => {
+                let removed = archive.remove_ids(&ids).await?;
+                (removed, Some(ids.len() as u64), later)
+            }
             (None, None) => {
                 return Err(Failure::Usage(
                     "--day or --ids is required; see --help".into(),
@@ -44,6 +55,7 @@ pub(super) fn run(
             "rewritten_files": removed.files,
             "written_files": removed.written,
             "version": removed.version,
+            "later_days": later,
         }));
     }
     if common.quiet {
@@ -57,6 +69,14 @@ pub(super) fn run(
             count(removed.days),
         ),
     };
+    if removed.version.is_some() && !later.is_empty() {
+        let days: Vec<String> = later.iter().map(NaiveDate::to_string).collect();
+        let _ = writeln!(
+            text,
+            "  later days were decided with these documents: what they dropped as duplicates of them stays dropped. To decide anew, remove these days, too, and run them again in order: {}",
+            days.join(", ")
+        );
+    }
     if let Some(asked) = asked {
         let _ = writeln!(
             text,

@@ -12,7 +12,7 @@ use engine::template::archive_templates;
 use engine::{CompareOptions, Profile};
 use hamming::{Design, Limits, Plan};
 use serde_json::json;
-use simhash::Model;
+use simhash::{Fingerprinter, Model};
 use storage::Stores;
 
 use super::open_texts;
@@ -82,7 +82,7 @@ pub fn run(common: &CommonArgs, args: &ExplainArgs) -> Result<(), Failure> {
             if let Some(documents) = &mut documents {
                 documents.read_pages(options.pages_under(model.spec()));
             }
-            let mut given = find_texts(process, args, documents.as_ref()).await?;
+            let mut given = find_texts(process, args, documents.as_ref(), &model).await?;
             let mut model = model;
             let left_out = match &archive {
                 Some(archive) => archive_templates(archive).await?,
@@ -133,7 +133,8 @@ async fn without_templates(
     whole: [Given; 2],
 ) -> Result<[Given; 2], Failure> {
     let markup = model.spec().markup;
-    let mut given = find_texts(process, args, Some(documents)).await?;
+    let contents = model.without_markup();
+    let mut given = find_texts(process, args, Some(documents), &contents).await?;
     for (given, whole) in given.iter_mut().zip(whole) {
         let mut visible = String::new();
         markup.strip(&whole.text, &mut visible);
@@ -146,26 +147,61 @@ async fn without_templates(
     Ok(given)
 }
 
-/// Finds the two texts: by id, by path, or as they were given.
+/// The most documents of one id that are compared.
+const MOST_OF_AN_ID: usize = 100;
+
+/// Finds the two texts: by id, by path, or as they were given. If several documents have an id, the two are taken that are nearest
+/// under `model`, as decisions are about these.
 async fn find_texts(
     process: &Process,
     args: &ExplainArgs,
     documents: Option<&Documents>,
+    model: &Model,
 ) -> Result<[Given; 2], Failure> {
-    let found = match documents {
-        None => [None, None],
+    let mut found = match documents {
+        None => [Vec::new(), Vec::new()],
         Some(documents) => {
+            let ids = [args.first.as_str(), &args.second];
             documents
-                .texts_of(&process.context, [&args.first, &args.second])
+                .texts_of(&process.context, ids, MOST_OF_AN_ID)
                 .await?
         }
     };
-    let [first, second] = found;
+    let numbers = found.each_ref().map(Vec::len);
+    let is_same = args.first == args.second;
+    let nearest =
+        nearest(model, &found, is_same).unwrap_or([0, usize::from(is_same && numbers[1] > 1)]);
     let stores = process.stores();
-    Ok([
-        resolve(stores, &args.first, first, documents).await?,
-        resolve(stores, &args.second, second, documents).await?,
-    ])
+    let mut given = Vec::with_capacity(2);
+    for (side, name) in [&args.first, &args.second].into_iter().enumerate() {
+        let texts = &mut found[side];
+        let text = (!texts.is_empty()).then(|| texts.swap_remove(nearest[side]));
+        let mut resolved = resolve(stores, name, text, documents).await?;
+        if numbers[side] > 1 {
+            let number = numbers[side];
+            resolved.from += &format!(" (one of {number} documents of this id, the nearest)");
+        }
+        given.push(resolved);
+    }
+    <[Given; 2]>::try_from(given).map_err(|_| Failure::Data("two texts are compared".into()))
+}
+
+/// The numbers of the two texts whose fingerprints are nearest, one of each side; `None` if no two have fingerprints. If both sides
+/// have the same documents, two different ones.
+fn nearest(model: &Model, texts: &[Vec<String>; 2], is_same: bool) -> Option<[usize; 2]> {
+    let mut fingerprinter = Fingerprinter::new(model.clone());
+    let mut made = |side: &Vec<String>| -> Vec<Option<u64>> {
+        let each = side.iter();
+        each.map(|text| fingerprinter.fingerprint(text)).collect()
+    };
+    let [first, second] = texts.each_ref().map(&mut made);
+    let pairs = first.iter().enumerate().flat_map(|(at, a)| {
+        let others = second.iter().enumerate();
+        others.filter_map(move |(other, b)| Some(([at, other], (*a)? ^ (*b)?)))
+    });
+    let pairs = pairs.filter(|([at, other], _)| !is_same || first.len() == 1 || at != other);
+    let best = pairs.min_by_key(|(_, difference)| difference.count_ones());
+    best.map(|(pair, _)| pair)
 }
 
 /// The text that an argument stands for: that of the document found by this id, or else that of the

@@ -188,7 +188,11 @@ impl Groups {
                     Origin::File(_) => false,
                 },
             };
-            if is_own && let Some(group) = groups.get_mut(row.id) {
+            // Of several kept documents with the id, one has the duplicates.
+            if is_own
+                && let Some(group) = groups.get_mut(row.id)
+                && !group.has_kept
+            {
                 group.has_kept = true;
                 has_group = true;
             }

@@ -15,6 +15,7 @@ use crate::args::{CommonArgs, RunArgs};
 use crate::exit::Failure;
 use crate::printing::{print, print_aside};
 use crate::process::{self, Process};
+use crate::spooled::spooled;
 
 pub fn run(common: &CommonArgs, args: &RunArgs) -> Result<(), Failure> {
     run_with(common, args, async |process, settings| {
@@ -34,7 +35,10 @@ pub fn run_with(
     let done = match args.check() {
         Err(reason) => Err(Failure::Usage(reason)),
         Ok(()) => process::run(common, async |process: &Process| {
-            let settings = settings::build(process, args, &mut metrics_file).await?;
+            let mut settings = settings::build(process, args, &mut metrics_file).await?;
+            if settings.job.is_none() {
+                settings.new = spooled(process, settings.new, args.columns.format).await?;
+            }
             work(process, settings).await
         }),
     };

@@ -111,6 +111,7 @@ pub async fn build(
             min_new: args.min_new,
             allow_empty: args.allow_empty,
             max_dropped: args.max_dropped,
+            strict: args.strict,
             refuse_repeats: args.refuse_repeats,
         },
         drop_empty: args.drop_empty,

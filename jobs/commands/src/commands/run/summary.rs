@@ -10,7 +10,8 @@ use simhash::Measure;
 use crate::args::CommonArgs;
 use crate::exit::Failure;
 use crate::printing::{
-    count, crawl_records, json_line, short_documents, size, some, visible, without_fingerprint,
+    columns, count, crawl_records, json_line, notes, short_documents, size, some, visible,
+    without_fingerprint,
 };
 use crate::process;
 
@@ -43,7 +44,7 @@ pub(super) fn render(
         return json_line(&report).map(Some);
     }
     Ok((!common.quiet).then(|| {
-        let mut text = String::new();
+        let mut text = columns(&summary.new.columns);
         write_decisions(&mut text, summary);
         write_pairs(&mut text, settings, summary);
         write_inputs(&mut text, settings, summary);
@@ -229,6 +230,7 @@ fn write_inputs(text: &mut String, settings: &RunSettings, summary: &Summary) {
     if let Some(records) = &new.crawl_records {
         text.push_str(&crawl_records(records));
     }
+    text.push_str(&notes(&new.notes));
     if let Some(short) = new.short {
         text.push_str(&short_documents(short, summary.max_distance));
     }

@@ -2,6 +2,7 @@
 //! settings.
 
 use engine::Profile;
+use engine::documents::Quote;
 use engine::profile::default_similarity;
 use engine::tune::Tuned;
 use simhash::{Choice as _, Measure, SketchBits, Spec};
@@ -125,6 +126,12 @@ impl Line {
             other => char::from(other).to_string(),
         };
         self.add_option("delimiter", columns.delimiter.map(name));
+        let quote = columns.quote.map(|quote| match quote {
+            Quote::None => "none".to_owned(),
+            Quote::Byte(quote) => char::from(quote).to_string(),
+        });
+        self.add_option("quote", quote);
+        self.add_option("charset", &columns.charset);
         let id_from = columns.crawl.id_from.map(|from| match from {
             IdFrom::Record => "record",
             IdFrom::Url => "url",

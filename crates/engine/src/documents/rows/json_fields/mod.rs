@@ -9,6 +9,7 @@ use std::borrow::Cow;
 
 use serde::de::Deserializer as _;
 
+pub(super) use place::Content;
 use place::Place;
 
 /// The fields to read.

@@ -304,7 +304,8 @@ impl<'f, 'de> DeserializeSeed<'de> for Key<'f> {
     type Value = Option<&'f Node>;
 
     fn deserialize<D: Deserializer<'de>>(self, name: D) -> Result<Self::Value, D::Error> {
-        name.deserialize_str(self)
+        // An escape in a name may be half of a character.
+        name.deserialize_bytes(self)
     }
 }
 
@@ -315,8 +316,8 @@ impl<'f> Visitor<'_> for Key<'f> {
         f.write_str("the name of a field")
     }
 
-    fn visit_str<E: de::Error>(self, name: &str) -> Result<Self::Value, E> {
-        let found = self.0.iter().find(|(child, _)| child == name);
+    fn visit_bytes<E: de::Error>(self, name: &[u8]) -> Result<Self::Value, E> {
+        let found = self.0.iter().find(|(child, _)| child.as_bytes() == name);
         Ok(found.map(|(_, node)| node))
     }
 }
@@ -327,7 +328,7 @@ fn string_content(written: &str) -> serde_json::Result<Cow<'_, [u8]>> {
 }
 
 /// Reads the bytes of a string.
-struct Content;
+pub(in crate::documents::rows) struct Content;
 
 impl<'de> Visitor<'de> for Content {
     type Value = Cow<'de, [u8]>;

@@ -1,0 +1,245 @@
+//! The dialect of CSV: what separates the fields, and what quotes them, as the start of a file says it.
+//!
+//! A quote that opens where none is meant swallows the rows up to the next one, and no reader notices. So a quote counts only if
+//! the start of the file is right with it: each record has as many fields as the header, and nothing follows a closing quote.
+
+use csv_core::ReadRecordResult;
+
+use super::csv_quotes::Quotes;
+
+/// What may separate the fields; of two that a header has as often, the first.
+pub(super) const DELIMITERS: [u8; 4] = [b',', b';', b'\t', b'|'];
+
+/// How the fields of a file are separated and quoted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::documents) struct Dialect {
+    /// What separates fields.
+    pub(in crate::documents) delimiter: u8,
+    /// What quotes fields; `None` if quotes are characters like others.
+    pub(in crate::documents) quote: Option<u8>,
+    /// What stands before a quote within quotes; `None` if it is written twice.
+    pub(in crate::documents) escape: Option<u8>,
+}
+
+impl Dialect {
+    /// Fields in double quotes.
+    pub(in crate::documents) const fn quoted(delimiter: u8) -> Self {
+        Self {
+            delimiter,
+            quote: Some(b'"'),
+            escape: None,
+        }
+    }
+
+    /// The dialect of a file that begins with `start`, and is longer unless `is_whole`. The delimiter and the quote are found unless
+    /// they are given. Only fields that tabs separate may begin with quotes that are characters like others: programs that write
+    /// commas quote the fields that need it.
+    pub(super) fn find(
+        start: &[u8],
+        is_whole: bool,
+        delimiter: Option<u8>,
+        quote: Option<Option<u8>>,
+    ) -> Self {
+        let header = first_line(start);
+        let delimiter = delimiter.unwrap_or_else(|| delimiter_of(header));
+        let plain = Self {
+            quote: None,
+            ..Self::quoted(delimiter)
+        };
+        let quoted = Self {
+            quote: quote.unwrap_or(Some(b'"')),
+            ..Self::quoted(delimiter)
+        };
+        if quote == Some(None) {
+            return plain;
+        }
+        let escaped = Self {
+            escape: Some(b'\\'),
+            ..quoted
+        };
+        let records = quoted.records(start, is_whole);
+        if records.is_none() && escaped.records(start, is_whole).is_some() {
+            return escaped;
+        }
+        let lines = match quote.is_none() && delimiter == b'\t' {
+            true => plain.records(start, is_whole),
+            false => None,
+        };
+        match lines {
+            // Each line is a row, too: a quote joined some of them, or there is none.
+            Some(lines) if records.is_none_or(|records| lines > records) => plain,
+            Some(_) if !has_quoted_field(start) => plain,
+            _ => quoted,
+        }
+    }
+
+    /// The header of a file that begins with `start`, without its line end.
+    pub(super) fn header(self, start: &[u8]) -> &[u8] {
+        let is_end = |byte: &u8| matches!(byte, b'\r' | b'\n');
+        let begin = start.iter().take_while(|byte| is_end(byte)).count();
+        let start = &start[begin..];
+        let (mut text, mut ends) = (vec![0; start.len() + 1], vec![0; super::format::MAX_FIELDS]);
+        let (_, read, _, _) = self.parser().read_record(start, &mut text, &mut ends);
+        let header = &start[..read];
+        let header = header.strip_suffix(b"\n").unwrap_or(header);
+        header.strip_suffix(b"\r").unwrap_or(header)
+    }
+
+    /// The parser of records.
+    pub(super) fn parser(self) -> csv_core::Reader {
+        let mut parser = csv_core::ReaderBuilder::new();
+        parser
+            .delimiter(self.delimiter)
+            .quote(self.quote.unwrap_or(b'"'))
+            .quoting(self.quote.is_some())
+            .escape(self.escape)
+            .double_quote(self.escape.is_none())
+            .build()
+    }
+
+    /// The number of records behind the header in the start of a file; `None` if one has another number of fields, or if a closing
+    /// quote is followed by something.
+    fn records(self, start: &[u8], is_whole: bool) -> Option<usize> {
+        let mut parser = self.parser();
+        let mut quotes = Quotes::new(self);
+        let mut text = vec![0; start.len() + 1];
+        let mut ends = vec![0; super::format::MAX_FIELDS];
+        let (mut rest, mut fields, mut records) = (start, None, 0);
+        loop {
+            let lines = rest.iter().take_while(|byte| matches!(byte, b'\r' | b'\n'));
+            rest = &rest[lines.count()..];
+            if rest.is_empty() {
+                return Some(records);
+            }
+            let (mut result, mut read, _, mut found) =
+                parser.read_record(rest, &mut text, &mut ends);
+            if result == ReadRecordResult::InputEmpty {
+                if !is_whole {
+                    // The record goes on behind the start.
+                    return Some(records);
+                }
+                let (end, _, _, more) = parser.read_record(b"\n", &mut text, &mut ends[found..]);
+                (result, read, found) = (end, rest.len(), found + more);
+            }
+            if result != ReadRecordResult::Record || !quotes.are_right(&rest[..read]) {
+                return None;
+            }
+            match fields {
+                None => fields = Some(found),
+                Some(fields) if fields == found => records += 1,
+                Some(_) => return None,
+            }
+            rest = &rest[read..];
+        }
+    }
+}
+
+/// The names of the columns, from a header without its line end; none if a quote is open at its end.
+pub(super) fn names(header: &[u8], dialect: Dialect) -> Vec<String> {
+    // The parser removes a byte order mark only if it gets all of it at once.
+    let header = header.strip_prefix(b"\xef\xbb\xbf").unwrap_or(header);
+    let line = [header, b"\n"].concat();
+    let (mut text, mut ends) = (vec![0; line.len()], vec![0; line.len()]);
+    let (result, _, _, fields) = dialect.parser().read_record(&line, &mut text, &mut ends);
+    if result != ReadRecordResult::Record {
+        return Vec::new();
+    }
+    let starts = std::iter::once(&0).chain(&ends);
+    let fields = starts.zip(&ends).take(fields);
+    fields
+        .map(|(&start, &end)| String::from_utf8_lossy(&text[start..end]).into_owned())
+        .collect()
+}
+
+/// Whether a field that tabs separate begins with a quote.
+fn has_quoted_field(start: &[u8]) -> bool {
+    let is_begin = |pair: &[u8]| matches!(pair, [b'\t' | b'\r' | b'\n', b'"']);
+    start.first() == Some(&b'"') || start.windows(2).any(is_begin)
+}
+
+/// The first line of a file that is not blank, without its end. Names have no line ends.
+fn first_line(start: &[u8]) -> &[u8] {
+    let is_end = |byte: &u8| matches!(byte, b'\r' | b'\n');
+    let begin = start.iter().take_while(|byte| is_end(byte)).count();
+    let line = &start[begin..];
+    &line[..line
+        .iter()
+        .position(|byte| is_end(byte))
+        .unwrap_or(line.len())]
+}
+
+/// The delimiter that cuts a header into the most names; if there are several names, first one that follows each closing quote.
+fn delimiter_of(header: &[u8]) -> u8 {
+    // Of several equal ones, the last counts, so the order is reversed.
+    let delimiters = DELIMITERS.into_iter().rev();
+    let best = delimiters.max_by_key(|&delimiter| {
+        let dialect = Dialect::quoted(delimiter);
+        let number = names(header, dialect).len();
+        let line = [header, b"\n"].concat();
+        (number > 1 && Quotes::new(dialect).are_right(&line), number)
+    });
+    best.unwrap_or(DELIMITERS[0])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_delimiter_is_that_of_the_header() {
+        for (header, expected, columns) in [
+            ("id,text", b',', 2),
+            ("id;text", b';', 2),
+            ("id\ttext\tday", b'\t', 3),
+            ("id|text", b'|', 2),
+            ("\"a;b|c\",text", b',', 2),
+            ("\"a,b,c\";text", b';', 2),
+            ("\"id\";\"text\";\"a,b,c\"", b';', 3),
+            ("\"a \"\"b\"\", c\"|d|e", b'|', 3),
+            ("\u{feff}\"id\";text", b';', 2),
+            ("text", b',', 1),
+            ("", b',', 0),
+        ] {
+            let header = header.as_bytes();
+            assert_eq!(delimiter_of(header), expected, "{header:?}");
+            let found = names(header, Dialect::quoted(expected)).len();
+            assert_eq!(found, columns, "{header:?}");
+        }
+    }
+
+    #[test]
+    fn quotes_count_where_the_file_is_right_with_them() {
+        let plain = |delimiter| Dialect {
+            quote: None,
+            ..Dialect::quoted(delimiter)
+        };
+        let escaped = Dialect {
+            escape: Some(b'\\'),
+            ..Dialect::quoted(b',')
+        };
+        for (file, dialect) in [
+            ("id,text\n1,one\n", Dialect::quoted(b',')),
+            (
+                "id,text\n1,\"one, \"\"two\"\"\nthree\"\n",
+                Dialect::quoted(b','),
+            ),
+            ("id,text\n1,\"one \\\"two\\\" three\"\n2,x\n", escaped),
+            ("id\ttext\n1\t\"one\" she said\n2\ttwo\n", plain(b'\t')),
+            ("id\ttext\n1\t\"one\n2\ttwo\"\n3\tx\n", plain(b'\t')),
+            ("id\ttext\n1\t\"one\ttwo\"\n", Dialect::quoted(b'\t')),
+            ("id\ttext\n1\t\"one\"\n", Dialect::quoted(b'\t')),
+            ("id\ttext\n1\tone\n", plain(b'\t')),
+            ("text\n\"one\ntwo\"\n", Dialect::quoted(b',')),
+            ("id;text\r1;5\" pipe\r2;x", Dialect::quoted(b';')),
+            // Wrong in any way: the error names the line.
+            ("id,text\n1,\"one\" two, three\n", Dialect::quoted(b',')),
+        ] {
+            let found = Dialect::find(file.as_bytes(), true, None, None);
+            assert_eq!(found, dialect, "{file:?}");
+        }
+        let given = Dialect::find(b"id,text\n1,'a,b'\n", true, None, Some(Some(b'\'')));
+        assert_eq!(given.quote, Some(b'\''));
+        let given = Dialect::find(b"id,text\n1,\"a\"\n", true, None, Some(None));
+        assert_eq!(given, plain(b','));
+    }
+}

@@ -1,0 +1,404 @@
+//! The text of a file of records, in UTF-8 whatever its encoding.
+//!
+//! The bytes up to the first that is not ASCII are the same in nearly all encodings. From there on, [`SAMPLE`] bytes decide how the
+//! file is read, unless there are too few others than ASCII among them: these are then read by themselves. A file in UTF-8 goes
+//! through as it is, wrong bytes included. Of other files, what their encoding does not have becomes a byte that UTF-8 does not
+//! have, so that both are counted and replaced as one.
+
+use std::io::{self, BufRead, Read};
+
+use encoding_rs::{Decoder, DecoderResult, ISO_2022_JP, UTF_8, UTF_16BE, UTF_16LE};
+use memchr::memchr;
+use warc::charset::{self, Encoding, Hints, SAMPLE};
+
+/// Bytes of the start of a file in which UTF-16 is found.
+const START: usize = 4 << 10;
+/// Fewer bytes that are not ASCII decide nothing.
+const FEW: usize = 16;
+/// Stands for bytes of no character.
+const WRONG: &[u8] = b"\xff";
+/// Stands for them in a copy.
+const WRONG_IN_COPY: &[u8] = "\u{fffd}".as_bytes();
+/// Bytes that are decoded at a time.
+const PIECE: usize = 64 << 10;
+
+/// How the bytes that come next are read.
+enum State {
+    /// The file begins.
+    Start,
+    /// It is not known yet.
+    Ascii,
+    /// As they are.
+    Utf8,
+    Other(Decoder),
+}
+
+/// How a copy of a file is encoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Copied {
+    /// In UTF-8.
+    InUtf8,
+    /// As the file is; in UTF-8 if its bytes look like ASCII and are not: UTF-16, ISO-2022-JP.
+    AsItIs,
+}
+
+/// The text of a file.
+pub(super) struct Decoded {
+    bytes: Box<dyn BufRead + Send>,
+    charset: Option<&'static Encoding>,
+    copied: Option<Copied>,
+    state: State,
+    /// How many of the bytes that come next are known to be ASCII.
+    plain: usize,
+    /// Bytes that were read ahead, from `read` on. They come before those of `bytes`.
+    ahead: Vec<u8>,
+    read: usize,
+    /// Text that was decoded, from `given` on.
+    text: Vec<u8>,
+    given: usize,
+    /// Called once, with the encoding of a file that is not UTF-8 and has no byte order mark.
+    found: Option<Box<dyn FnOnce(&'static Encoding) + Send>>,
+}
+
+impl Decoded {
+    /// The text of `bytes`, in `charset` if it is known. Calls `found` if it is another than UTF-8, and not said by the file.
+    pub(super) fn new(
+        bytes: Box<dyn BufRead + Send>,
+        charset: Option<&'static Encoding>,
+        found: impl FnOnce(&'static Encoding) + Send + 'static,
+    ) -> Self {
+        Self {
+            bytes,
+            charset,
+            copied: None,
+            state: State::Start,
+            plain: 0,
+            ahead: Vec::new(),
+            read: 0,
+            text: Vec::new(),
+            given: 0,
+            found: Some(Box::new(found)),
+        }
+    }
+
+    /// The bytes as a copy of the file has them.
+    pub(super) fn copied(self, copied: Copied) -> Self {
+        Self {
+            copied: Some(copied),
+            ..self
+        }
+    }
+
+    /// Whether bytes of an encoding are given as they are.
+    fn keeps(&self, encoding: &'static Encoding) -> bool {
+        encoding == UTF_8
+            || (self.copied == Some(Copied::AsItIs)
+                && ![UTF_16LE, UTF_16BE, ISO_2022_JP].contains(&encoding))
+    }
+
+    /// Reads ahead until `length` bytes are there, or all.
+    fn read_ahead(&mut self, length: usize) -> io::Result<()> {
+        if self.read > 0 {
+            self.ahead.drain(..self.read);
+            self.read = 0;
+        }
+        while self.ahead.len() < length {
+            let bytes = self.bytes.fill_buf()?;
+            if bytes.is_empty() {
+                break;
+            }
+            let taken = bytes.len().min(length - self.ahead.len());
+            self.ahead.extend_from_slice(&bytes[..taken]);
+            self.bytes.consume(taken);
+        }
+        Ok(())
+    }
+
+    /// The bytes that come next, not decoded.
+    fn next_bytes(&mut self) -> io::Result<&[u8]> {
+        match self.read < self.ahead.len() {
+            true => Ok(&self.ahead[self.read..]),
+            false => self.bytes.fill_buf(),
+        }
+    }
+
+    fn consume_bytes(&mut self, count: usize) {
+        match self.read < self.ahead.len() {
+            true => self.read += count,
+            false => self.bytes.consume(count),
+        }
+    }
+
+    /// Decides how the file is read that begins here.
+    fn start(&mut self) -> io::Result<()> {
+        self.read_ahead(START)?;
+        let hints = Hints {
+            charset: self.charset,
+            ..Hints::default()
+        };
+        let mark = Encoding::for_bom(&self.ahead);
+        // Only UTF-16 has zeros.
+        if self.charset.is_none() && mark.is_none() && memchr(0, &self.ahead).is_none() {
+            self.state = State::Ascii;
+            return Ok(());
+        }
+        let choice = charset::choose(&self.ahead, &hints);
+        if mark.is_some() {
+            self.found = None;
+        }
+        if !(self.copied.is_some() && self.keeps(choice.encoding)) {
+            self.read = choice.mark;
+        }
+        self.read_as(choice.encoding);
+        Ok(())
+    }
+
+    fn read_as(&mut self, encoding: &'static Encoding) {
+        self.state = if self.keeps(encoding) {
+            State::Utf8
+        } else {
+            self.tell(encoding);
+            State::Other(encoding.new_decoder_without_bom_handling())
+        };
+    }
+
+    /// What stands for bytes of no character.
+    fn wrong(&self) -> &'static [u8] {
+        match self.copied {
+            Some(_) => WRONG_IN_COPY,
+            None => WRONG,
+        }
+    }
+
+    fn tell(&mut self, encoding: &'static Encoding) {
+        if let Some(found) = self.found.take() {
+            found(encoding);
+        }
+    }
+
+    /// Decides how the bytes are read that come next, the first of which is not ASCII.
+    fn decide(&mut self) -> io::Result<()> {
+        self.read_ahead(SAMPLE)?;
+        let encoding = charset::choose_within(&self.ahead);
+        let others = self.ahead.iter().filter(|byte| !byte.is_ascii());
+        let is_whole = self.ahead.len() < SAMPLE;
+        if is_whole || others.take(FEW).count() == FEW {
+            self.read_as(encoding);
+            return Ok(());
+        }
+        // Up to where a character ends in any encoding.
+        let end = self.ahead.iter().rposition(u8::is_ascii);
+        let end = end.map_or(self.ahead.len(), |end| end + 1);
+        let mut decoder = encoding.new_decoder_without_bom_handling();
+        let wrong = self.wrong();
+        if self.keeps(encoding) {
+            self.text.extend_from_slice(&self.ahead[..end]);
+        } else {
+            self.tell(encoding);
+            decode(
+                &mut decoder,
+                &self.ahead[..end],
+                true,
+                wrong,
+                &mut self.text,
+            );
+        }
+        self.read = end;
+        Ok(())
+    }
+
+    /// Decodes more, unless the file ends.
+    fn decode_more(&mut self) -> io::Result<()> {
+        self.read_ahead(PIECE)?;
+        let is_end = self.ahead.len() < PIECE;
+        let wrong = self.wrong();
+        if let State::Other(decoder) = &mut self.state {
+            decode(decoder, &self.ahead, is_end, wrong, &mut self.text);
+            if is_end {
+                // What follows is nothing.
+                self.state = State::Utf8;
+            }
+        }
+        self.read = self.ahead.len();
+        Ok(())
+    }
+}
+
+/// Appends the text of bytes, with `wrong` for those of no character.
+fn decode(decoder: &mut Decoder, mut bytes: &[u8], is_end: bool, wrong: &[u8], text: &mut Vec<u8>) {
+    loop {
+        let begin = text.len();
+        // More than any character needs.
+        text.resize(begin + 3 * bytes.len() + 64, 0);
+        let (result, read, written) =
+            decoder.decode_to_utf8_without_replacement(bytes, &mut text[begin..], is_end);
+        text.truncate(begin + written);
+        bytes = &bytes[read..];
+        match result {
+            DecoderResult::InputEmpty => return,
+            DecoderResult::OutputFull => {}
+            DecoderResult::Malformed(..) => text.extend_from_slice(wrong),
+        }
+    }
+}
+
+impl BufRead for Decoded {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        loop {
+            if self.given < self.text.len() {
+                return Ok(&self.text[self.given..]);
+            }
+            self.text.clear();
+            self.given = 0;
+            match self.state {
+                State::Start => self.start()?,
+                State::Ascii if self.plain > 0 => {
+                    let plain = self.plain;
+                    return Ok(&self.next_bytes()?[..plain]);
+                }
+                State::Ascii => {
+                    let bytes = self.next_bytes()?;
+                    let is_plain = |byte: &u8| byte.is_ascii() && *byte != 0x1b;
+                    let plain = match bytes.is_ascii() && memchr(0x1b, bytes).is_none() {
+                        true => bytes.len(),
+                        false => bytes.iter().take_while(|byte| is_plain(byte)).count(),
+                    };
+                    match plain > 0 {
+                        true => self.plain = plain,
+                        false if bytes.is_empty() => return Ok(&[]),
+                        false => self.decide()?,
+                    }
+                }
+                State::Utf8 => return self.next_bytes(),
+                State::Other(_) => {
+                    self.decode_more()?;
+                    if self.text.is_empty() && matches!(self.state, State::Utf8) {
+                        return Ok(&[]);
+                    }
+                }
+            }
+        }
+    }
+
+    fn consume(&mut self, bytes: usize) {
+        match self.given < self.text.len() {
+            true => self.given += bytes,
+            false => {
+                self.plain = self.plain.saturating_sub(bytes);
+                self.consume_bytes(bytes);
+            }
+        }
+    }
+}
+
+impl Read for Decoded {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.fill_buf()?.read(buffer)?;
+        self.consume(read);
+        Ok(read)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::BufReader;
+    use std::sync::{Arc, Mutex};
+
+    use encoding_rs::{GBK, SHIFT_JIS, WINDOWS_1251, WINDOWS_1252};
+
+    use super::*;
+
+    const RUSSIAN: &str =
+        "Вчера вечером мы долго сидели на берегу реки и говорили о том, как изменился город.\n";
+    const JAPANESE: &str =
+        "昨日の夕方、私たちは川岸に長いあいだ座って、町がどのように変わったかを話しました。\n";
+
+    /// The text of bytes that come in parts, and the encoding that was found.
+    fn read(bytes: &[u8], part: usize) -> (Vec<u8>, Option<&'static str>) {
+        let told = Arc::new(Mutex::new(None));
+        let teller = Arc::clone(&told);
+        let source = Box::new(BufReader::with_capacity(
+            part,
+            io::Cursor::new(bytes.to_vec()),
+        ));
+        let mut decoded = Decoded::new(source, None, move |found| {
+            *teller.lock().unwrap() = Some(found.name());
+        });
+        let mut text = Vec::new();
+        decoded.read_to_end(&mut text).unwrap();
+        let found = *told.lock().unwrap();
+        (text, found)
+    }
+
+    fn check(bytes: &[u8], text: &[u8], encoding: Option<&'static str>) {
+        for part in [1, 7, 4096, 1 << 20] {
+            let (found, told) = read(bytes, part);
+            assert!(found == text, "{part}: {}", String::from_utf8_lossy(&found));
+            assert_eq!(told, encoding);
+        }
+    }
+
+    #[test]
+    fn text_is_decoded_whatever_the_parts() {
+        let ascii = "id,text\n".repeat(2_000);
+        for text in ["", "a", &ascii] {
+            check(text.as_bytes(), text.as_bytes(), None);
+        }
+        let russian = RUSSIAN.repeat(20);
+        let text = format!("{ascii}{russian}{ascii}{russian}");
+        check(text.as_bytes(), text.as_bytes(), None);
+        let bytes = WINDOWS_1251.encode(&text).0;
+        check(&bytes, text.as_bytes(), Some("windows-1251"));
+        let text = JAPANESE.repeat(4_000);
+        check(
+            &SHIFT_JIS.encode(&text).0,
+            text.as_bytes(),
+            Some("Shift_JIS"),
+        );
+    }
+
+    #[test]
+    fn utf_16_is_decoded() {
+        let text = format!("id,text\n1,{RUSSIAN}");
+        let encoded: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
+        check(&encoded, text.as_bytes(), Some("UTF-16LE"));
+        let marked = [b"\xff\xfe", &encoded[..]].concat();
+        check(&marked, text.as_bytes(), None);
+    }
+
+    #[test]
+    fn a_wrong_byte_is_one_in_any_encoding() {
+        let text = RUSSIAN.repeat(3);
+        let broken = [text.as_bytes(), b"\xff", text.as_bytes()].concat();
+        check(&broken, &broken, None);
+        let text = JAPANESE.repeat(3);
+        let encoded = SHIFT_JIS.encode(&text).0;
+        let broken = [&encoded[..], b"\xff\n", &encoded[..]].concat();
+        let expected = [text.as_bytes(), b"\xff\n", text.as_bytes()].concat();
+        check(&broken, &expected, Some("Shift_JIS"));
+    }
+
+    #[test]
+    fn bytes_that_look_like_a_mark_are_wrong_within_a_text() {
+        let text = b"{\"text\":\"\xff\xfe\"}\n";
+        check(text, text, None);
+    }
+
+    #[test]
+    fn a_few_bytes_do_not_decide_for_all_that_follows() {
+        let name = WINDOWS_1252.encode("José\n").0;
+        let ascii = "a,b\n".repeat(100_000);
+        let bytes = [&name[..], ascii.as_bytes(), RUSSIAN.as_bytes()].concat();
+        let text = format!("José\n{ascii}{RUSSIAN}");
+        check(&bytes, text.as_bytes(), Some("windows-1252"));
+    }
+
+    #[test]
+    fn a_charset_that_is_named_counts() {
+        let bytes = GBK.encode("我们").0.into_owned();
+        let mut decoded = Decoded::new(Box::new(io::Cursor::new(bytes)), Some(GBK), |_| {});
+        let mut text = String::new();
+        decoded.read_to_string(&mut text).unwrap();
+        assert_eq!(text, "我们");
+    }
+}

@@ -1,0 +1,399 @@
+//! Which encoding a text is in: the one that its bytes allow, of a byte order mark, what is declared, and what the bytes are like.
+//!
+//! Browsers believe what is declared. Much of the web declares UTF-8 and is not, or declares nothing else than its server's
+//! default, so here a declaration counts only if the bytes do not contradict it.
+
+use chardetng::EncodingDetector;
+use encoding_rs::{
+    BIG5, DecoderResult, EUC_JP, EUC_KR, Encoding, GB18030, GBK, IBM866, ISO_2022_JP, ISO_8859_3,
+    ISO_8859_5, ISO_8859_6, ISO_8859_7, ISO_8859_8, ISO_8859_8_I, ISO_8859_10, ISO_8859_13,
+    ISO_8859_14, ISO_8859_15, ISO_8859_16, KOI8_R, KOI8_U, MACINTOSH, SHIFT_JIS, UTF_8, UTF_16BE,
+    UTF_16LE, WINDOWS_874, WINDOWS_1251, WINDOWS_1252, WINDOWS_1253, WINDOWS_1255, WINDOWS_1256,
+    WINDOWS_1257, X_MAC_CYRILLIC,
+};
+use memchr::{memchr, memchr2};
+
+use super::{Hints, find_charset, prescan};
+
+/// Bytes from the first one on that is not ASCII by which an encoding is found.
+pub const SAMPLE: usize = 256 << 10;
+/// Bytes that are tried in the encoding that is declared.
+const TRIED: usize = 64 << 10;
+/// With fewer bytes that are not ASCII, a declaration that fits wins over what the bytes are like: by chance they are like another
+/// encoding, or UTF-8.
+const FEW: usize = 16;
+
+/// The encoding of a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Choice {
+    /// The encoding.
+    pub encoding: &'static Encoding,
+    /// The length of its byte order mark.
+    pub mark: usize,
+    /// Whether UTF-8 is declared, and the bytes are in another encoding.
+    pub is_other_than_declared: bool,
+}
+
+/// Finds the encoding of a text, or of a file from its start.
+#[must_use]
+pub fn choose(bytes: &[u8], hints: &Hints<'_>) -> Choice {
+    if let Some((encoding, mark)) = Encoding::for_bom(bytes) {
+        return Choice {
+            encoding,
+            mark,
+            is_other_than_declared: false,
+        };
+    }
+    let encoding = match hints.charset {
+        Some(charset) => charset,
+        None if is_plainly_utf_8(bytes) => UTF_8,
+        None => {
+            let header = hints.content_type.and_then(find_charset);
+            let header = header.and_then(Encoding::for_label_no_replacement);
+            let within = match hints.is_markup {
+                true => prescan::prescan(bytes),
+                false => None,
+            };
+            let encoding =
+                utf_16(bytes).unwrap_or_else(|| fitting(bytes, [header, within], hints.url));
+            return Choice {
+                encoding,
+                mark: 0,
+                is_other_than_declared: header.or(within) == Some(UTF_8) && encoding != UTF_8,
+            };
+        }
+    };
+    Choice {
+        encoding,
+        mark: 0,
+        is_other_than_declared: false,
+    }
+}
+
+/// Finds the encoding of bytes from within a text, which say nothing of it themselves.
+#[must_use]
+pub fn choose_within(bytes: &[u8]) -> &'static Encoding {
+    fitting(bytes, [None, None], "")
+}
+
+/// Whether bytes are UTF-8 whatever is declared, as most of the web is: they are valid, and too many to be so by chance.
+fn is_plainly_utf_8(bytes: &[u8]) -> bool {
+    // ISO-2022-JP and UTF-16 may look like ASCII.
+    if memchr2(0x1b, 0, bytes).is_some() {
+        return false;
+    }
+    bytes.is_ascii()
+        || (simdutf8::basic::from_utf8(bytes).is_ok() && other_bytes(bytes, FEW) == FEW)
+}
+
+/// The number of bytes that are not ASCII, up to `most`.
+fn other_bytes(bytes: &[u8], most: usize) -> usize {
+    let others = bytes.iter().filter(|byte| !byte.is_ascii());
+    others.take(most).count()
+}
+
+/// The encoding that the bytes allow: one of the `declared`, or else what the bytes are like.
+fn fitting(bytes: &[u8], declared: [Option<&'static Encoding>; 2], url: &str) -> &'static Encoding {
+    let declared = declared.into_iter().flatten();
+    let mut declared = declared.filter(|encoding| ![UTF_8, UTF_16LE, UTF_16BE].contains(encoding));
+    let Some(begin) = bytes.iter().position(|byte| !byte.is_ascii()) else {
+        let is_iso_2022_jp = memchr(0x1b, bytes).is_some() && detect(bytes, url) == ISO_2022_JP;
+        return if is_iso_2022_jp { ISO_2022_JP } else { UTF_8 };
+    };
+    // With what stands before it.
+    let begin = begin.saturating_sub(1);
+    let bytes = &bytes[begin..bytes.len().min(begin + SAMPLE)];
+    let others = other_bytes(bytes, FEW);
+    let (characters, errors) = utf_8_characters(bytes);
+    // In another encoding, hardly a character looks like one of UTF-8.
+    if characters > 0 && characters >= errors {
+        let mut by_chance = declared.filter(|declared| {
+            errors == 0 && others < FEW && is_multi_byte(declared) && fits(declared, bytes)
+        });
+        return by_chance.next().unwrap_or(UTF_8);
+    }
+    let alike = detect_but_for_errors(bytes, url);
+    match declared.find(|declared| fits(declared, bytes)) {
+        Some(declared) if others < FEW || !overrules(alike, declared) => declared,
+        _ if others < FEW && !is_plausible(alike, bytes) => UTF_8,
+        _ => alike,
+    }
+}
+
+/// Whether a few bytes are letters of an encoding: of Latin script, if most of them stand in words of ASCII; of another, if there
+/// are three, and no byte is wrong. Others say nothing, and are wrong bytes.
+fn is_plausible(encoding: &'static Encoding, bytes: &[u8]) -> bool {
+    let (text, has_errors) = encoding.decode_without_bom_handling(bytes);
+    let characters: Vec<char> = text.chars().collect();
+    let letters = (0..characters.len()).filter(|&at| !characters[at].is_ascii());
+    if script(encoding) != Script::Latin {
+        return !has_errors && letters.count() >= 3;
+    }
+    let is_letter = |at: Option<usize>| {
+        let character = at.and_then(|at| characters.get(at));
+        character.is_some_and(char::is_ascii_alphabetic)
+    };
+    let within = |at: &usize| {
+        // The last byte is rather one that means nothing.
+        characters[*at].is_alphabetic()
+            && characters[*at] != '\u{ff}'
+            && (is_letter(at.checked_sub(1)) || is_letter(at.checked_add(1)))
+    };
+    2 * letters.clone().filter(within).count() >= letters.count()
+}
+
+/// Whether a text that is like `alike` contradicts its declaration.
+fn overrules(alike: &'static Encoding, declared: &'static Encoding) -> bool {
+    // The detector does not know these.
+    const UNKNOWN: [&Encoding; 8] = [
+        ISO_8859_3,
+        ISO_8859_10,
+        ISO_8859_13,
+        ISO_8859_14,
+        ISO_8859_15,
+        ISO_8859_16,
+        MACINTOSH,
+        X_MAC_CYRILLIC,
+    ];
+    if UNKNOWN.contains(&declared) || same_letters(alike) == same_letters(declared) {
+        return false;
+    }
+    // Of encodings of one script, the detector tells those of Cyrillic apart. Servers declare windows-1252 without a reason.
+    let scripts = [alike, declared].map(script);
+    scripts[0] != scripts[1] || scripts[0] == Script::Cyrillic || declared == WINDOWS_1252
+}
+
+/// One of the encodings that have the same letters.
+fn same_letters(encoding: &'static Encoding) -> &'static Encoding {
+    if encoding == KOI8_R {
+        KOI8_U
+    } else if encoding == GBK {
+        GB18030
+    } else if encoding == ISO_8859_8 {
+        ISO_8859_8_I
+    } else {
+        encoding
+    }
+}
+
+/// The script that an encoding is made for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Script {
+    Latin,
+    Cyrillic,
+    Greek,
+    Hebrew,
+    Arabic,
+    Thai,
+    Chinese,
+    TraditionalChinese,
+    Japanese,
+    Korean,
+}
+
+fn script(encoding: &'static Encoding) -> Script {
+    const SCRIPTS: [(Script, &[&Encoding]); 9] = [
+        (
+            Script::Cyrillic,
+            &[
+                IBM866,
+                ISO_8859_5,
+                KOI8_R,
+                KOI8_U,
+                WINDOWS_1251,
+                X_MAC_CYRILLIC,
+            ],
+        ),
+        (Script::Greek, &[ISO_8859_7, WINDOWS_1253]),
+        (Script::Hebrew, &[ISO_8859_8, ISO_8859_8_I, WINDOWS_1255]),
+        (Script::Arabic, &[ISO_8859_6, WINDOWS_1256]),
+        (Script::Thai, &[WINDOWS_874]),
+        (Script::Chinese, &[GBK, GB18030]),
+        (Script::TraditionalChinese, &[BIG5]),
+        (Script::Japanese, &[SHIFT_JIS, EUC_JP, ISO_2022_JP]),
+        (Script::Korean, &[EUC_KR]),
+    ];
+    let found = SCRIPTS.iter().find(|(_, of)| of.contains(&encoding));
+    found.map_or(Script::Latin, |(script, _)| *script)
+}
+
+fn is_multi_byte(encoding: &'static Encoding) -> bool {
+    matches!(
+        script(encoding),
+        Script::Chinese | Script::TraditionalChinese | Script::Japanese | Script::Korean
+    )
+}
+
+/// Whether bytes without a byte order mark are UTF-16.
+pub(crate) fn is_utf_16(bytes: &[u8]) -> bool {
+    utf_16(bytes).is_some()
+}
+
+/// The characters of several bytes, and the errors, of bytes read as UTF-8. An end in the middle of a character is an error.
+fn utf_8_characters(bytes: &[u8]) -> (usize, usize) {
+    let (mut characters, mut errors) = (0, 0);
+    for chunk in bytes.utf8_chunks() {
+        characters += chunk.valid().chars().filter(|c| !c.is_ascii()).count();
+        errors += usize::from(!chunk.invalid().is_empty());
+    }
+    (characters, errors)
+}
+
+/// As [`detect`], for bytes a few of which are wrong: to the detector, one such byte rules an encoding out.
+fn detect_but_for_errors(bytes: &[u8], url: &str) -> &'static Encoding {
+    const HAVE_ERRORS: [&Encoding; 12] = [
+        SHIFT_JIS,
+        EUC_JP,
+        GBK,
+        BIG5,
+        EUC_KR,
+        ISO_8859_6,
+        ISO_8859_7,
+        ISO_8859_8,
+        WINDOWS_874,
+        WINDOWS_1253,
+        WINDOWS_1255,
+        WINDOWS_1257,
+    ];
+    let alike = detect(bytes, url);
+    if is_multi_byte(alike) && Tried::new(alike, bytes, None).errors == 0 {
+        return alike;
+    }
+    let mut right = Vec::new();
+    let found = HAVE_ERRORS.into_iter().find(|encoding| {
+        let tried = Tried::new(encoding, bytes, Some(&mut right));
+        tried.errors > 0
+            && tried.fits()
+            && same_letters(detect(&right, url)) == same_letters(encoding)
+    });
+    found.unwrap_or(alike)
+}
+
+/// Whether bytes are a text of an encoding.
+fn fits(encoding: &'static Encoding, bytes: &[u8]) -> bool {
+    Tried::new(encoding, bytes, None).fits()
+}
+
+/// What bytes are in an encoding.
+struct Tried {
+    /// Characters beyond ASCII.
+    characters: usize,
+    /// Bytes of no character, and control characters beyond ASCII, which stand for bytes that the encoding of a page does not have.
+    errors: usize,
+}
+
+impl Tried {
+    /// Reads the first bytes; puts those that are of characters in `right`.
+    fn new(encoding: &'static Encoding, bytes: &[u8], mut right: Option<&mut Vec<u8>>) -> Self {
+        let mut rest = &bytes[..bytes.len().min(TRIED)];
+        let mut tried = Self {
+            characters: 0,
+            errors: 0,
+        };
+        if let Some(right) = &mut right {
+            right.clear();
+        }
+        let mut decoder = encoding.new_decoder_without_bom_handling();
+        let mut buffer = [0_u8; 4 << 10];
+        loop {
+            // A sample may end within a character.
+            let (result, read, written) =
+                decoder.decode_to_utf8_without_replacement(rest, &mut buffer, false);
+            // The decoder writes whole characters.
+            let text = std::str::from_utf8(&buffer[..written]).unwrap_or_default();
+            for character in text.chars().filter(|c| !c.is_ascii()) {
+                match character {
+                    '\u{80}'..='\u{9f}' => tried.errors += 1,
+                    _ => tried.characters += 1,
+                }
+            }
+            let mut wrong = 0;
+            if let DecoderResult::Malformed(length, behind) = result {
+                tried.errors += 1;
+                wrong = usize::from(length + behind);
+            }
+            if let Some(right) = &mut right {
+                right.extend_from_slice(&rest[..read.saturating_sub(wrong)]);
+            }
+            rest = &rest[read..];
+            if result == DecoderResult::InputEmpty {
+                return tried;
+            }
+        }
+    }
+
+    /// Whether they are a text but for one in twenty characters, and one more.
+    fn fits(&self) -> bool {
+        self.errors <= 1 + self.characters / 20
+    }
+}
+
+/// The kind of UTF-16 that bytes without a byte order mark are in: some bytes are zero, nearly all of them the high ones of ASCII,
+/// and read so, nearly all characters are those of texts.
+fn utf_16(bytes: &[u8]) -> Option<&'static Encoding> {
+    let sample = &bytes[..bytes.len().min(TRIED) & !1];
+    memchr(0, sample)?;
+    let mut zeros = [0_usize; 2];
+    for pair in sample.chunks_exact(2) {
+        zeros[0] += usize::from(pair[0] == 0);
+        zeros[1] += usize::from(pair[1] == 0);
+    }
+    let [even, odd] = zeros;
+    let (encoding, read): (_, fn([u8; 2]) -> u16) = if odd > 20 * even {
+        (UTF_16LE, u16::from_le_bytes)
+    } else if even > 20 * odd {
+        (UTF_16BE, u16::from_be_bytes)
+    } else {
+        return None;
+    };
+    let units = sample.chunks_exact(2).map(|pair| read([pair[0], pair[1]]));
+    let is_text = |unit: &u16| {
+        matches!(unit,
+            0x09 | 0x0a | 0x0d | 0x20..=0x7e | 0xa0..=0x58f | 0x590..=0x10ff | 0x1e00..=0x206f
+            | 0x20a0..=0x20bf | 0x3000..=0x30ff | 0x3400..=0x9fff | 0xac00..=0xd7a3 | 0xd800..=0xdfff | 0xff00..=0xffef)
+    };
+    let (characters, texts) = (sample.len() / 2, units.filter(is_text).count());
+    (20 * (characters - texts) <= characters).then_some(encoding)
+}
+
+/// The encoding that the bytes are most likely in, none of those of Unicode.
+fn detect(bytes: &[u8], url: &str) -> &'static Encoding {
+    let sample = &bytes[..bytes.len().min(SAMPLE)];
+    let mut detector = EncodingDetector::new();
+    // The sample may end within a character.
+    detector.feed(sample, false);
+    detector.guess(top_level_domain(url), false)
+}
+
+/// The last label of the host of a URL, as the detector wants it: in lower case, and ASCII.
+fn top_level_domain(url: &str) -> Option<&[u8]> {
+    let (_, after) = url.split_once("://")?;
+    let authority = after.split(['/', '?', '#', '\\']).next()?;
+    let host = authority.rsplit('@').next()?;
+    let host = host.split(':').next()?;
+    let label = host.trim_end_matches('.').rsplit('.').next()?;
+    let is_part = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-');
+    (!label.is_empty() && label.bytes().all(is_part)).then_some(label.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn top_level_domains_are_found() {
+        for (url, domain) in [
+            ("http://www.example.ru/a.b?c", Some("ru")),
+            ("https://user@example.co.jp.:8080", Some("jp")),
+            ("http://localhost/", Some("localhost")),
+            ("http://example.RU/", None),
+            ("http://example.рф/", None),
+            ("http://[::1]/", None),
+            ("http://", None),
+            ("urn:x", None),
+        ] {
+            let found = top_level_domain(url);
+            assert_eq!(found, domain.map(str::as_bytes), "{url}");
+        }
+    }
+}

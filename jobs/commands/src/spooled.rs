@@ -1,0 +1,179 @@
+//! Documents from standard input and from pipes: a run reads its input several times, so they are kept in scratch.
+
+use std::fs::File;
+use std::io::{self, IsTerminal as _, Read};
+use std::os::unix::fs::FileTypeExt as _;
+use std::path::{Path, PathBuf};
+
+use engine::EngineError;
+
+use crate::exit::Failure;
+use crate::process::Process;
+
+/// Stands for standard input.
+const STDIN: &str = "-";
+/// Bytes by which the format is found.
+const HEAD: usize = 64 << 10;
+
+/// The format of what comes from standard input or a pipe.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Format {
+    /// JSON Lines, or an array of objects
+    Jsonl,
+    /// CSV with a header
+    Csv,
+    /// Parquet
+    Parquet,
+    /// WARC or WET
+    Warc,
+    /// One page of HTML
+    Html,
+    /// One text
+    Text,
+}
+
+impl Format {
+    /// The ending of its files' names.
+    fn ending(self) -> &'static str {
+        match self {
+            Self::Jsonl => ".jsonl",
+            Self::Csv => ".csv",
+            Self::Parquet => ".parquet",
+            Self::Warc => ".warc",
+            Self::Html => ".html",
+            Self::Text => ".txt",
+        }
+    }
+
+    /// The format of what begins so, decompressed.
+    fn of_start(start: &[u8]) -> Self {
+        let text = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(start);
+        let text = text.trim_ascii_start();
+        let line = text.split(|byte| *byte == b'\n').next().unwrap_or_default();
+        if start.starts_with(b"PAR1") {
+            Self::Parquet
+        } else if start.starts_with(b"WARC/") {
+            Self::Warc
+        } else if text.starts_with(b"{") || text.starts_with(b"[") {
+            Self::Jsonl
+        } else if text.starts_with(b"<") {
+            Self::Html
+        } else if line.iter().any(|byte| b",;\t|".contains(byte)) {
+            Self::Csv
+        } else {
+            Self::Text
+        }
+    }
+}
+
+/// The input `paths`; standard input and pipes among them are copied to files of the scratch directory, in the `format`, or in the
+/// one that their first bytes are of.
+pub async fn spooled(
+    process: &Process,
+    paths: Vec<String>,
+    format: Option<Format>,
+) -> Result<Vec<String>, Failure> {
+    let mut files = Vec::with_capacity(paths.len());
+    let mut has_stdin = false;
+    for (number, path) in paths.into_iter().enumerate() {
+        if path == STDIN && std::mem::replace(&mut has_stdin, true) {
+            return Err(Failure::Usage(
+                "standard input can be read only once".into(),
+            ));
+        }
+        if path != STDIN && !is_pipe(&path) {
+            files.push(path);
+            continue;
+        }
+        let directory = process.scratch.path().join(format!("input-{number}"));
+        let copied = tokio::task::spawn_blocking(move || copy(&path, &directory, format));
+        let ended = |error: tokio::task::JoinError| EngineError::Internal(error.to_string());
+        let file = copied.await.map_err(ended)??;
+        files.push(file.to_string_lossy().into_owned());
+    }
+    Ok(files)
+}
+
+/// Whether a path is a named pipe, or a descriptor of one, as shells give it for `<(command)`.
+fn is_pipe(path: &str) -> bool {
+    let metadata = std::fs::metadata(path);
+    metadata.is_ok_and(|metadata| metadata.file_type().is_fifo())
+}
+
+/// Copies what comes from `path` to a file in `directory`, whose name says what it is.
+fn copy(path: &str, directory: &Path, format: Option<Format>) -> Result<PathBuf, Failure> {
+    let failed = |name: &str| {
+        let name = name.to_owned();
+        move |source| {
+            let path = name.clone();
+            Failure::Io { path, source }
+        }
+    };
+    let (mut source, name): (Box<dyn Read>, &str) = match path {
+        STDIN if io::stdin().is_terminal() => {
+            return Err(Failure::Usage(
+                "standard input is a terminal: pipe the documents in, or name files".into(),
+            ));
+        }
+        STDIN => (Box::new(io::stdin().lock()), "standard-input"),
+        path => {
+            let file = File::open(path).map_err(failed(path))?;
+            let name = Path::new(path).file_name().and_then(|name| name.to_str());
+            (Box::new(file), name.unwrap_or("pipe"))
+        }
+    };
+    let mut head = Vec::new();
+    let read = source.by_ref().take(HEAD as u64).read_to_end(&mut head);
+    read.map_err(failed(path))?;
+    let file = directory.join(format!("{name}{}", ending(&head, format)));
+    let target = file.display().to_string();
+    std::fs::create_dir(directory).map_err(failed(&target))?;
+    let mut written = File::create(&file).map_err(failed(&target))?;
+    io::copy(&mut head.as_slice().chain(source), &mut written).map_err(failed(&target))?;
+    Ok(file)
+}
+
+/// The ending of a file that begins with `head`: its format, and its compression.
+fn ending(head: &[u8], format: Option<Format>) -> String {
+    let mut start = Vec::new();
+    // Whatever is wrong with it is said when it is read.
+    let compression = if head.starts_with(b"\x1f\x8b") {
+        let _ = flate2::read::MultiGzDecoder::new(head).read_to_end(&mut start);
+        ".gz"
+    } else if head.starts_with(b"\x28\xb5\x2f\xfd") {
+        if let Ok(decoder) = zstd::stream::read::Decoder::new(head) {
+            let _ = decoder.take(HEAD as u64).read_to_end(&mut start);
+        }
+        ".zst"
+    } else {
+        start.extend_from_slice(head);
+        ""
+    };
+    let format = format.unwrap_or_else(|| Format::of_start(&start));
+    format!("{}{compression}", format.ending())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn formats_are_known_by_their_first_bytes() {
+        for (start, expected) in [
+            (&b"PAR1\x15"[..], ".parquet"),
+            (b"WARC/1.0\r\n", ".warc"),
+            (b"\xef\xbb\xbf {\"id\"", ".jsonl"),
+            (b"[\n{", ".jsonl"),
+            (b"<!doctype html>", ".html"),
+            (b"id,text\n1,a", ".csv"),
+            (b"id\ttext\n", ".csv"),
+            (b"a text\nwith, commas", ".txt"),
+            (b"", ".txt"),
+        ] {
+            assert_eq!(ending(start, None), expected, "{start:?}");
+            let zstd = zstd::encode_all(start, 1).unwrap();
+            assert_eq!(ending(&zstd, None), format!("{expected}.zst"));
+        }
+        assert_eq!(ending(b"x y", Some(Format::Csv)), ".csv");
+    }
+}

@@ -1,0 +1,539 @@
+//! Documents are read as they are written: their encoding, their columns, their rows. A text that is read wrongly looks like others
+//! of its kind, and all but one would be dropped. Fault numbers are those of docs/faults.md.
+
+use std::fs;
+use std::io::Write as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::process::{Command, Stdio};
+
+use arrow::array::{ArrayRef, AsArray as _, BinaryArray, UInt64Array};
+use arrow::datatypes::{Int32Type, Int64Type};
+use encoding_rs::{
+    BIG5, EUC_KR, Encoding, GBK, ISO_2022_JP, KOI8_R, SHIFT_JIS, WINDOWS_1251, WINDOWS_1252,
+};
+
+use crate::helpers::support::*;
+
+const RUSSIAN: &str = "Вчера вечером мы долго сидели на берегу реки и говорили о том, как изменился наш город за двадцать лет. \
+    Старые дома на площади снесли, построили магазины, и только библиотека стоит на прежнем месте.";
+const CHINESE: &str = "昨天晚上我们在河边坐了很久，谈论我们的城市在过去二十年里发生的变化。广场上的老房子都拆了，只有图书馆还在原来的地方。";
+const TAIWANESE: &str = "昨天晚上我們在河邊坐了很久，談論我們的城市在過去二十年裡發生的變化。廣場上的老房子都拆了，只有圖書館還在原來的地方。";
+const JAPANESE: &str = "昨日の夕方、私たちは川岸に長いあいだ座って、この二十年で町がどのように変わったかを話しました。図書館だけがもとの場所に残っています。";
+const KOREAN: &str = "어제 저녁 우리는 강가에 오랫동안 앉아서 지난 이십 년 동안 우리 도시가 어떻게 변했는지 이야기했습니다.";
+const FRENCH: &str = "Hier soir, nous sommes restés assis au bord de la rivière ; les élèves étaient très fatigués après la fête, mais \
+    ils y allaient déjà, là-bas, où l'été commence.";
+
+const ENCODED: [(&Encoding, &str); 9] = [
+    (WINDOWS_1251, RUSSIAN),
+    (KOI8_R, RUSSIAN),
+    (GBK, CHINESE),
+    (BIG5, TAIWANESE),
+    (SHIFT_JIS, JAPANESE),
+    (ISO_2022_JP, JAPANESE),
+    (EUC_KR, KOREAN),
+    (WINDOWS_1252, FRENCH),
+    (encoding_rs::UTF_8, FRENCH),
+];
+
+/// A text that is close to no text of another seed.
+fn text(seed: usize) -> String {
+    let word = |n: usize| format!("w{:x}", (seed * 1_000_003 + n).wrapping_mul(2_654_435_761));
+    (0..60).map(word).collect::<Vec<_>>().join(" ")
+}
+
+/// Runs a batch of the files, with more options.
+fn run(dir: &Dir, files: &[&str], options: &[&str]) -> Ran {
+    let mut arguments = vec!["run".to_owned()];
+    arguments.extend(files.iter().map(|file| dir.at(file)));
+    arguments.extend([
+        "--output".to_owned(),
+        dir.at("pairs.parquet"),
+        "--json".into(),
+    ]);
+    arguments.extend(options.iter().map(|option| (*option).to_owned()));
+    dedup_job(arguments)
+}
+
+/// The pairs of the last run, each with its distance.
+fn pairs(dir: &Dir) -> Vec<(String, String, i32)> {
+    let mut pairs = Vec::new();
+    for batch in read_parquet(dir.join("pairs.parquet")) {
+        let (new, base) = (texts(batch.column(0)), texts(batch.column(1)));
+        let distances = batch.column(2).as_primitive::<Int32Type>().values();
+        let rows = base.into_iter().zip(new).zip(distances);
+        pairs.extend(rows.map(|((base, new), distance)| (base, new, *distance)));
+    }
+    pairs
+}
+
+/// Row 79: each encoding, in each format, undeclared and declared as UTF-8.
+#[test]
+fn every_encoding_gives_the_pairs_of_utf_8() {
+    for (encoding, text) in ENCODED {
+        let dir = Dir::new();
+        let name = encoding.name();
+        let encoded = |content: &str| encoding.encode(content).0.into_owned();
+        fs::write(dir.join("a.txt"), text).unwrap();
+        fs::write(dir.join("b.txt"), encoded(text)).unwrap();
+        let page = format!("<meta charset=utf-8><title>x</title><p>{text}</p>");
+        fs::write(dir.join("c.html"), encoded(&page)).unwrap();
+        let ran = run(&dir, &["a.txt", "b.txt", "c.html"], &[]).ok();
+        let summary = ran.json();
+        let found = pairs(&dir);
+        assert_eq!(found.len(), 3, "{name}: {found:?}");
+        assert!(
+            found.iter().all(|(.., distance)| *distance == 0),
+            "{name}: {found:?}"
+        );
+        let malformed = u64::from(encoding != encoding_rs::UTF_8);
+        assert_eq!(summary["new"]["invalid_utf8"], malformed, "{name}");
+        // Records: two texts that differ, each in UTF-8 and not.
+        let half = text.chars().count() / 2;
+        let other: String = text
+            .chars()
+            .skip(half)
+            .chain(text.chars().take(half / 2))
+            .collect();
+        let csv = format!("id,text\na,\"{text}\"\nb,\"{other}\"\n");
+        let tsv = format!("id\ttext\nc\t{text}\nd\t{other}\n");
+        let line = |id, text| format!("{}\n", serde_json::json!({ "id": id, "text": text }));
+        let json = line("e", text) + &line("f", &other);
+        fs::write(dir.join("a.csv"), encoded(&csv)).unwrap();
+        fs::write(dir.join("b.tsv"), encoded(&tsv)).unwrap();
+        fs::write(dir.join("c.jsonl"), encoded(&json)).unwrap();
+        fs::write(dir.join("d.jsonl"), line("g", text) + &line("h", &other)).unwrap();
+        let files = ["a.csv", "b.tsv", "c.jsonl", "d.jsonl"];
+        let ran = run(&dir, &files, &["--overwrite", "-k", "0"]).ok();
+        assert_eq!(pairs(&dir).len(), 12, "{name}");
+        let noted = u64::from(encoding != encoding_rs::UTF_8) * 3;
+        let notes = &ran.json()["new"]["notes"]["other_charset"];
+        assert_eq!(notes["number"].as_u64().unwrap_or(0), noted, "{name}");
+        assert_eq!(noted > 0, ran.stderr.contains("a.csv: not UTF-8"), "{name}");
+    }
+}
+
+#[test]
+fn utf_16_is_read_with_and_without_a_mark() {
+    let dir = Dir::new();
+    let csv = format!("id,text\na,\"{RUSSIAN}\"\nb,\"{RUSSIAN}\"\nc,{}\n", text(1));
+    let units = || csv.encode_utf16();
+    let little: Vec<u8> = units().flat_map(u16::to_le_bytes).collect();
+    let big: Vec<u8> = units().flat_map(u16::to_be_bytes).collect();
+    let marked = [&b"\xff\xfe"[..], &little].concat();
+    for bytes in [&little, &big, &marked] {
+        fs::write(dir.join("day.csv"), bytes).unwrap();
+        let kept = dir.at("kept.csv");
+        run(&dir, &["day.csv"], &["--overwrite", "--kept", &kept]).ok();
+        assert_eq!(pairs(&dir), [("a".into(), "b".into(), 0)]);
+        // A copy is in UTF-8.
+        let copy = fs::read_to_string(&kept).unwrap();
+        let copy = copy.trim_start_matches('\u{feff}');
+        assert_eq!(copy, csv.replacen(&format!("b,\"{RUSSIAN}\"\n"), "", 1));
+    }
+}
+
+#[test]
+fn kept_rows_of_csv_stay_in_their_encoding() {
+    let dir = Dir::new();
+    let csv = format!(
+        "id,text\na,\"{RUSSIAN}\"\nb,\"{RUSSIAN}\"\nc,\"{}\"\n",
+        text(1)
+    );
+    let bytes = WINDOWS_1251.encode(&csv).0.into_owned();
+    fs::write(dir.join("day.csv"), bytes).unwrap();
+    run(&dir, &["day.csv"], &["--kept", &dir.at("kept.csv")]).ok();
+    let kept = fs::read(dir.join("kept.csv")).unwrap();
+    let expected = csv.replacen(&format!("b,\"{RUSSIAN}\"\n"), "", 1);
+    assert_eq!(WINDOWS_1251.decode(&kept).0, expected);
+}
+
+#[test]
+fn a_charset_that_is_named_counts_more() {
+    let dir = Dir::new();
+    // Few letters: nothing says which they are.
+    let words = "раз two three four five six";
+    fs::write(dir.join("a.txt"), KOI8_R.encode(words).0).unwrap();
+    fs::write(dir.join("b.txt"), words).unwrap();
+    let fingerprint = |name: &str, charset: &str| {
+        let file = dir.at("f.parquet");
+        dedup(&format!(
+            "fingerprint {} --charset {charset} --output {file} --overwrite",
+            dir.at(name)
+        ))
+        .ok();
+        let rows = read_parquet(&file);
+        rows[0].column(0).as_primitive::<Int64Type>().value(0)
+    };
+    assert_eq!(
+        fingerprint("a.txt", "KOI8-R"),
+        fingerprint("b.txt", "utf-8")
+    );
+    assert_ne!(
+        fingerprint("a.txt", "koi8"),
+        fingerprint("a.txt", "macintosh")
+    );
+    run(&dir, &["a.txt"], &["--charset", "none"]).fails(64, &["--charset", "windows-1251"]);
+}
+
+/// A text of replacement characters has no fingerprint, and is counted.
+#[test]
+fn a_text_that_was_read_wrongly_before_is_not_compared() {
+    let dir = Dir::new();
+    let words = "www example com 2026 USD";
+    let line = |id: usize| {
+        let text = format!("{} {words}", "\u{fffd}".repeat(20 + id));
+        format!("{}\n", serde_json::json!({ "id": id, "text": text }))
+    };
+    let lines: String = (0..3).map(line).collect();
+    fs::write(dir.join("day.jsonl"), lines).unwrap();
+    let summary = run(&dir, &["day.jsonl"], &[]).ok().json();
+    assert_eq!(summary["new"]["without_fingerprint"], 3);
+    assert_eq!(summary["new"]["notes"]["garbled"]["number"], 3);
+    let ran = run(&dir, &["day.jsonl"], &["--strict"]);
+    ran.fails(
+        65,
+        &[
+            "documents of replacement characters: 3",
+            "day.jsonl",
+            "--strict",
+        ],
+    );
+    assert_eq!(pairs(&dir), []);
+}
+
+/// Row 80.
+#[test]
+fn columns_are_those_of_most_objects() {
+    let dir = Dir::new();
+    let foot = "all rights reserved this page may be printed for private use only";
+    let mut lines = format!("{}\n", serde_json::json!({ "id": "0", "body": foot }));
+    for id in 1..9 {
+        let object = serde_json::json!({ "id": id.to_string(), "text": text(id), "body": foot });
+        lines += &format!("{object}\n");
+    }
+    fs::write(dir.join("day.jsonl"), lines).unwrap();
+    let ran = run(&dir, &["day.jsonl"], &[]).ok();
+    assert_eq!(pairs(&dir), []);
+    let new = &ran.json()["new"];
+    assert_eq!(new["columns"][0]["text"], "text");
+    assert_eq!(new["notes"]["without_text"]["number"], 1);
+    for part in [
+        "\"text\"",
+        "body",
+        "--text-column",
+        "1 of 9 documents have no text",
+    ] {
+        assert!(ran.stderr.contains(part), "{part}: {}", ran.stderr);
+    }
+    // A column that is only called like one of fingerprints.
+    let line = |id: usize| serde_json::json!({ "id": id, "fp": id % 3, "text": text(id) });
+    let lines: String = (0..8).map(|id| format!("{}\n", line(id))).collect();
+    fs::write(dir.join("fp.jsonl"), &lines).unwrap();
+    let summary = run(&dir, &["fp.jsonl"], &["--overwrite"]).ok().json();
+    assert_eq!(summary["new"]["columns"][0]["text"], "text");
+    assert_eq!(pairs(&dir), []);
+    let options = ["--overwrite", "--fingerprint-column", "fp"];
+    let summary = run(&dir, &["fp.jsonl"], &options).ok().json();
+    assert_eq!(summary["new"]["columns"][0]["fingerprint"], "fp");
+}
+
+#[test]
+fn the_first_line_says_which_columns_are_read() {
+    let dir = Dir::new();
+    let line = |id: usize| {
+        let page = serde_json::json!({ "body": text(id) });
+        serde_json::json!({ "url": format!("http://a.example/{id}"), "page": page })
+    };
+    let lines: String = (0..3).map(|id| format!("{}\n", line(id))).collect();
+    fs::write(dir.join("day.jsonl"), lines).unwrap();
+    let said = dedup(&format!(
+        "run {} --text-column page.body --output {}",
+        dir.at("day.jsonl"),
+        dir.at("out.parquet")
+    ))
+    .ok();
+    let first = said.stdout.lines().next().unwrap_or_default();
+    assert_eq!(first, "read: id: url, text: page.body, source: host of url");
+}
+
+/// Row 81: rows are rows, in each dialect.
+#[test]
+fn quotes_join_no_rows() {
+    let dir = Dir::new();
+    let rows = |header: &str, rows: &[String]| header.to_owned() + &rows.concat();
+    let literal: Vec<String> = (0..6)
+        .map(|id| match id {
+            0 => format!("{id}\t\"Hello\" she said {}\n", text(id)),
+            1 | 4 => format!("{id}\t\"{}\n", text(id)),
+            _ => format!("{id}\t{}\n", text(id.min(2))),
+        })
+        .collect();
+    fs::write(dir.join("day.tsv"), rows("id\ttext\n", &literal)).unwrap();
+    let summary = run(&dir, &["day.tsv"], &[]).ok().json();
+    assert_eq!(summary["new"]["documents"], 6);
+    for (name, csv, documents) in [
+        (
+            "spans",
+            format!("id,text\na,\"{}\n{}\"\nb,x\n", text(1), text(2)),
+            2,
+        ),
+        (
+            "escaped",
+            format!("id,text\na,\"he said \\\"{}\\\" x\"\nb,x\n", text(1)),
+            2,
+        ),
+        (
+            "semicolons",
+            format!("id;text\na;\"{}; x\"\nb;5\" pipe\n", text(1)),
+            2,
+        ),
+        (
+            "returns",
+            format!("id,text\ra,{}\rb,{}\r", text(1), text(2)),
+            2,
+        ),
+        (
+            "blank lines",
+            format!("id,text\n\na,{}\n\n\nb,x", text(1)),
+            2,
+        ),
+    ] {
+        fs::write(dir.join("day.csv"), csv).unwrap();
+        let summary = run(&dir, &["day.csv"], &["--overwrite"]).ok().json();
+        assert_eq!(summary["new"]["documents"], documents, "{name}");
+    }
+    let joined = format!("id,text\na,\"{}\" she said, {}\nb,x\n", text(1), text(2));
+    fs::write(dir.join("day.csv"), &joined).unwrap();
+    run(&dir, &["day.csv"], &["--overwrite"]).fails(65, &["line 2", "--quote none"]);
+    let returns = format!("id,text\ra,{}\rb,{}\rc\rd,x\r", text(1), text(2));
+    fs::write(dir.join("day.csv"), returns).unwrap();
+    run(&dir, &["day.csv"], &["--overwrite"]).fails(65, &["line 4"]);
+    let single = format!("id,text\na,'{}, x'\n", text(1));
+    fs::write(dir.join("day.csv"), single).unwrap();
+    run(&dir, &["day.csv"], &["--overwrite"]).fails(65, &["line 2"]);
+    run(&dir, &["day.csv"], &["--overwrite", "--quote", "'"]).ok();
+}
+
+/// Row 88, and what Python writes.
+#[test]
+fn json_that_others_write_is_read() {
+    let dir = Dir::new();
+    let line = |more: &str| {
+        format!(
+            "{{\"id\": \"{}\", {more}, \"text\": \"{}\"}}\n",
+            more.len(),
+            text(1)
+        )
+    };
+    let lines = line(r#""\ud83d": 1"#)
+        + &line(r#""score": NaN"#)
+        + &line(r#""s": [-Infinity, {"NaN": 1}]"#);
+    fs::write(dir.join("day.jsonl"), &lines).unwrap();
+    let kept = dir.at("kept.jsonl");
+    run(&dir, &["day.jsonl"], &["--kept", &kept]).ok();
+    assert_eq!(pairs(&dir).len(), 3);
+    let kept = fs::read_to_string(kept).unwrap();
+    assert!(lines.contains(&kept) && kept.lines().count() == 1);
+    fs::write(
+        dir.join("day.jsonl"),
+        "{\"id\":1,\"text\":\"a\"}{\"id\":2,\"text\":\"b\"}\n",
+    )
+    .unwrap();
+    run(&dir, &["day.jsonl"], &["--overwrite"]).fails(65, &["line 1", "a line of its own"]);
+}
+
+/// Row 82.
+#[test]
+fn xhtml_is_read_as_xml() {
+    let dir = Dir::new();
+    let start = "<?xml version=\"1.0\"?><html xmlns=\"http://www.w3.org/1999/xhtml\"><head>";
+    fs::write(dir.join("plain.txt"), text(1)).unwrap();
+    for head in [
+        "<title/>",
+        "<script src='x.js'/>",
+        "<style/>",
+        "<title>t</title>",
+    ] {
+        let page = format!("{start}{head}</head><body><p>{}</p></body></html>", text(1));
+        fs::write(dir.join("page.xhtml"), page).unwrap();
+        run(&dir, &["plain.txt", "page.xhtml"], &["--overwrite"]).ok();
+        assert_eq!(pairs(&dir).len(), 1, "{head}");
+    }
+    let page = format!(
+        "{start}</head><body><p><![CDATA[{}]]></p></body></html>",
+        text(1)
+    );
+    fs::write(dir.join("page.xhtml"), page).unwrap();
+    run(&dir, &["plain.txt", "page.xhtml"], &["--overwrite"]).ok();
+    assert_eq!(pairs(&dir).len(), 1);
+}
+
+/// Row 84.
+#[test]
+fn columns_of_parquet_are_what_they_say() {
+    let dir = Dir::new();
+    let texts = || strings([text(1), text(1)]);
+    let large: ArrayRef = std::sync::Arc::new(UInt64Array::from(vec![(1 << 63) + 5, 7]));
+    write_parquet(
+        dir.join("day.parquet"),
+        vec![("id", large), ("text", texts())],
+    );
+    run(&dir, &["day.parquet"], &[]).ok();
+    let found = pairs(&dir);
+    assert_eq!(found, [("7".into(), "9223372036854775813".into(), 0)]);
+    let bytes: ArrayRef =
+        std::sync::Arc::new(BinaryArray::from_vec(vec![b"\x80\x01", b"\x81\x01"]));
+    write_parquet(
+        dir.join("day.parquet"),
+        vec![("id", bytes), ("text", texts())],
+    );
+    run(&dir, &["day.parquet"], &["--overwrite"])
+        .fails(65, &["day.parquet", "\"id\"", "not UTF-8"]);
+    let ids = strings(["a", "b"]);
+    write_parquet(
+        dir.join("day.parquet"),
+        vec![("id", ids), ("text", texts()), ("text", texts())],
+    );
+    run(&dir, &["day.parquet"], &["--overwrite"])
+        .fails(65, &["day.parquet", "\"text\"", "several"]);
+}
+
+/// Row 85, and what is not compared.
+#[test]
+fn files_that_are_not_read_are_counted() {
+    let dir = Dir::new();
+    for name in ["site/_modules", "site/.git", "site/_temporary"] {
+        fs::create_dir_all(dir.join(name)).unwrap();
+    }
+    let page = |seed| format!("<p>{}</p>", text(seed));
+    for (name, seed) in [
+        ("index.html", 1),
+        ("_modules/index.html", 2),
+        ("_posts.html", 1),
+        (".git/x.html", 3),
+        ("_temporary/y.html", 4),
+        ("_SUCCESS", 5),
+    ] {
+        fs::write(dir.join("site").join(name), page(seed)).unwrap();
+    }
+    let summary = run(&dir, &["site"], &["--strict"]).ok().json();
+    assert_eq!(summary["new"]["documents"], 3);
+    assert_eq!(summary["new"]["notes"]["hidden_files"]["number"], 3);
+    let odd = std::ffi::OsStr::from_bytes(b"caf\xe9.html");
+    fs::write(dir.join("site").join(odd), page(6)).unwrap();
+    fs::write(dir.join("site/movie.mp4"), "x").unwrap();
+    let ran = run(&dir, &["site"], &["--overwrite"]).ok();
+    let notes = &ran.json()["new"]["notes"];
+    assert_eq!(notes["unreadable_names"]["number"], 1);
+    assert_eq!(notes["other_endings"]["first"], "movie.mp4");
+    assert!(ran.stderr.contains("caf\u{fffd}.html"), "{}", ran.stderr);
+    run(&dir, &["site"], &["--overwrite", "--strict"])
+        .fails(65, &["movie.mp4", "names are not UTF-8"]);
+}
+
+/// Row 78: a script shows the article.
+#[test]
+fn an_article_that_a_script_shows_counts() {
+    let dir = Dir::new();
+    for (name, seed) in [("a.html", 1), ("b.html", 2)] {
+        let article = (0..10)
+            .map(|part| text(10 * seed + part))
+            .collect::<String>();
+        let page = format!(
+            "<body><div>{}</div><div style='visibility: hidden; opacity: 0'><p>{article}</p></div>",
+            text(9)
+        );
+        fs::write(dir.join(name), page).unwrap();
+    }
+    run(&dir, &["a.html", "b.html"], &[]).ok();
+    assert_eq!(pairs(&dir), []);
+}
+
+/// Standard input, named pipes and descriptors of pipes are kept in scratch; their format is that of their first bytes.
+#[test]
+fn standard_input_and_pipes_are_read() {
+    let dir = Dir::new();
+    let line = |id: usize| {
+        let object = serde_json::json!({ "id": id, "text": text(id / 2) });
+        format!("{object}\n")
+    };
+    let lines: String = (0..6).map(line).collect();
+    let csv: String = (0..6)
+        .map(|id| format!("{id},{}\n", text(id / 2)))
+        .collect();
+    let csv = format!("id,text\n{csv}");
+    let gzip = |content: &str| {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        encoder.write_all(content.as_bytes()).unwrap();
+        encoder.finish().unwrap()
+    };
+    let ids = strings((0..6).map(|id| id.to_string()));
+    let columns = vec![
+        ("id", ids),
+        ("text", strings((0..6).map(|id| text(id / 2)))),
+    ];
+    write_parquet(dir.join("day.parquet"), columns);
+    let parquet = fs::read(dir.join("day.parquet")).unwrap();
+    let kept = dir.at("kept.jsonl");
+    for (input, options) in [
+        (lines.clone().into_bytes(), ["--kept", &kept]),
+        (gzip(&lines), ["--format", "jsonl"]),
+        (zstd::encode_all(csv.as_bytes(), 1).unwrap(), ["-k", "3"]),
+        (csv.into_bytes(), ["--format", "csv"]),
+        (parquet, ["-k", "3"]),
+    ] {
+        let pairs_path = dir.at("pairs.parquet");
+        let arguments = ["run", "-", "--overwrite", "--output", &pairs_path];
+        let mut child = command()
+            .args(arguments)
+            .args(options)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        child.stdin.take().unwrap().write_all(&input).unwrap();
+        assert!(child.wait().unwrap().success(), "{options:?}");
+        let pairs = pairs(&dir);
+        let expected = [("0", "1"), ("2", "3"), ("4", "5")];
+        let expected = expected.map(|(base, new)| (base.to_owned(), new.to_owned(), 0));
+        assert_eq!(pairs, expected, "{options:?}");
+    }
+    assert_eq!(fs::read_to_string(&kept).unwrap().lines().count(), 3);
+    // As a shell gives it for <(command).
+    let run = format!(
+        "{} run <(cat {kept}) <(cat {kept} | gzip) --overwrite -o {}",
+        env!("CARGO_BIN_EXE_dedup-job"),
+        dir.at("pairs.parquet")
+    );
+    let ran = Command::new("bash").args(["-c", &run]).output().unwrap();
+    assert!(ran.status.success(), "{ran:?}");
+    assert_eq!(pairs(&dir).len(), 3);
+    dedup("run - - -o x.csv").fails(64, &["standard input", "once"]);
+}
+
+/// A data set as hubs of models have it: a folder of Parquet with splits, and cards beside them.
+#[test]
+fn a_data_set_of_splits_is_read_without_options() {
+    let dir = Dir::new();
+    fs::create_dir_all(dir.join("set/data")).unwrap();
+    for (name, seeds) in [
+        ("train-00000-of-00002", [1, 2]),
+        ("train-00001-of-00002", [3, 1]),
+        ("test-00000-of-00001", [4, 2]),
+    ] {
+        let columns = vec![("text", strings(seeds.map(text)))];
+        write_parquet(dir.join(&format!("set/data/{name}.parquet")), columns);
+    }
+    fs::write(dir.join("set/README.md"), "---\nlicense: mit\n---\n").unwrap();
+    fs::write(dir.join("set/dataset_infos.json"), "{\"default\": {}}").unwrap();
+    fs::write(dir.join("set/.gitattributes"), "*.parquet\n").unwrap();
+    let summary = run(&dir, &["set"], &[]).ok().json();
+    assert_eq!(summary["new"]["documents"], 6);
+    let found = pairs(&dir);
+    let train = |part: usize, row: usize| format!("train-0000{part}-of-00002.parquet:{row}");
+    let test = "test-00000-of-00001.parquet:2".to_owned();
+    assert_eq!(
+        found,
+        [(test, train(0, 2), 0), (train(0, 1), train(1, 2), 0)]
+    );
+}
