@@ -260,7 +260,14 @@ impl ArchiveError {
         object: impl Into<String>,
     ) -> impl FnOnce(parquet::errors::ParquetError) -> Self {
         let object = object.into();
-        move |source| Self::Parquet { object, source }
+        // The library would say how it was built.
+        move |source| match source.to_string().contains("encrypted footer") {
+            true => Self::BadData {
+                object,
+                reason: "the file is encrypted; decrypt it first".into(),
+            },
+            false => Self::Parquet { object, source },
+        }
     }
 
     /// Wraps an error of the Delta library that concerns the table at `path`.

@@ -100,7 +100,10 @@ impl<R: Read> Header<R> {
                 (0..length).try_for_each(|_| self.read_value(list & 0xf, inside))
             }
             12 => self.read_fields(inside),
-            _ => Err(Error::new(ErrorKind::InvalidData, "not a page header")),
+            _ => Err(Error::new(
+                ErrorKind::InvalidData,
+                "not a page header: the file is damaged, or its column is encrypted",
+            )),
         }
     }
 

@@ -253,13 +253,18 @@ impl ResumeDirectory {
 
 /// The name of a chunk's file.
 fn file_name(work: &Work<'_>, chunk: &ResumeChunk) -> String {
+    // Each run has a scratch directory of its own.
+    let columns = Columns {
+        spooled: None,
+        ..work.columns.clone()
+    };
     let name = digest([
         env!("CARGO_PKG_VERSION"),
         FORMAT,
         &work.recipe.spec().digest(),
         &work.id_type.to_string(),
         &work.decision_columns.to_string(),
-        &format!("{:?}", work.columns),
+        &format!("{columns:?}"),
         work.templates,
         &chunk.name,
     ]);

@@ -52,8 +52,9 @@ const BINARY: [(usize, &[u8]); 29] = [
 /// Bytes that tell text from what is none.
 const SAMPLE: usize = 512;
 
-/// Whether a body is no text, by how it begins.
-pub(crate) fn is_no_text(body: &[u8]) -> bool {
+/// Whether a document is no text, by how it begins: a picture, an archive, a program.
+#[must_use]
+pub fn is_no_text(body: &[u8]) -> bool {
     let begins = |(at, magic): &(usize, &[u8])| {
         let found = body.get(*at..);
         found.is_some_and(|found| found.starts_with(magic))

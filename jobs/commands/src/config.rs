@@ -164,8 +164,16 @@ fn join_optional_values(arguments: &[OsString]) -> Vec<OsString> {
 fn read_table(path: &Path) -> Result<Table, Failure> {
     let text = std::fs::read_to_string(path)
         .map_err(|error| Failure::Configuration(format!("{}: {error}", path.display())))?;
+    // The library's own text shows the line, which may have a password.
     text.parse().map_err(|error: toml::de::Error| {
-        Failure::Configuration(format!("{}: {error}", path.display()))
+        let before = error.span().and_then(|span| text.get(..span.start));
+        let place = before.map_or(String::new(), |before| {
+            let line = 1 + before.matches('\n').count();
+            let column = 1 + before.chars().rev().take_while(|c| *c != '\n').count();
+            format!(", line {line}, column {column}")
+        });
+        let reason = error.message().lines().next().unwrap_or_default();
+        Failure::Configuration(format!("{}{place}: {reason}", path.display()))
     })
 }
 
@@ -289,7 +297,7 @@ fn push_option(arguments: &mut Vec<String>, option: &str, value: &Value) -> Resu
         Value::Integer(number) => number.to_string(),
         Value::Float(number) => number.to_string(),
         Value::Datetime(date) => date.to_string(),
-        other => return Err(format!("`{option}` cannot be a table: {other}")),
+        Value::Table(_) => return Err(format!("`{option}` cannot be a table")),
     };
     arguments.push(format!("--{option}={text}"));
     Ok(())

@@ -1,6 +1,7 @@
 //! Finds a file's columns: the id, the text or fingerprint, and those that go along to decisions.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use archive::schema::SKETCH;
@@ -10,8 +11,9 @@ use serde::{Deserialize, Serialize};
 use warc::charset::Encoding;
 
 use super::left_out::LeftOut;
+use super::listed::listed;
 use super::preference::Prefer;
-use super::rows::csv_dialect::Dialect;
+use super::rows::dialect::{Dialect, Quote};
 use crate::error::{EngineError, Result};
 
 /// Names of id columns that are found without an option, the best first: the names in this program,
@@ -44,11 +46,6 @@ pub(super) enum Says {
 
 /// The columns of a document in a WARC file, beside its record's id and its text.
 pub const CRAWL_COLUMNS: [&str; 5] = ["url", "host", "date", "status", "content_type"];
-/// The most names of columns that an error lists.
-const LISTED: usize = 20;
-/// The most characters of each name: of a file without a header, the first record is taken for
-/// names.
-const LISTED_CHARS: usize = 60;
 /// What stands between two strings of a list in the text that they become.
 pub(super) const ITEM_SEPARATOR: u8 = b'\n';
 /// The name of a column of ready fingerprints.
@@ -81,6 +78,9 @@ pub struct Columns {
     pub quote: Option<Quote>,
     /// The name of the encoding of all texts; found if it is `None`.
     pub charset: Option<String>,
+    /// The directory in which standard input and pipes are kept. Its files are called by their own names alone.
+    #[serde(skip)]
+    pub spooled: Option<PathBuf>,
     /// How pages are read: the documents of crawls, and files of HTML.
     pub pages: Pages,
     /// Which records of a crawl are documents.
@@ -92,15 +92,6 @@ pub struct Columns {
     /// Whether the command has no options that name columns, so that errors must not suggest them.
     #[serde(skip)]
     pub without_options: bool,
-}
-
-/// What quotes the fields of CSV.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Quote {
-    /// Nothing: a quote is a character like others.
-    None,
-    /// This ASCII character.
-    Byte(u8),
 }
 
 /// The names of columns that an archive remembers.
@@ -226,6 +217,8 @@ pub(super) struct FoundColumns {
     pub(super) left_out: Option<Arc<LeftOut>>,
     /// Which records of a crawl are documents.
     pub(super) crawl: CrawlRecords,
+    /// Whether a copy has records of several files, and so must be in UTF-8.
+    pub(super) is_joined: bool,
 }
 
 /// A column that an option names, and that the documents at the start of a file lack.
@@ -481,15 +474,10 @@ impl Columns {
             charset: self.charset(),
             pages: self.pages,
             crawl: self.crawl.clone(),
+            is_joined: false,
             prefer: self.prefer.clone(),
         })
     }
-}
-
-/// The name of the encoding that a label of the Encoding Standard stands for.
-#[must_use]
-pub fn charset_name(label: &str) -> Option<&'static str> {
-    Encoding::for_label_no_replacement(label.as_bytes()).map(Encoding::name)
 }
 
 /// One name, or the names that commas separate; `names` are those of the file, which may have commas.
@@ -498,25 +486,6 @@ fn cut_names<'a>(given: Option<&'a str>, names: &[&str]) -> Vec<&'a str> {
         None => Vec::new(),
         Some(given) if names.contains(&given) => vec![given],
         Some(given) => given.split(',').map(str::trim).collect(),
-    }
-}
-
-/// The column names as an error lists them: the first ones, each shortened.
-pub(super) fn listed(names: &[&str]) -> String {
-    let short = |name: &&str| -> String {
-        // Control characters would break the message's line.
-        let visible = |c: char| if c.is_control() { ' ' } else { c };
-        let mut short: String = name.chars().take(LISTED_CHARS).map(visible).collect();
-        if name.chars().nth(LISTED_CHARS).is_some() {
-            short.push_str("...");
-        }
-        short
-    };
-    let shown: Vec<String> = names.iter().take(LISTED).map(short).collect();
-    let shown = shown.join(", ");
-    match names.len().saturating_sub(LISTED) {
-        0 => shown,
-        more => format!("{shown} and {more} more"),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Which columns are read of the files of a batch, for people to check.
 
 use std::fmt;
+use std::sync::Arc;
 
 use serde::Serialize;
 
@@ -96,5 +97,24 @@ impl Documents {
         // The order of equal ones stays that of the files.
         found.sort_by_key(|columns| std::cmp::Reverse(columns.files));
         found
+    }
+
+    /// Says which columns could be that of the texts, too.
+    pub(super) fn warn_of_other_texts(&self) {
+        let mut files = self.files.iter();
+        let is_unsure = |file: &&Arc<InputFile>| !file.columns.other_texts.is_empty();
+        let Some(first) = files.find(is_unsure) else {
+            return;
+        };
+        let content = first.columns.content.as_ref().map_or("", Content::column);
+        let others = first.columns.other_texts.join(", ");
+        let more = match files.filter(is_unsure).count() {
+            0 => String::new(),
+            more => format!(", and so in {more} more"),
+        };
+        tracing::warn!(
+            "{}: the texts are read from column {content:?}{more}; its column {others} may be meant, too: name it by --text-column",
+            first.location
+        );
     }
 }

@@ -306,7 +306,7 @@ mod tests {
     use arrow::datatypes::{IntervalUnit, Schema, TimeUnit};
 
     use super::*;
-    use crate::documents::rows::csv_dialect::Dialect;
+    use crate::documents::rows::dialect::Dialect;
 
     #[test]
     fn ids_are_limited_with_their_replacement_characters() {
@@ -315,6 +315,7 @@ mod tests {
             charset: None,
             is_one_document: false,
             has_byte_ids: false,
+            is_joined: false,
             other_texts: Vec::new(),
             pages: Default::default(),
             crawl: Default::default(),

@@ -13,6 +13,7 @@ mod formats;
 mod id;
 mod kept;
 mod left_out;
+mod listed;
 mod page_text;
 mod parquet;
 mod partition_reader;
@@ -22,6 +23,7 @@ mod record_days;
 mod resume_chunks;
 mod row_set;
 mod rows;
+mod short_names;
 mod source;
 mod splits;
 mod strays;
@@ -45,13 +47,13 @@ use tokio::sync::Semaphore;
 
 use file::InputFile;
 use partition_reader::{PartitionReader, Rows, row_limit};
+use short_names::short_names;
 use splits::Split;
 use strays::without_strays;
 
 use columns::Unseen;
 pub use columns::{
-    CRAWL_COLUMNS, Columns, Content, CrawlId, CrawlRecords, ID_NAMES, Pages, Quote, Remembered,
-    TEXT_NAMES, charset_name,
+    CRAWL_COLUMNS, Columns, Content, CrawlId, CrawlRecords, ID_NAMES, Pages, Remembered, TEXT_NAMES,
 };
 pub use columns_read::ColumnsRead;
 pub use formats::extensions;
@@ -67,6 +69,8 @@ pub(crate) use preference::length_key;
 pub(crate) use resume_chunks::ResumeChunk;
 pub(crate) use row_set::InputNumbers;
 pub use row_set::RowSet;
+pub use rows::charset_name;
+pub use rows::dialect::Quote;
 pub(crate) use table_columns::{
     DECISION_COLUMNS, DecisionColumn, POSITION, PREFERENCE, SOURCE, TEXT, TextRows,
     positions_and_bytes,
@@ -182,7 +186,7 @@ impl Documents {
             .buffered(OPENED)
             .try_collect()
             .await?;
-        let names = kept::below_common_directory(&locations);
+        let names = short_names(&locations, columns);
         let (mut files, mut empty) = (Vec::new(), Vec::new());
         for ((location, short_name), opened) in locations.into_iter().zip(names).zip(opened) {
             match opened {
@@ -215,25 +219,6 @@ impl Documents {
         documents.check_seen()?;
         documents.check_carried()?;
         Ok(documents)
-    }
-
-    /// Says which columns could be that of the texts, too.
-    fn warn_of_other_texts(&self) {
-        let mut files = self.files.iter();
-        let is_unsure = |file: &&Arc<InputFile>| !file.columns.other_texts.is_empty();
-        let Some(first) = files.find(is_unsure) else {
-            return;
-        };
-        let content = first.columns.content.as_ref().map_or("", Content::column);
-        let others = first.columns.other_texts.join(", ");
-        let more = match files.filter(is_unsure).count() {
-            0 => String::new(),
-            more => format!(", and so in {more} more"),
-        };
-        tracing::warn!(
-            "{}: the texts are read from column {content:?}{more}; its column {others} may be meant, too: name it by --text-column",
-            first.location
-        );
     }
 
     /// Refuses a column that an option names and that no document has; warns if it may be only the first documents.

@@ -56,6 +56,18 @@ fn is_on(value: Option<&str>) -> bool {
     })
 }
 
+/// Gives a builder the variables that begin with `$prefix` without the line ends that some files of secrets have. A macro because the
+/// builders share no trait.
+macro_rules! without_line_ends {
+    ($connection:ident, $builder:ident, $prefix:literal) => {
+        for (name, value) in $connection.trimmed_variables($prefix)? {
+            if let Ok(key) = name.to_ascii_lowercase().parse() {
+                $builder = $builder.with_config(key, value);
+            }
+        }
+    };
+}
+
 /// Adds the client's settings to a builder, and builds its store. A macro because the builders share no trait.
 macro_rules! build {
     ($connection:ident, $builder:ident, $key:ident, $http:expr) => {{
@@ -79,9 +91,31 @@ struct Connection<'a> {
 }
 
 impl Connection<'_> {
+    /// The variables that begin with `prefix` and whose values have white space around them, without it. A header of HTTP can have no
+    /// control character.
+    fn trimmed_variables(&self, prefix: &str) -> Result<Vec<(String, String)>> {
+        let all = std::env::vars_os();
+        let text = all.filter_map(|(name, value)| {
+            Some((name.to_str()?.to_owned(), value.to_str()?.to_owned()))
+        });
+        let mut trimmed = Vec::new();
+        for (name, value) in text.filter(|(name, _)| name.starts_with(prefix)) {
+            let content = value.trim();
+            if content.contains(char::is_control) {
+                let reason = format!("{name} has a line break or another control character");
+                return Err(self.no_credentials(&reason));
+            }
+            if content.len() < value.len() {
+                trimmed.push((name, content.to_owned()));
+            }
+        }
+        Ok(trimmed)
+    }
+
     fn s3(&self) -> Result<Arc<dyn ObjectStore>> {
         use AmazonS3ConfigKey as Key;
         let mut builder = AmazonS3Builder::from_env().with_url(self.url.as_str());
+        without_line_ends!(self, builder, "AWS_");
         if let Some(endpoint) = &self.options.endpoint {
             // `S3Endpoint` wins over `Endpoint`, and either may be set in the environment.
             builder = builder
@@ -123,6 +157,7 @@ impl Connection<'_> {
     fn azure(&self) -> Result<Arc<dyn ObjectStore>> {
         use AzureConfigKey as Key;
         let mut builder = MicrosoftAzureBuilder::from_env().with_url(self.url.as_str());
+        without_line_ends!(self, builder, "AZURE_");
         if let Some(endpoint) = &self.options.endpoint {
             builder = builder.with_endpoint(endpoint.clone());
         }
@@ -163,6 +198,7 @@ impl Connection<'_> {
     fn google(&self) -> Result<Arc<dyn ObjectStore>> {
         use GoogleConfigKey as Key;
         let mut builder = GoogleCloudStorageBuilder::from_env().with_url(self.url.as_str());
+        without_line_ends!(self, builder, "GOOGLE_");
         let http = self.allows_http(
             self.options.endpoint.as_deref(),
             "GOOGLE_ALLOW_HTTP",

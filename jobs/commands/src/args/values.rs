@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use chrono::NaiveDate;
+use chrono::{Datelike as _, NaiveDate};
 use clap::builder::{PossibleValue, TypedValueParser};
 use engine::documents::{Quote, charset_name};
 use engine::run::{Appended, DaySource};
@@ -39,10 +39,15 @@ pub(super) fn date(text: &str) -> Result<NaiveDate, String> {
         "yesterday" => today
             .pred_opt()
             .ok_or_else(|| "there is no such date".into()),
-        date => date.parse().map_err(|_| match has_form_of_date(date) {
-            true => "there is no such date".to_owned(),
-            false => format!("{date:?} is not YYYY-MM-DD, yesterday or today"),
-        }),
+        // Other engines read no other years.
+        date => match date.parse::<NaiveDate>() {
+            Ok(found) if has_form_of_date(date) && found.year() > 0 => Ok(found),
+            Ok(_) => Err(format!(
+                "{date:?} is not YYYY-MM-DD, in the years 1 to 9999"
+            )),
+            Err(_) if has_form_of_date(date) => Err("there is no such date".to_owned()),
+            Err(_) => Err(format!("{date:?} is not YYYY-MM-DD, yesterday or today")),
+        },
     }
 }
 

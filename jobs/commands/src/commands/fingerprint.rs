@@ -166,6 +166,7 @@ pub fn fingerprint(
         let opened = archive.map(|archive| OpenedArchive::Archive(Box::new(archive)));
         let columns = Columns {
             with_sources: true,
+            spooled: Some(process.scratch.path().to_owned()),
             ..given.columns.clone()
         };
         let (mut documents, recipe, id_type) = open_batch(

@@ -13,7 +13,7 @@ use storage::Location;
 use super::required;
 use crate::args::{CacheArgs, CommonArgs, IndexBuildArgs, IndexCommand};
 use crate::exit::Failure;
-use crate::printing::{count, print, print_json, size};
+use crate::printing::{count, print, print_json, size, visible};
 use crate::process::{self, Process};
 
 pub fn run(common: &CommonArgs, command: IndexCommand) -> Result<(), Failure> {
@@ -113,7 +113,8 @@ fn info_text(dir: &str, info: &IndexInfo, spec: &str, verified: bool) -> String 
     let _ = writeln!(
         text,
         "  archive: {}, version {}",
-        info.archive, info.archive_version
+        visible(&info.archive),
+        info.archive_version
     );
     let _ = writeln!(text, "  answers distances up to {}", info.max_distance);
     let each = info.table_bytes as f64 / info.fingerprints.max(1) as f64;

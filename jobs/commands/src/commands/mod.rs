@@ -44,6 +44,7 @@ async fn open_texts(
 ) -> Result<Documents, Failure> {
     let columns = Columns {
         row_ids: true,
+        spooled: Some(process.scratch.path().to_owned()),
         ..columns
     };
     let paths = spooled(process, paths.to_vec(), None).await?;

@@ -642,3 +642,35 @@ fn a_text_page_that_claims_too_many_values_is_refused() {
         .fails(65, &[&format!("{name}, row group 0"), "claims more values"]);
     }
 }
+
+/// Fault 72: an error of a configuration file has no line of it, which may have a password; and fault 76: years that other engines
+/// do not read.
+#[test]
+fn errors_of_options_show_no_secret_and_no_year_is_out_of_range() {
+    let dir = Dir::new();
+    let base = base(&dir);
+    for (line, place) in [
+        ("metrics = \"https://u:s3cret@gw.example/x\n", "line 2"),
+        (
+            "metrics = \"https://u:s3cret@gw.example/x\" oops\n",
+            "line 2",
+        ),
+        (
+            "metrics = { url = \"https://u:s3cret@gw.example/\" }\n",
+            "table",
+        ),
+    ] {
+        let config = dir.at("c.toml");
+        fs::write(&config, format!("[run]\n{line}")).unwrap();
+        let ran = dedup(&format!("run x.jsonl --base {base} --config {config}"));
+        assert!(!ran.stderr.contains("s3cret"), "{}", ran.stderr);
+        ran.fails(78, &["c.toml", place]);
+    }
+    let archive = dir.at("archive");
+    for day in ["+12026-11-20", "0000-01-01", "-0001-01-01", "10000-01-01"] {
+        dedup(&format!(
+            "archive append {archive} --input {base} --day={day}"
+        ))
+        .fails(64, &["--day"]);
+    }
+}

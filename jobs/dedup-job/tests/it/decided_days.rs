@@ -408,11 +408,6 @@ fn what_cannot_be_decided_is_not_appended() {
             "--append --no-within",
             ["has decisions", "leave out --no-within"],
         ),
-        (
-            &plain,
-            "--append kept --no-within",
-            ["--no-within", "decisions"],
-        ),
         (&plain, "--append=some", ["all", "kept"]),
         (&plain, "--append --prefer fp", ["--prefer", "decisions"]),
     ] {

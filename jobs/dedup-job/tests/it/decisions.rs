@@ -733,7 +733,6 @@ fn preferred_values_may_be_of_any_kind() {
             format!("--decisions {output} --max-hits-per-document 2"),
             "--max-hits-per-document",
         ),
-        (format!("--decisions {output} --no-within"), "--no-within"),
         (
             format!("--decisions {}", dir.at("o.txt")),
             "the ending says the format",
@@ -748,13 +747,7 @@ fn preferred_values_may_be_of_any_kind() {
             "the name of the column is missing",
         ),
     ] {
-        let base = format!("--base {new} ");
-        let base = if options.contains("no-within") {
-            base.as_str()
-        } else {
-            ""
-        };
-        dedup(&format!("run {csv} {base}{options}")).fails(64, &[part]);
+        dedup(&format!("run {csv} {options}")).fails(64, &[part]);
     }
     // Standard output gets the decisions alone.
     let ran = dedup(&format!("run {csv} --decisions -")).ok();

@@ -147,6 +147,25 @@ fn kept_rows_of_csv_stay_in_their_encoding() {
     assert_eq!(WINDOWS_1251.decode(&kept).0, expected);
 }
 
+/// One file of kept rows has one encoding, whatever those of the inputs.
+#[test]
+fn kept_rows_of_several_files_are_in_utf_8() {
+    let dir = Dir::new();
+    let line = |id: &str, text: &str| format!("{{\"id\":\"{id}\",\"text\":\"{text}\"}}\n");
+    let (first, second) = (
+        line("a", RUSSIAN),
+        line("b", &text(1)) + &line("c", CHINESE),
+    );
+    fs::write(dir.join("a.jsonl"), WINDOWS_1251.encode(&first).0).unwrap();
+    fs::write(dir.join("b.jsonl"), format!("\u{feff}{second}")).unwrap();
+    let files = ["a.jsonl", "b.jsonl"];
+    run(&dir, &files, &["--kept", &dir.at("kept.jsonl")]).ok();
+    assert_eq!(
+        fs::read_to_string(dir.join("kept.jsonl")).unwrap(),
+        first + &second
+    );
+}
+
 #[test]
 fn a_charset_that_is_named_counts_more() {
     let dir = Dir::new();
@@ -199,6 +218,21 @@ fn a_text_that_was_read_wrongly_before_is_not_compared() {
         ],
     );
     assert_eq!(pairs(&dir), []);
+}
+
+/// A file that is no text has no fingerprint, whatever it is called.
+#[test]
+fn a_binary_file_is_no_text() {
+    let dir = Dir::new();
+    let bytes: Vec<u8> = (0..3_000_u32)
+        .map(|n| (n.wrapping_mul(n) >> 3) as u8)
+        .collect();
+    fs::write(dir.join("a.txt"), bytes).unwrap();
+    fs::write(dir.join("b.html"), b"%PDF-1.7\n1 0 obj").unwrap();
+    fs::write(dir.join("c.txt"), text(1)).unwrap();
+    let summary = run(&dir, &["a.txt", "b.html", "c.txt"], &[]).ok().json();
+    assert_eq!(summary["new"]["without_fingerprint"], 2);
+    assert_eq!(summary["new"]["notes"]["without_text"]["number"], 2);
 }
 
 /// Row 80.
@@ -389,6 +423,24 @@ fn columns_of_parquet_are_what_they_say() {
     );
     run(&dir, &["day.parquet"], &["--overwrite"])
         .fails(65, &["day.parquet", "\"id\"", "not UTF-8"]);
+    // The footer says another number of rows than its row groups have: two is 4 there, behind the schema.
+    write_parquet(
+        dir.join("day.parquet"),
+        vec![("id", strings(["a", "b"])), ("text", texts())],
+    );
+    let mut bytes = fs::read(dir.join("day.parquet")).unwrap();
+    let rows = bytes
+        .windows(4)
+        .rposition(|bytes| bytes == b"\x16\x04\x19\x1c")
+        .unwrap();
+    bytes[rows + 1] = 6;
+    fs::write(dir.join("day.parquet"), &bytes).unwrap();
+    run(&dir, &["day.parquet"], &["--overwrite"])
+        .fails(65, &["its footer says 3 rows, but its row groups have 2"]);
+    let end = bytes.len() - 4;
+    bytes[end..].copy_from_slice(b"PARE");
+    fs::write(dir.join("day.parquet"), bytes).unwrap();
+    run(&dir, &["day.parquet"], &["--overwrite"]).fails(65, &["day.parquet", "encrypted"]);
     let ids = strings(["a", "b"]);
     write_parquet(
         dir.join("day.parquet"),
@@ -499,6 +551,35 @@ fn standard_input_and_pipes_are_read() {
         assert_eq!(pairs, expected, "{options:?}");
     }
     assert_eq!(fs::read_to_string(&kept).unwrap().lines().count(), 3);
+    // Documents without ids are called by what they came from.
+    let one_text = format!("{}\n", text(7));
+    let mut child = command()
+        .args([
+            "run",
+            "-",
+            &dir.at("day.parquet"),
+            "--overwrite",
+            "--decisions",
+            &dir.at("d.csv"),
+        ])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(one_text.as_bytes())
+        .unwrap();
+    assert!(child.wait().unwrap().success());
+    let decided = fs::read_to_string(dir.join("d.csv")).unwrap();
+    assert!(
+        decided
+            .lines()
+            .any(|line| line.starts_with("standard-input.txt,")),
+        "{decided}"
+    );
     // As a shell gives it for <(command).
     let run = format!(
         "{} run <(cat {kept}) <(cat {kept} | gzip) --overwrite -o {}",

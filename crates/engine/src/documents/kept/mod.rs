@@ -260,7 +260,10 @@ impl Documents {
                     .map_err(|source| Output::failed(&name, source))?,
                 name: name.clone(),
             };
-            let (input, kept) = (Arc::clone(input), Arc::clone(kept));
+            let (mut input, kept) = (Arc::clone(input), Arc::clone(kept));
+            if self.files.len() > 1 {
+                Arc::make_mut(&mut input).columns.is_joined = true;
+            }
             write_kept(input, first_part, kept, row_limit(context), out).await?;
         }
         one_draft(draft, target, replace).await
@@ -529,51 +532,5 @@ impl Output {
             path: name.to_owned(),
             source,
         }
-    }
-}
-
-/// The paths of the files below their common directory.
-pub(super) fn below_common_directory(files: &[Location]) -> Vec<String> {
-    let paths: Vec<String> = files.iter().map(Location::absolute_name).collect();
-    let common = common_directory(&paths);
-    paths.iter().map(|path| path[common..].to_owned()).collect()
-}
-
-/// The length in bytes of the longest directory, with its slash, that all `paths` begin with.
-fn common_directory(paths: &[String]) -> usize {
-    let Some((first, others)) = paths.split_first() else {
-        return 0;
-    };
-    let directory = |bytes: &[u8]| {
-        bytes
-            .iter()
-            .rposition(|&byte| byte == b'/')
-            .map_or(0, |at| at + 1)
-    };
-    others
-        .iter()
-        .fold(directory(first.as_bytes()), |common, path| {
-            let both = first.as_bytes()[..common].iter().zip(path.as_bytes());
-            let same = both.take_while(|(a, b)| a == b).count();
-            directory(&first.as_bytes()[..same])
-        })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_common_directory_is_whole() {
-        let common = |paths: &[&str]| {
-            let paths: Vec<String> = paths.iter().map(|path| (*path).to_owned()).collect();
-            common_directory(&paths)
-        };
-        assert_eq!(common(&["/a/b/c.csv"]), 5);
-        assert_eq!(common(&["/a/b/c.csv", "/a/bc/c.csv"]), 3);
-        // These share the first byte of a character.
-        assert_eq!(common(&["/a/\u{e4}/c.csv", "/a/\u{f6}/c.csv"]), 3);
-        assert_eq!(common(&["/a/b.csv", "s3://x/b.csv"]), 0);
-        assert_eq!(common(&[]), 0);
     }
 }

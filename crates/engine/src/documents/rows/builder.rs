@@ -199,7 +199,7 @@ mod tests {
 
     use super::*;
     use crate::documents::columns::CarriedColumn;
-    use crate::documents::rows::csv_dialect::Dialect;
+    use crate::documents::rows::dialect::Dialect;
 
     fn found(content: Content) -> FoundColumns {
         FoundColumns {
@@ -208,6 +208,7 @@ mod tests {
             charset: None,
             is_one_document: false,
             has_byte_ids: false,
+            is_joined: false,
             other_texts: Vec::new(),
             pages: Default::default(),
             crawl: Default::default(),

@@ -9,12 +9,13 @@ use csv_core::ReadRecordResult;
 use storage::Location;
 
 use super::builder::BatchBuilder;
-use super::csv_dialect::{Dialect, names};
+use super::csv_dialect::names;
 use super::csv_quotes::{Lines, Quotes};
 use super::decoded::Copied;
+use super::dialect::{Dialect, Quote};
 use super::format::{FirstRecord, MAX_FIELDS, RawRecords, Records, RowFormat};
 use super::input::Input;
-use crate::documents::columns::{Columns, FoundColumns, Quote};
+use crate::documents::columns::{Columns, FoundColumns};
 use crate::error::{EngineError, Result};
 use crate::stream::BATCH_BYTES;
 
@@ -228,7 +229,11 @@ impl RowFormat for Csv {
     }
 
     fn raw_records(&self, input: Input, columns: &FoundColumns) -> Result<Box<dyn RawRecords>> {
-        let mut parser = Parser::new(input.into_copy(Copied::AsItIs), columns.dialect);
+        let copied = match columns.is_joined {
+            true => Copied::InUtf8,
+            false => Copied::AsItIs,
+        };
+        let mut parser = Parser::new(input.into_copy(copied), columns.dialect);
         parser.advance_raw()?;
         let line_end: &[u8] = match parser.raw.as_deref() {
             Some([.., b'\r']) => b"\r\n",

@@ -6,31 +6,13 @@
 use csv_core::ReadRecordResult;
 
 use super::csv_quotes::Quotes;
+use super::dialect::Dialect;
+use super::format::MAX_FIELDS;
 
 /// What may separate the fields; of two that a header has as often, the first.
 pub(super) const DELIMITERS: [u8; 4] = [b',', b';', b'\t', b'|'];
 
-/// How the fields of a file are separated and quoted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::documents) struct Dialect {
-    /// What separates fields.
-    pub(in crate::documents) delimiter: u8,
-    /// What quotes fields; `None` if quotes are characters like others.
-    pub(in crate::documents) quote: Option<u8>,
-    /// What stands before a quote within quotes; `None` if it is written twice.
-    pub(in crate::documents) escape: Option<u8>,
-}
-
 impl Dialect {
-    /// Fields in double quotes.
-    pub(in crate::documents) const fn quoted(delimiter: u8) -> Self {
-        Self {
-            delimiter,
-            quote: Some(b'"'),
-            escape: None,
-        }
-    }
-
     /// The dialect of a file that begins with `start`, and is longer unless `is_whole`. The delimiter and the quote are found unless
     /// they are given. Only fields that tabs separate may begin with quotes that are characters like others: programs that write
     /// commas quote the fields that need it.
@@ -78,23 +60,11 @@ impl Dialect {
         let is_end = |byte: &u8| matches!(byte, b'\r' | b'\n');
         let begin = start.iter().take_while(|byte| is_end(byte)).count();
         let start = &start[begin..];
-        let (mut text, mut ends) = (vec![0; start.len() + 1], vec![0; super::format::MAX_FIELDS]);
+        let (mut text, mut ends) = (vec![0; start.len() + 1], vec![0; MAX_FIELDS]);
         let (_, read, _, _) = self.parser().read_record(start, &mut text, &mut ends);
         let header = &start[..read];
         let header = header.strip_suffix(b"\n").unwrap_or(header);
         header.strip_suffix(b"\r").unwrap_or(header)
-    }
-
-    /// The parser of records.
-    pub(super) fn parser(self) -> csv_core::Reader {
-        let mut parser = csv_core::ReaderBuilder::new();
-        parser
-            .delimiter(self.delimiter)
-            .quote(self.quote.unwrap_or(b'"'))
-            .quoting(self.quote.is_some())
-            .escape(self.escape)
-            .double_quote(self.escape.is_none())
-            .build()
     }
 
     /// The number of records behind the header in the start of a file; `None` if one has another number of fields, or if a closing
@@ -103,7 +73,7 @@ impl Dialect {
         let mut parser = self.parser();
         let mut quotes = Quotes::new(self);
         let mut text = vec![0; start.len() + 1];
-        let mut ends = vec![0; super::format::MAX_FIELDS];
+        let mut ends = vec![0; MAX_FIELDS];
         let (mut rest, mut fields, mut records) = (start, None, 0);
         loop {
             let lines = rest.iter().take_while(|byte| matches!(byte, b'\r' | b'\n'));

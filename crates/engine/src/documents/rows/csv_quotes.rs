@@ -2,7 +2,7 @@
 
 use memchr::{memchr2, memchr2_iter, memchr3};
 
-use super::csv_dialect::Dialect;
+use super::dialect::Dialect;
 
 /// Where the bytes of a record end that were seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

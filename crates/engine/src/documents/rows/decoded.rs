@@ -146,7 +146,7 @@ impl Decoded {
         if mark.is_some() {
             self.found = None;
         }
-        if !(self.copied.is_some() && self.keeps(choice.encoding)) {
+        if !(self.copied == Some(Copied::AsItIs) && self.keeps(choice.encoding)) {
             self.read = choice.mark;
         }
         self.read_as(choice.encoding);

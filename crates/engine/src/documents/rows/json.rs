@@ -21,10 +21,9 @@ use super::input::Input;
 use super::json_array::{Array, Element};
 use super::json_fields::{Content as Bytes, Fields, Kind, Record};
 use super::json_numbers::without_nan;
-use crate::documents::columns::{
-    Columns, Content, FoundColumns, Role, Says, URL_NAMES, Unseen, listed,
-};
+use crate::documents::columns::{Columns, Content, FoundColumns, Role, Says, URL_NAMES, Unseen};
 use crate::documents::conform::NO_ID;
+use crate::documents::listed::listed;
 use crate::error::{EngineError, Result};
 use crate::stream::BATCH_BYTES;
 
@@ -190,7 +189,7 @@ impl RowFormat for Json {
 
     fn raw_records(&self, input: Input, columns: &FoundColumns) -> Result<Box<dyn RawRecords>> {
         // Where lines end is the same in any encoding; where objects end is not.
-        let copied = match columns.is_array {
+        let copied = match columns.is_array || columns.is_joined {
             true => Copied::InUtf8,
             false => Copied::AsItIs,
         };

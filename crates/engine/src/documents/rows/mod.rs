@@ -8,9 +8,10 @@
 mod builder;
 pub(super) mod compression;
 pub(super) mod csv;
-pub(super) mod csv_dialect;
+mod csv_dialect;
 mod csv_quotes;
 mod decoded;
+pub(super) mod dialect;
 mod encoded_bytes;
 pub(super) mod format;
 mod gzip_members;
@@ -38,6 +39,12 @@ use compression::Compression;
 use format::{RawRecords, Records, RowFormat};
 use input::{Input, RowFile};
 use limit::Limit;
+
+/// The name of the encoding that a label of the Encoding Standard stands for.
+#[must_use]
+pub fn charset_name(label: &str) -> Option<&'static str> {
+    ::warc::charset::Encoding::for_label_no_replacement(label.as_bytes()).map(|found| found.name())
+}
 
 /// Opens a file, and finds its columns in its first record; `None` if it has none.
 pub(super) async fn open(

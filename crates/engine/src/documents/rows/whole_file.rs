@@ -115,8 +115,9 @@ impl Records for WholeFile {
             tracing::warn!("{name}: it has bytes that its charset does not have (see --charset)");
         }
         let text = page_text::content(self.pages, self.form, Cow::Borrowed(decoded.text));
+        let text = (!warc::is_no_text(&bytes)).then_some(text.as_bytes());
         // The only column that there is.
-        let added = batch.push(&[Some(text.as_bytes())]);
+        let added = batch.push(&[text]);
         added.map_err(|reason| EngineError::BadData {
             object: name,
             reason,

@@ -57,7 +57,7 @@ fn is_readable(path: &str) -> bool {
 
 /// A query that is a fingerprint, or else a text.
 fn plain(given: &str) -> Asked {
-    let fingerprint = parse_fingerprint(given.trim());
+    let fingerprint = parse_fingerprint(given.trim()).or_else(|| decimal(given.trim()));
     Asked {
         query: Query {
             fingerprint,
@@ -67,6 +67,16 @@ fn plain(given: &str) -> Asked {
         given: given.into(),
         may_be_path: false,
     }
+}
+
+/// A fingerprint as archives have it, a signed or unsigned number of 64 bits; `None` for numbers that may be a text.
+fn decimal(text: &str) -> Option<u64> {
+    const LEAST_DIGITS: usize = 17;
+    if text.len() < LEAST_DIGITS {
+        return None;
+    }
+    let signed = text.parse().map(i64::cast_unsigned);
+    signed.or_else(|_| text.parse()).ok()
 }
 
 /// Parses a line: a JSON object, a fingerprint, or else a text.
@@ -231,6 +241,8 @@ mod tests {
         assert_eq!(query("00000000000000ff"), fingerprint(255));
         assert_eq!(query("{\"fp\": \"00000000000000FF\"}"), fingerprint(255));
         assert_eq!(query("{\"fp\": -1}"), fingerprint(u64::MAX));
+        assert_eq!(query("-9223372036854775808"), fingerprint(1 << 63));
+        assert_eq!(query("18446744073709551615"), fingerprint(u64::MAX));
         assert_eq!(query("{\"text\": \"a\", \"id\": 7}"), text("a"));
         let at = |source: &str| Query {
             source: Some(source.into()),

@@ -543,7 +543,7 @@ fn reason(report: &Report<'_>, shown: &Shown, texts: bool) -> String {
 }
 
 fn write_side(html: &mut String, name: &str, parts: &[Part], mark: &str) {
-    let _ = write!(html, "<div><h4>{}</h4><p>", escape(name));
+    let _ = write!(html, "<div><h4>{}</h4><p dir=\"auto\">", escape(name));
     let mut room = SIDE_CHARACTERS;
     for part in parts {
         if room == 0 {

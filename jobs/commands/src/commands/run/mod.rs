@@ -38,6 +38,7 @@ pub fn run_with(
             let mut settings = settings::build(process, args, &mut metrics_file).await?;
             if settings.job.is_none() {
                 settings.new = spooled(process, settings.new, args.columns.format).await?;
+                settings.columns.spooled = Some(process.scratch.path().to_owned());
             }
             work(process, settings).await
         }),

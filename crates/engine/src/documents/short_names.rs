@@ -1,0 +1,73 @@
+//! The names of files below their common directory.
+
+use storage::Location;
+
+use super::Columns;
+
+/// The paths of the files below their common directory.
+fn below_common_directory(files: &[Location]) -> Vec<String> {
+    let paths: Vec<String> = files.iter().map(Location::absolute_name).collect();
+    let common = common_directory(&paths);
+    paths.iter().map(|path| path[common..].to_owned()).collect()
+}
+
+/// The names of files below their common directory; of those that are kept for this run alone, their own names.
+pub(super) fn short_names(locations: &[Location], columns: &Columns) -> Vec<String> {
+    let is_spooled = |location: &&Location| {
+        let directory = columns.spooled.as_deref();
+        let local = location.local();
+        local
+            .zip(directory)
+            .is_some_and(|(local, directory)| local.starts_with(directory))
+    };
+    let others: Vec<Location> = locations
+        .iter()
+        .filter(|l| !is_spooled(l))
+        .cloned()
+        .collect();
+    let mut others = below_common_directory(&others).into_iter();
+    let name = |location: &Location| match is_spooled(&location) {
+        true => location.file_name(),
+        false => others.next().unwrap_or_default(),
+    };
+    locations.iter().map(name).collect()
+}
+
+/// The length in bytes of the longest directory, with its slash, that all `paths` begin with.
+fn common_directory(paths: &[String]) -> usize {
+    let Some((first, others)) = paths.split_first() else {
+        return 0;
+    };
+    let directory = |bytes: &[u8]| {
+        bytes
+            .iter()
+            .rposition(|&byte| byte == b'/')
+            .map_or(0, |at| at + 1)
+    };
+    others
+        .iter()
+        .fold(directory(first.as_bytes()), |common, path| {
+            let both = first.as_bytes()[..common].iter().zip(path.as_bytes());
+            let same = both.take_while(|(a, b)| a == b).count();
+            directory(&first.as_bytes()[..same])
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_common_directory_is_whole() {
+        let common = |paths: &[&str]| {
+            let paths: Vec<String> = paths.iter().map(|path| (*path).to_owned()).collect();
+            common_directory(&paths)
+        };
+        assert_eq!(common(&["/a/b/c.csv"]), 5);
+        assert_eq!(common(&["/a/b/c.csv", "/a/bc/c.csv"]), 3);
+        // These share the first byte of a character.
+        assert_eq!(common(&["/a/\u{e4}/c.csv", "/a/\u{f6}/c.csv"]), 3);
+        assert_eq!(common(&["/a/b.csv", "s3://x/b.csv"]), 0);
+        assert_eq!(common(&[]), 0);
+    }
+}
