@@ -141,6 +141,7 @@ impl Documents {
                 (Note::HiddenFiles, &left_out.hidden),
                 (Note::OtherEndings, &left_out.other_endings),
                 (Note::UnreadableNames, &left_out.unreadable_names),
+                (Note::NoFiles, &left_out.no_files),
             ] {
                 skipped.add(note, others.number, &others.first);
             }

@@ -53,6 +53,8 @@ pub struct Skipped {
     pub other_endings: Others,
     /// Those whose paths are not UTF-8.
     pub unreadable_names: Others,
+    /// Pipes, devices, sockets and links that lead nowhere.
+    pub no_files: Others,
 }
 
 impl Skipped {
@@ -62,6 +64,7 @@ impl Skipped {
             .warn(given, "of the endings of their names");
         self.unreadable_names
             .warn(given, "their names are not UTF-8");
+        self.no_files.warn(given, "they are no regular files");
     }
 }
 

@@ -11,7 +11,7 @@ use encoding_rs::{
     UTF_16LE, WINDOWS_874, WINDOWS_1251, WINDOWS_1252, WINDOWS_1253, WINDOWS_1255, WINDOWS_1256,
     WINDOWS_1257, X_MAC_CYRILLIC,
 };
-use memchr::{memchr, memchr2};
+use memchr::{memchr, memchr2, memmem};
 
 use super::{Hints, find_charset, prescan};
 
@@ -22,6 +22,10 @@ const TRIED: usize = 64 << 10;
 /// With fewer bytes that are not ASCII, a declaration that fits wins over what the bytes are like: by chance they are like another
 /// encoding, or UTF-8.
 const FEW: usize = 16;
+/// With so many, what the bytes are like wins over a declaration that fits.
+const MANY: usize = 400;
+/// So many tell an encoding.
+const ENOUGH: usize = 100;
 
 /// The encoding of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,14 +100,16 @@ fn other_bytes(bytes: &[u8], most: usize) -> usize {
 fn fitting(bytes: &[u8], declared: [Option<&'static Encoding>; 2], url: &str) -> &'static Encoding {
     let declared = declared.into_iter().flatten();
     let mut declared = declared.filter(|encoding| ![UTF_8, UTF_16LE, UTF_16BE].contains(encoding));
+    if is_iso_2022_jp(bytes) {
+        return ISO_2022_JP;
+    }
     let Some(begin) = bytes.iter().position(|byte| !byte.is_ascii()) else {
-        let is_iso_2022_jp = memchr(0x1b, bytes).is_some() && detect(bytes, url) == ISO_2022_JP;
-        return if is_iso_2022_jp { ISO_2022_JP } else { UTF_8 };
+        return UTF_8;
     };
     // With what stands before it.
     let begin = begin.saturating_sub(1);
     let bytes = &bytes[begin..bytes.len().min(begin + SAMPLE)];
-    let others = other_bytes(bytes, FEW);
+    let others = other_bytes(bytes, MANY);
     let (characters, errors) = utf_8_characters(bytes);
     // In another encoding, hardly a character looks like one of UTF-8.
     if characters > 0 && characters >= errors {
@@ -112,16 +118,45 @@ fn fitting(bytes: &[u8], declared: [Option<&'static Encoding>; 2], url: &str) ->
         });
         return by_chance.next().unwrap_or(UTF_8);
     }
-    let alike = detect_but_for_errors(bytes, url);
-    match declared.find(|declared| fits(declared, bytes)) {
-        Some(declared) if others < FEW || !overrules(alike, declared) => declared,
+    let declared = declared.find(|declared| fits(declared, bytes));
+    // Servers declare windows-1252 without a reason.
+    let most = match declared == Some(WINDOWS_1252) {
+        true => FEW,
+        false => MANY,
+    };
+    if let Some(declared) = declared.filter(|_| others < most) {
+        return declared;
+    }
+    let alike = detect_but_for_errors(telling(bytes), url);
+    match declared {
+        Some(declared) if !overrules(alike, declared) => declared,
         _ if others < FEW && !is_plausible(alike, bytes) => UTF_8,
         _ => alike,
     }
 }
 
-/// Whether a few bytes are letters of an encoding: of Latin script, if most of them stand in words of ASCII; of another, if there
-/// are three, and no byte is wrong. Others say nothing, and are wrong bytes.
+/// Whether bytes are ISO-2022-JP, which is ASCII byte by byte: they have its escapes, and what follows these are characters.
+fn is_iso_2022_jp(bytes: &[u8]) -> bool {
+    let begins = |escape: &[u8]| memmem::find(bytes, escape).is_some();
+    memchr(0x1b, bytes).is_some() && (begins(b"\x1b$B") || begins(b"\x1b$@")) && {
+        let tried = Tried::new(ISO_2022_JP, bytes, None);
+        tried.characters > 0 && tried.fits()
+    }
+}
+
+/// The start of a text that tells its encoding: some KiB, or more if they have few bytes beyond ASCII. The detector is slow.
+fn telling(bytes: &[u8]) -> &[u8] {
+    const LENGTHS: [usize; 2] = [4 << 10, 16 << 10];
+    let is_enough = |length: &usize| {
+        let start = &bytes[..bytes.len().min(*length)];
+        other_bytes(start, ENOUGH) == ENOUGH
+    };
+    let length = LENGTHS.into_iter().find(is_enough).unwrap_or(TRIED);
+    &bytes[..bytes.len().min(length)]
+}
+
+/// Whether a few bytes are letters of an encoding: of Latin script, if most of them stand in words of ASCII or alone, or are signs of
+/// typography; of another, if there are three, and no byte is wrong. Others say nothing, and are wrong bytes.
 fn is_plausible(encoding: &'static Encoding, bytes: &[u8]) -> bool {
     let (text, has_errors) = encoding.decode_without_bom_handling(bytes);
     let characters: Vec<char> = text.chars().collect();
@@ -133,11 +168,21 @@ fn is_plausible(encoding: &'static Encoding, bytes: &[u8]) -> bool {
         let character = at.and_then(|at| characters.get(at));
         character.is_some_and(char::is_ascii_alphabetic)
     };
+    // Typography, and words of one letter.
+    let is_alone = |at: usize| {
+        let is_space = |at: Option<usize>| {
+            at.and_then(|at| characters.get(at))
+                .is_none_or(|c| c.is_ascii_whitespace())
+        };
+        is_space(at.checked_sub(1)) && is_space(at.checked_add(1))
+    };
+    let is_sign = |c: char| matches!(c, '\u{2013}'..='\u{203a}' | '\u{ab}' | '\u{bb}' | '\u{a0}'..='\u{a9}' | '\u{b0}' | '\u{20ac}');
     let within = |at: &usize| {
-        // The last byte is rather one that means nothing.
-        characters[*at].is_alphabetic()
-            && characters[*at] != '\u{ff}'
-            && (is_letter(at.checked_sub(1)) || is_letter(at.checked_add(1)))
+        // The last bytes are rather some that mean nothing.
+        let character = characters[*at];
+        let is_word = is_letter(at.checked_sub(1)) || is_letter(at.checked_add(1)) || is_alone(*at);
+        is_sign(character)
+            || (character.is_alphabetic() && !matches!(character, '\u{fe}' | '\u{ff}') && is_word)
     };
     2 * letters.clone().filter(within).count() >= letters.count()
 }

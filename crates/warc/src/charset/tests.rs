@@ -206,3 +206,29 @@ fn what_the_user_names_is_read_so() {
     let (text, bytes) = (FRENCH, encoded(MACINTOSH, FRENCH));
     assert_eq!(decode(&bytes, &hints, &mut String::new()).text, text);
 }
+
+#[test]
+fn a_declaration_that_fits_counts_on_short_pages() {
+    for (encoding, text, _) in texts() {
+        let start: String = text.chars().take(40).collect();
+        let bytes = encoded(encoding, &start);
+        let declared = format!("text/html; charset={}", encoding.name());
+        assert_eq!(read(&bytes, &declared), start, "{}", encoding.name());
+    }
+}
+
+#[test]
+fn a_few_signs_of_typography_are_read() {
+    let text = "It’s a “test” – the café à la carte…";
+    let bytes = encoded(WINDOWS_1252, text);
+    for declared in ["text/plain", "text/plain; charset=utf-8"] {
+        assert_eq!(read(&bytes, declared), text);
+    }
+}
+
+#[test]
+fn a_wrong_byte_does_not_hide_escapes() {
+    let mut bytes = encoded(ISO_2022_JP, JAPANESE);
+    bytes.push(0xff);
+    assert_eq!(read(&bytes, "text/plain"), format!("{JAPANESE}\u{fffd}"));
+}

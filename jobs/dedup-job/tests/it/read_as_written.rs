@@ -368,6 +368,12 @@ fn json_that_others_write_is_read() {
     assert_eq!(pairs(&dir).len(), 3);
     let kept = fs::read_to_string(kept).unwrap();
     assert!(lines.contains(&kept) && kept.lines().count() == 1);
+    // A message that was cut within a character has a fingerprint.
+    let cut = "{\"id\":\"x\",\"text\":\"great day out with all of you \\ud83d\"}\n";
+    fs::write(dir.join("day.jsonl"), cut).unwrap();
+    let new = run(&dir, &["day.jsonl"], &["--overwrite"]).ok().json()["new"].clone();
+    assert_eq!(new["without_fingerprint"], 0);
+    assert_eq!(new["invalid_utf8"], 1);
     fs::write(
         dir.join("day.jsonl"),
         "{\"id\":1,\"text\":\"a\"}{\"id\":2,\"text\":\"b\"}\n",
@@ -474,9 +480,15 @@ fn files_that_are_not_read_are_counted() {
     let odd = std::ffi::OsStr::from_bytes(b"caf\xe9.html");
     fs::write(dir.join("site").join(odd), page(6)).unwrap();
     fs::write(dir.join("site/movie.mp4"), "x").unwrap();
+    let pipe = Command::new("mkfifo")
+        .arg(dir.join("site/pipe.html"))
+        .status();
+    assert!(pipe.unwrap().success());
+    std::os::unix::fs::symlink("nowhere.html", dir.join("site/link.html")).unwrap();
     let ran = run(&dir, &["site"], &["--overwrite"]).ok();
     let notes = &ran.json()["new"]["notes"];
     assert_eq!(notes["unreadable_names"]["number"], 1);
+    assert_eq!(notes["no_files"]["number"], 2);
     assert_eq!(notes["other_endings"]["first"], "movie.mp4");
     assert!(ran.stderr.contains("caf\u{fffd}.html"), "{}", ran.stderr);
     run(&dir, &["site"], &["--overwrite", "--strict"])

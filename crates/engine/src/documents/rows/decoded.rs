@@ -22,6 +22,9 @@ const WRONG_IN_COPY: &[u8] = "\u{fffd}".as_bytes();
 /// Bytes that are decoded at a time.
 const PIECE: usize = 64 << 10;
 
+/// Bytes of text that are decoded at a time.
+const DECODED: usize = 16 << 10;
+
 /// How the bytes that come next are read.
 enum State {
     /// The file begins.
@@ -50,6 +53,8 @@ pub(super) struct Decoded {
     state: State,
     /// How many of the bytes that come next are known to be ASCII.
     plain: usize,
+    /// The last of these.
+    before: u8,
     /// Bytes that were read ahead, from `read` on. They come before those of `bytes`.
     ahead: Vec<u8>,
     read: usize,
@@ -73,6 +78,7 @@ impl Decoded {
             copied: None,
             state: State::Start,
             plain: 0,
+            before: b' ',
             ahead: Vec::new(),
             read: 0,
             text: Vec::new(),
@@ -179,10 +185,12 @@ impl Decoded {
     /// Decides how the bytes are read that come next, the first of which is not ASCII.
     fn decide(&mut self) -> io::Result<()> {
         self.read_ahead(SAMPLE)?;
-        let encoding = charset::choose_within(&self.ahead);
+        let with_before = [&[self.before], &self.ahead[..]].concat();
+        let encoding = charset::choose_within(&with_before);
         let others = self.ahead.iter().filter(|byte| !byte.is_ascii());
         let is_whole = self.ahead.len() < SAMPLE;
-        if is_whole || others.take(FEW).count() == FEW {
+        // Its bytes are those of ASCII.
+        if is_whole || encoding == ISO_2022_JP || others.take(FEW).count() == FEW {
             self.read_as(encoding);
             return Ok(());
         }
@@ -226,13 +234,11 @@ impl Decoded {
 
 /// Appends the text of bytes, with `wrong` for those of no character.
 fn decode(decoder: &mut Decoder, mut bytes: &[u8], is_end: bool, wrong: &[u8], text: &mut Vec<u8>) {
+    let mut room = [0; DECODED];
     loop {
-        let begin = text.len();
-        // More than any character needs.
-        text.resize(begin + 3 * bytes.len() + 64, 0);
         let (result, read, written) =
-            decoder.decode_to_utf8_without_replacement(bytes, &mut text[begin..], is_end);
-        text.truncate(begin + written);
+            decoder.decode_to_utf8_without_replacement(bytes, &mut room, is_end);
+        text.extend_from_slice(&room[..written]);
         bytes = &bytes[read..];
         match result {
             DecoderResult::InputEmpty => return,
@@ -263,10 +269,10 @@ impl BufRead for Decoded {
                         true => bytes.len(),
                         false => bytes.iter().take_while(|byte| is_plain(byte)).count(),
                     };
-                    match plain > 0 {
-                        true => self.plain = plain,
-                        false if bytes.is_empty() => return Ok(&[]),
-                        false => self.decide()?,
+                    match plain.checked_sub(1).map(|last| bytes[last]) {
+                        Some(before) => (self.plain, self.before) = (plain, before),
+                        None if bytes.is_empty() => return Ok(&[]),
+                        None => self.decide()?,
                     }
                 }
                 State::Utf8 => return self.next_bytes(),

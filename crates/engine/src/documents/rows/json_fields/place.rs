@@ -217,7 +217,7 @@ impl<'de> Visitor<'de> for Place<'_, '_, 'de> {
     }
 
     fn visit_bytes<E: de::Error>(mut self, text: &[u8]) -> Result<(), E> {
-        let text = Cow::Owned(text.to_owned());
+        let text = Cow::Owned(with_wrong_bytes(text));
         match self.is_in_array {
             true => self.add_item(text),
             false => self.set(Some(text)),
@@ -295,6 +295,27 @@ impl<'de> Visitor<'de> for Place<'_, '_, 'de> {
         }
         Ok(())
     }
+}
+
+/// A string with one byte that is not UTF-8 for each half of a character, for which the parser has three.
+fn with_wrong_bytes(text: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = memchr::memchr(0xed, rest) {
+        bytes.extend_from_slice(&rest[..at]);
+        rest = match rest[at..] {
+            [_, 0xa0..=0xbf, _, ..] => {
+                bytes.push(0xff);
+                &rest[at + 3..]
+            }
+            _ => {
+                bytes.push(0xed);
+                &rest[at + 1..]
+            }
+        };
+    }
+    bytes.extend_from_slice(rest);
+    bytes
 }
 
 /// Reads the name of the next field, and tells which place it leads to; `None` if nothing there is read.
