@@ -28,7 +28,7 @@ pub enum Note {
     UnreadableNames,
     /// Files that are about the records beside them. They are not read.
     BesideRecords,
-    /// Pipes, devices, sockets and links that lead nowhere, in folders. They are not read.
+    /// Pipes, devices and sockets in folders. They are not read.
     NoFiles,
 }
 
@@ -53,7 +53,7 @@ impl fmt::Display for Note {
             Self::HiddenFiles => "hidden files",
             Self::OtherEndings => "files of no known format, by the endings of their names",
             Self::UnreadableNames => "files whose names are not UTF-8",
-            Self::NoFiles => "pipes, devices and broken links",
+            Self::NoFiles => "pipes and devices",
             Self::BesideRecords => "files of text or JSON beside files of records",
         })
     }

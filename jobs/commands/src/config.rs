@@ -173,7 +173,10 @@ fn read_table(path: &Path) -> Result<Table, Failure> {
             format!(", line {line}, column {column}")
         });
         let reason = error.message().lines().next().unwrap_or_default();
-        Failure::Configuration(format!("{}{place}: {reason}", path.display()))
+        Failure::Configuration(format!(
+            "{}{place}: it is no valid TOML: {reason}",
+            path.display()
+        ))
     })
 }
 

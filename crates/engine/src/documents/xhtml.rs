@@ -69,7 +69,7 @@ fn empty_element(tag: &str) -> Option<&str> {
     let name = &content[..content.find(is_end).unwrap_or(content.len())];
     let is_name = name.starts_with(|c: char| c.is_alphabetic() || c == '_');
     let is_empty = |known: &&[u8]| name.as_bytes().eq_ignore_ascii_case(known);
-    (is_name && !EMPTY.iter().any(|known| is_empty(&known))).then_some(name)
+    (is_name && !EMPTY.iter().any(is_empty)).then_some(name)
 }
 
 /// Appends a text as HTML writes it.

@@ -53,7 +53,7 @@ pub struct Skipped {
     pub other_endings: Others,
     /// Those whose paths are not UTF-8.
     pub unreadable_names: Others,
-    /// Pipes, devices, sockets and links that lead nowhere.
+    /// Pipes, devices and sockets.
     pub no_files: Others,
 }
 

@@ -135,8 +135,8 @@ impl<'a> Walk<'a> {
 
     fn add(&mut self, file: PathBuf) {
         match file.to_str() {
-            // A pipe would wait for a writer.
-            Some(name) if !file.is_file() => self.skipped.no_files.add(name),
+            // A pipe would wait for a writer. A link that leads nowhere is an error when it is read.
+            Some(name) if file.exists() && !file.is_file() => self.skipped.no_files.add(name),
             Some(_) => self.files.push(file),
             None => self.skipped.unreadable_names.add(&file.to_string_lossy()),
         }

@@ -132,10 +132,7 @@ fn first_line(start: &[u8]) -> &[u8] {
     let is_end = |byte: &u8| matches!(byte, b'\r' | b'\n');
     let begin = start.iter().take_while(|byte| is_end(byte)).count();
     let line = &start[begin..];
-    &line[..line
-        .iter()
-        .position(|byte| is_end(byte))
-        .unwrap_or(line.len())]
+    &line[..line.iter().position(is_end).unwrap_or(line.len())]
 }
 
 /// The delimiter that cuts a header into the most names; if there are several names, first one that follows each closing quote.
