@@ -80,13 +80,14 @@ def wide(documents):
 
 
 WRITTEN = [
-    ({}, "either", ["id", "fp"]),
+    ({}, "either", ["id", "text"]),
     ({"text_column": "text"}, "either", ["id", "text"]),
     ({"prefer": "rank:desc", "text_column": "text"}, "either", ["id", "text", "rank"]),
     ({"id_column": "rank", "fingerprint_column": "fp"}, "either", ["fp", "rank"]),
     ({"columns": ["other", "rank"], "text_column": "text"}, "either", ["id", "text", "rank", "other"]),
-    ({"columns": "other,id"}, "either", ["id", "fp", "other"]),
-    ({}, "both", ["id", "text", "fp"]),
+    ({"columns": "other,id"}, "either", ["id", "text", "other"]),
+    ({}, "both", ["id", "text"]),
+    ({"fingerprint_column": "fp"}, "both", ["id", "text", "fp"]),
     ({"text_column": "text"}, "texts", ["id", "text"]),
     # Kept rows have all columns; a configuration file may name any; an error lists all.
     ({"kept": "kept.parquet"}, "either", None),
@@ -111,8 +112,8 @@ def test_columns_in_structures_are_handed_over(wide, tmp_path):
     table = wide.append_column("meta", meta).append_column("other.key", wide["other"])
     for options, expected in [
         ({"id_column": "meta.key", "text_column": "text"}, ["text", "meta"]),
-        ({"prefer": "meta.score:desc"}, ["id", "fp", "meta"]),
-        ({"columns": ["meta.score", "other.key"]}, ["id", "fp", "meta", "other.key"]),
+        ({"prefer": "meta.score:desc"}, ["id", "text", "meta"]),
+        ({"columns": ["meta.score", "other.key"]}, ["id", "text", "meta", "other.key"]),
     ]:
         with tempfile.TemporaryDirectory(dir=tmp_path) as directory:
             path = dedup_job._data.write_batch(table, directory, options=options)
@@ -167,11 +168,12 @@ def test_sketches_are_handed_over_and_ids_added(wide, tmp_path):
     assert pyarrow.parquet.read_table(path).column_names == ["id", "fp", "sketch"]
 
 
-def test_fingerprints_win_over_texts_unless_an_option_says_otherwise(wide, documents, caplog):
-    warning = 'the table has fingerprints ("fp") and texts'
-    # All fingerprints differ in few bits.
-    assert len(dedup_job.pairs(wide, k=1)) > 1000 and warning in caplog.text
+def test_texts_win_over_fingerprints_unless_an_option_says_otherwise(wide, documents, caplog):
+    warning = "the table has texts"
+    assert dedup_job.pairs(wide, k=1).to_pylist() == dedup_job.pairs(documents, k=1).to_pylist()
+    assert warning in caplog.text
     caplog.clear()
+    # All fingerprints differ in few bits.
     assert len(dedup_job.pairs(wide, k=1, fingerprint_column="fp")) > 1000
     of_texts = dedup_job.decide(wide, text_column="text", prefer="rank:desc")
     assert of_texts.to_pylist() != dedup_job.decide(wide, fingerprint_column="fp", prefer="rank:desc").to_pylist()

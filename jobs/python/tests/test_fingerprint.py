@@ -129,7 +129,7 @@ def test_bytes_that_are_not_utf8_are_replaced():
         pyarrow.string(), 1, [None, pyarrow.array([0, len(wrong)], pyarrow.int32()).buffers()[1], pyarrow.py_buffer(wrong)]
     )
     assert dedup_job.fingerprint(unchecked).tolist() == expected
-    surrogate = "one two \udcff three four five"
+    surrogate = "one two \udcff three four five six seven eight nine ten"
     assert dedup_job.fingerprint([surrogate]).tolist() != [None]
 
 

@@ -211,6 +211,8 @@ class DecideOptions(CompareOptions, total=False):
         Raise `DataError` if more than nine tenths of the batch are duplicates of one day of the archive.
     min_new
         Raise `DataError`, before anything is published, if the batch has fewer documents.
+    strict
+        Raise `DataError`, before anything is published, if a document or a file of the batch is not compared.
     allow_empty
         With append: commit a batch without documents, too.
     overwrite
@@ -241,6 +243,7 @@ class DecideOptions(CompareOptions, total=False):
     max_dropped: float
     refuse_repeats: bool
     min_new: int
+    strict: bool
     allow_empty: bool
     overwrite: bool
     append: Union[bool, Literal["all", "kept"]]
