@@ -136,7 +136,8 @@ impl Archive {
         self.append_with(day, file, existing, nothing).await
     }
 
-    /// As [`Self::append`]. Before each attempt, `templates` says of the archive as it is now what to commit of templates.
+    /// As [`Self::append`], together with the memory of templates that `templates` makes. Each attempt calls it with the archive as it
+    /// is then.
     ///
     /// # Errors
     /// As [`Self::append`], and those of `templates`.

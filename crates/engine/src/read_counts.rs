@@ -1,4 +1,5 @@
-//! What is counted while files are read: the records of WARC files, and what is left out or read in another way than as it says.
+//! Counts and notes of the readers: the records of WARC files by reason, and the documents and files that a reader leaves out, or
+//! decodes in another charset than theirs.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,7 +9,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::crawl_counts::CrawlRecordCounts;
 
-/// What is said of a document or a file that was read, or was not.
+/// The most documents or files of a note that are logged.
+const MAX_LOGGED: u64 = 10;
+
+/// What a reader notes about documents or files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Note {
@@ -33,7 +37,7 @@ pub enum Note {
 }
 
 impl Note {
-    /// Whether what it is said of should have been compared.
+    /// Whether these documents or files are missing from the comparison, so that `--strict` refuses the batch.
     #[must_use]
     pub fn is_not_compared(self) -> bool {
         !matches!(
@@ -74,7 +78,7 @@ pub struct Noted {
 pub struct Notes(BTreeMap<Note, Noted>);
 
 impl Notes {
-    /// Adds a note on `number` documents of a file, or on so many files, of which this is the first.
+    /// Adds `number` documents of `file` to those of a note; or `number` files, the first of which is `file`.
     pub fn add(&mut self, note: Note, number: u64, file: &str) {
         if number == 0 {
             return;
@@ -143,12 +147,20 @@ impl ReadCounters {
         self.change(|sum| sum.crawl_records.get_or_insert_default().add(records));
     }
 
-    /// Adds a note on `number` documents of a file, or on the file. Returns how many there are now.
-    pub fn note(&self, note: Note, number: u64, file: &str) -> u64 {
-        self.change(|sum| {
-            sum.notes.add(note, number, file);
+    /// Adds `number` documents of `file` to those of a note.
+    pub fn note(&self, note: Note, number: u64, file: &str) {
+        self.change(|sum| sum.notes.add(note, number, file));
+    }
+
+    /// Adds one document or file to those of a note, and logs `what` is wrong with it, for the first [`MAX_LOGGED`].
+    pub fn warn(&self, note: Note, file: &str, what: &str) {
+        let number = self.change(|sum| {
+            sum.notes.add(note, 1, file);
             sum.notes.number(note)
-        })
+        });
+        if number <= MAX_LOGGED {
+            tracing::warn!("{file}: {what}");
+        }
     }
 
     /// Adds other counts.

@@ -65,7 +65,7 @@ pub fn is_no_text(body: &[u8]) -> bool {
     let has_control = || sample.iter().any(is_control);
     body.starts_with(b"%PDF-")
         || (has_control() && BINARY.iter().any(begins))
-        || (has_binary_bytes(body) && !charset::is_utf_16(body))
+        || (has_binary_bytes(body) && charset::utf_16(body).is_none())
 }
 
 /// Whether a body starts as no text does, in any encoding but UTF-16 without a byte order mark: more than one byte in 32 is a binary

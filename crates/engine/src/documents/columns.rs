@@ -278,6 +278,12 @@ impl FoundColumns {
         roles
     }
 
+    /// A column to read whose name several of the file's `names` are.
+    pub(super) fn repeated(&self, names: &[&str]) -> Option<&str> {
+        let mut read = self.names().into_iter();
+        read.find(|column| names.iter().filter(|name| *name == column).count() > 1)
+    }
+
     /// The names of the columns to read, in the order of [`Self::roles`].
     pub(super) fn names(&self) -> Vec<&str> {
         self.roles().into_iter().map(|(name, _)| name).collect()

@@ -459,8 +459,8 @@ impl Documents {
         self.table_of_splits(context, id_type, partitions, Rows::All, splits, None)
     }
 
-    /// As [`Self::table`], with the columns of [`DECISION_COLUMNS`] too if `decision_columns`. Counts what is read
-    /// in `counters`.
+    /// As [`Self::table`], with the columns of [`DECISION_COLUMNS`] too if `decision_columns`. `counters` count
+    /// the records of WARC files, and take notes of documents.
     ///
     /// # Errors
     /// None in practice.

@@ -71,7 +71,7 @@ pub(super) struct PartitionReader {
     pub(super) schema: SchemaRef,
     pub(super) id_type: IdType,
     pub(super) rows: Rows,
-    /// Where it is counted what is read, if it is.
+    /// Count the records and take notes; `None` if another pass does.
     pub(super) counters: Option<Arc<ReadCounters>>,
     pub(super) context: SessionContext,
 }

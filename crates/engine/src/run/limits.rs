@@ -19,7 +19,7 @@ pub struct RunLimits {
     pub allow_empty: bool,
     /// The greatest share of documents that are dropped, from 0 to 1: of all, and of each source with ten or more.
     pub max_dropped: Option<f64>,
-    /// Whether a batch is refused of which a document or a file is not compared.
+    /// Whether the run refuses a batch if it cannot compare one of its documents or files.
     pub strict: bool,
     /// Whether a batch is refused that is a day of the archive already, by more than nine tenths.
     pub refuse_repeats: bool,
@@ -48,8 +48,8 @@ impl RunLimits {
         Err(refused(given, reason))
     }
 
-    /// Checks what is said of the documents of the batch called `given`, of which some have no fingerprint. Warns if more than one in
-    /// a hundred has no text.
+    /// Checks the notes on the batch called `given`, which has `documents`, some of them without a fingerprint. Warns if more than one
+    /// document in a hundred has no text.
     ///
     /// # Errors
     /// If the run is strict, when a document or a file is not compared.

@@ -1,4 +1,4 @@
-//! Which encoding a text is in: the one that its bytes allow, of a byte order mark, what is declared, and what the bytes are like.
+//! Finds the encoding of a text: a byte order mark says it, or a declaration that the bytes do not contradict, or else a detector.
 //!
 //! Browsers believe what is declared. Much of the web declares UTF-8 and is not, or declares nothing else than its server's
 //! default, so here a declaration counts only if the bytes do not contradict it.
@@ -21,7 +21,7 @@ pub const SAMPLE: usize = 256 << 10;
 const TRIED: usize = 64 << 10;
 /// With fewer bytes that are not ASCII, a declaration that fits wins over what the bytes are like: by chance they are like another
 /// encoding, or UTF-8.
-const FEW: usize = 16;
+pub const FEW: usize = 16;
 /// With so many, what the bytes are like wins over a declaration that fits.
 const MANY: usize = 400;
 /// So many tell an encoding.
@@ -38,39 +38,40 @@ pub struct Choice {
     pub is_other_than_declared: bool,
 }
 
+impl Choice {
+    /// An encoding that the document does not contradict.
+    fn agreed(encoding: &'static Encoding, mark: usize) -> Self {
+        Self {
+            encoding,
+            mark,
+            is_other_than_declared: false,
+        }
+    }
+}
+
 /// Finds the encoding of a text, or of a file from its start.
 #[must_use]
 pub fn choose(bytes: &[u8], hints: &Hints<'_>) -> Choice {
     if let Some((encoding, mark)) = Encoding::for_bom(bytes) {
-        return Choice {
-            encoding,
-            mark,
-            is_other_than_declared: false,
-        };
+        return Choice::agreed(encoding, mark);
     }
-    let encoding = match hints.charset {
-        Some(charset) => charset,
-        None if is_plainly_utf_8(bytes) => UTF_8,
-        None => {
-            let header = hints.content_type.and_then(find_charset);
-            let header = header.and_then(Encoding::for_label_no_replacement);
-            let within = match hints.is_markup {
-                true => prescan::prescan(bytes),
-                false => None,
-            };
-            let encoding =
-                utf_16(bytes).unwrap_or_else(|| fitting(bytes, [header, within], hints.url));
-            return Choice {
-                encoding,
-                mark: 0,
-                is_other_than_declared: header.or(within) == Some(UTF_8) && encoding != UTF_8,
-            };
-        }
+    if let Some(charset) = hints.charset {
+        return Choice::agreed(charset, 0);
+    }
+    if is_plainly_utf_8(bytes) {
+        return Choice::agreed(UTF_8, 0);
+    }
+    let header = hints.content_type.and_then(find_charset);
+    let header = header.and_then(Encoding::for_label_no_replacement);
+    let within = match hints.is_markup {
+        true => prescan::prescan(bytes),
+        false => None,
     };
+    let encoding = utf_16(bytes).unwrap_or_else(|| fitting(bytes, [header, within], hints.url));
     Choice {
         encoding,
         mark: 0,
-        is_other_than_declared: false,
+        is_other_than_declared: header.or(within) == Some(UTF_8) && encoding != UTF_8,
     }
 }
 
@@ -203,7 +204,7 @@ fn overrules(alike: &'static Encoding, declared: &'static Encoding) -> bool {
     if UNKNOWN.contains(&declared) || same_letters(alike) == same_letters(declared) {
         return false;
     }
-    // Of encodings of one script, the detector tells those of Cyrillic apart. Servers declare windows-1252 without a reason.
+    // Of encodings of one script, the detector tells those of Cyrillic apart.
     let scripts = [alike, declared].map(script);
     scripts[0] != scripts[1] || scripts[0] == Script::Cyrillic || declared == WINDOWS_1252
 }
@@ -267,11 +268,6 @@ fn is_multi_byte(encoding: &'static Encoding) -> bool {
         script(encoding),
         Script::Chinese | Script::TraditionalChinese | Script::Japanese | Script::Korean
     )
-}
-
-/// Whether bytes without a byte order mark are UTF-16.
-pub(crate) fn is_utf_16(bytes: &[u8]) -> bool {
-    utf_16(bytes).is_some()
 }
 
 /// The characters of several bytes, and the errors, of bytes read as UTF-8. An end in the middle of a character is an error.
@@ -375,7 +371,7 @@ impl Tried {
 
 /// The kind of UTF-16 that bytes without a byte order mark are in: some bytes are zero, nearly all of them the high ones of ASCII,
 /// and read so, nearly all characters are those of texts.
-fn utf_16(bytes: &[u8]) -> Option<&'static Encoding> {
+pub(crate) fn utf_16(bytes: &[u8]) -> Option<&'static Encoding> {
     let sample = &bytes[..bytes.len().min(TRIED) & !1];
     memchr(0, sample)?;
     let mut zeros = [0_usize; 2];
@@ -394,7 +390,7 @@ fn utf_16(bytes: &[u8]) -> Option<&'static Encoding> {
     let units = sample.chunks_exact(2).map(|pair| read([pair[0], pair[1]]));
     let is_text = |unit: &u16| {
         matches!(unit,
-            0x09 | 0x0a | 0x0d | 0x20..=0x7e | 0xa0..=0x58f | 0x590..=0x10ff | 0x1e00..=0x206f
+            0x09 | 0x0a | 0x0d | 0x20..=0x7e | 0xa0..=0x10ff | 0x1e00..=0x206f
             | 0x20a0..=0x20bf | 0x3000..=0x30ff | 0x3400..=0x9fff | 0xac00..=0xd7a3 | 0xd800..=0xdfff | 0xff00..=0xffef)
     };
     let (characters, texts) = (sample.len() / 2, units.filter(is_text).count());
@@ -403,10 +399,9 @@ fn utf_16(bytes: &[u8]) -> Option<&'static Encoding> {
 
 /// The encoding that the bytes are most likely in, none of those of Unicode.
 fn detect(bytes: &[u8], url: &str) -> &'static Encoding {
-    let sample = &bytes[..bytes.len().min(SAMPLE)];
     let mut detector = EncodingDetector::new();
-    // The sample may end within a character.
-    detector.feed(sample, false);
+    // The bytes may end within a character.
+    detector.feed(bytes, false);
     detector.guess(top_level_domain(url), false)
 }
 

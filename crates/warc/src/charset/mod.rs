@@ -9,8 +9,8 @@ mod choose;
 mod encodings;
 mod prescan;
 
-pub(crate) use choose::is_utf_16;
-pub use choose::{Choice, SAMPLE, choose, choose_within};
+pub(crate) use choose::utf_16;
+pub use choose::{Choice, FEW, SAMPLE, choose, choose_within};
 pub use encoding_rs::Encoding;
 
 use encoding_rs::{CoderResult, UTF_8};

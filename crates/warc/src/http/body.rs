@@ -127,7 +127,7 @@ impl Bodies {
             return Err(BodyError::Damaged);
         }
         let mut has_decoded = false;
-        let mut unsaid = 0;
+        let mut tried = 0;
         loop {
             let body = match extent {
                 Some(_) => self.decoded.as_slice(),
@@ -136,12 +136,12 @@ impl Bodies {
             // The last one was applied last. No text begins as gzip and zstd do.
             let coding = match self.codings.pop() {
                 Some(coding) => coding,
-                None if unsaid == MAX_CODINGS => break,
+                None if tried == MAX_CODINGS => break,
                 None if body.starts_with(GZIP_MAGIC) => Coding::Gzip,
                 None if body.starts_with(ZSTD_MAGIC) => Coding::Zstd,
                 None => break,
             };
-            unsaid += 1;
+            tried += 1;
             self.next.clear();
             let decoded = self
                 .decoders

@@ -72,10 +72,8 @@ fn input_file(
             .or(is_there.then(|| FINGERPRINT.to_owned()));
     }
     let mut found = columns.find(&name, &names)?;
-    for column in found.names() {
-        if names.iter().filter(|name| **name == column).count() > 1 {
-            return Err(bad_column(&name, column, "several columns are called so"));
-        }
+    if let Some(column) = found.repeated(&names) {
+        return Err(bad_column(&name, column, "several columns are called so"));
     }
     // A column that is only called like one of URLs may have other values.
     found.source.take_if(|(name, _)| {

@@ -9,10 +9,10 @@ use csv_core::ReadRecordResult;
 use storage::Location;
 
 use super::builder::BatchBuilder;
-use super::csv_dialect::names;
+use super::csv_dialect::{is_line_end, names, without_line_end};
 use super::csv_quotes::{Lines, Quotes};
 use super::decoded::Copied;
-use super::dialect::{Dialect, Quote};
+use super::dialect::Dialect;
 use super::format::{FirstRecord, MAX_FIELDS, RawRecords, Records, RowFormat};
 use super::input::Input;
 use crate::documents::columns::{Columns, FoundColumns};
@@ -148,8 +148,7 @@ impl Parser {
             if bytes.is_empty() {
                 return Ok(false);
             }
-            let is_record = |byte: &u8| !matches!(byte, b'\r' | b'\n');
-            let record = bytes.iter().position(is_record);
+            let record = bytes.iter().position(|byte| !is_line_end(byte));
             let skipped = record.unwrap_or(bytes.len());
             self.next_line += self.lines.ends(&bytes[..skipped]);
             self.input.bytes.consume(skipped);
@@ -181,12 +180,6 @@ impl Parser {
     }
 }
 
-/// `record` without its line end. The parser may have read only the first byte of a line end, or nothing of it.
-fn without_line_end(record: &[u8]) -> &[u8] {
-    let record = record.strip_suffix(b"\n").unwrap_or(record);
-    record.strip_suffix(b"\r").unwrap_or(record)
-}
-
 /// CSV with a header.
 #[derive(Debug)]
 pub(in crate::documents) struct Csv;
@@ -199,7 +192,7 @@ impl RowFormat for Csv {
         let mut bytes = input.bytes.by_ref().take(SAMPLE as u64);
         let mut read = bytes.read_to_end(&mut start);
         let is_whole = read.is_ok() && start.len() < SAMPLE;
-        let has_line = |start: &[u8]| start.iter().any(|byte| matches!(byte, b'\r' | b'\n'));
+        let has_line = |start: &[u8]| start.iter().any(is_line_end);
         // A long header.
         while !is_whole && read.is_ok() && !has_line(&start) {
             if start.len() > limit.record {
@@ -220,7 +213,7 @@ impl RowFormat for Csv {
         {
             return Err(input.failed(1, error));
         }
-        let is_blank = start.iter().all(|byte| matches!(byte, b'\r' | b'\n'));
+        let is_blank = start.iter().all(is_line_end);
         Ok((!is_blank).then(|| Box::new(Start { start, is_whole }) as Box<dyn FirstRecord>))
     }
 
@@ -260,11 +253,8 @@ struct Start {
 
 impl FirstRecord for Start {
     fn find(&self, location: &Location, columns: &Columns) -> Result<(FoundColumns, IdType)> {
-        let quote = columns.quote.map(|quote| match quote {
-            Quote::None => None,
-            Quote::Byte(quote) => Some(quote),
-        });
-        let dialect = Dialect::find(&self.start, self.is_whole, columns.delimiter, quote);
+        let (delimiter, quote) = (columns.delimiter, columns.quote);
+        let dialect = Dialect::find(&self.start, self.is_whole, delimiter, quote);
         let names = names(dialect.header(&self.start), dialect);
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let found = columns.find(location.given(), &names);
@@ -278,13 +268,11 @@ impl FirstRecord for Start {
             },
             error => error,
         })?;
-        for column in found.names() {
-            if names.iter().filter(|name| **name == column).count() > 1 {
-                return Err(EngineError::BadData {
-                    object: location.to_string(),
-                    reason: format!("several columns are called {column:?}"),
-                });
-            }
+        if let Some(column) = found.repeated(&names) {
+            return Err(EngineError::BadData {
+                object: location.to_string(),
+                reason: format!("several columns are called {column:?}"),
+            });
         }
         found.dialect = dialect;
         Ok((found, IdType::String))

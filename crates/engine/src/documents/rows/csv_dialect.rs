@@ -6,7 +6,7 @@
 use csv_core::ReadRecordResult;
 
 use super::csv_quotes::Quotes;
-use super::dialect::Dialect;
+use super::dialect::{Dialect, Quote};
 use super::format::MAX_FIELDS;
 
 /// What may separate the fields; of two that a header has as often, the first.
@@ -20,7 +20,7 @@ impl Dialect {
         start: &[u8],
         is_whole: bool,
         delimiter: Option<u8>,
-        quote: Option<Option<u8>>,
+        quote: Option<Quote>,
     ) -> Self {
         let header = first_line(start);
         let delimiter = delimiter.unwrap_or_else(|| delimiter_of(header));
@@ -28,13 +28,14 @@ impl Dialect {
             quote: None,
             ..Self::quoted(delimiter)
         };
-        let quoted = Self {
-            quote: quote.unwrap_or(Some(b'"')),
-            ..Self::quoted(delimiter)
+        let quoted = match quote {
+            Some(Quote::None) => return plain,
+            Some(Quote::Byte(quote)) => Self {
+                quote: Some(quote),
+                ..Self::quoted(delimiter)
+            },
+            None => Self::quoted(delimiter),
         };
-        if quote == Some(None) {
-            return plain;
-        }
         let escaped = Self {
             escape: Some(b'\\'),
             ..quoted
@@ -48,7 +49,7 @@ impl Dialect {
             false => None,
         };
         match lines {
-            // Each line is a row, too: a quote joined some of them, or there is none.
+            // Without quotes, each line is a right row: quotes would join some of them, or no field has one.
             Some(lines) if records.is_none_or(|records| lines > records) => plain,
             Some(_) if !has_quoted_field(start) => plain,
             _ => quoted,
@@ -57,14 +58,10 @@ impl Dialect {
 
     /// The header of a file that begins with `start`, without its line end.
     pub(super) fn header(self, start: &[u8]) -> &[u8] {
-        let is_end = |byte: &u8| matches!(byte, b'\r' | b'\n');
-        let begin = start.iter().take_while(|byte| is_end(byte)).count();
-        let start = &start[begin..];
+        let start = behind_line_ends(start);
         let (mut text, mut ends) = (vec![0; start.len() + 1], vec![0; MAX_FIELDS]);
         let (_, read, _, _) = self.parser().read_record(start, &mut text, &mut ends);
-        let header = &start[..read];
-        let header = header.strip_suffix(b"\n").unwrap_or(header);
-        header.strip_suffix(b"\r").unwrap_or(header)
+        without_line_end(&start[..read])
     }
 
     /// The number of records behind the header in the start of a file; `None` if one has another number of fields, or if a closing
@@ -76,8 +73,7 @@ impl Dialect {
         let mut ends = vec![0; MAX_FIELDS];
         let (mut rest, mut fields, mut records) = (start, None, 0);
         loop {
-            let lines = rest.iter().take_while(|byte| matches!(byte, b'\r' | b'\n'));
-            rest = &rest[lines.count()..];
+            rest = behind_line_ends(rest);
             if rest.is_empty() {
                 return Some(records);
             }
@@ -129,10 +125,24 @@ fn has_quoted_field(start: &[u8]) -> bool {
 
 /// The first line of a file that is not blank, without its end. Names have no line ends.
 fn first_line(start: &[u8]) -> &[u8] {
-    let is_end = |byte: &u8| matches!(byte, b'\r' | b'\n');
-    let begin = start.iter().take_while(|byte| is_end(byte)).count();
-    let line = &start[begin..];
-    &line[..line.iter().position(is_end).unwrap_or(line.len())]
+    let line = behind_line_ends(start);
+    &line[..line.iter().position(is_line_end).unwrap_or(line.len())]
+}
+
+pub(super) fn is_line_end(byte: &u8) -> bool {
+    matches!(byte, b'\r' | b'\n')
+}
+
+/// `bytes` without blank lines at their start.
+fn behind_line_ends(bytes: &[u8]) -> &[u8] {
+    let ends = bytes.iter().take_while(|byte| is_line_end(byte)).count();
+    &bytes[ends..]
+}
+
+/// `record` without its line end. The parser may have read only the first byte of a line end, or nothing of it.
+pub(super) fn without_line_end(record: &[u8]) -> &[u8] {
+    let record = record.strip_suffix(b"\n").unwrap_or(record);
+    record.strip_suffix(b"\r").unwrap_or(record)
 }
 
 /// The delimiter that cuts a header into the most names; if there are several names, first one that follows each closing quote.
@@ -204,9 +214,9 @@ mod tests {
             let found = Dialect::find(file.as_bytes(), true, None, None);
             assert_eq!(found, dialect, "{file:?}");
         }
-        let given = Dialect::find(b"id,text\n1,'a,b'\n", true, None, Some(Some(b'\'')));
+        let given = Dialect::find(b"id,text\n1,'a,b'\n", true, None, Some(Quote::Byte(b'\'')));
         assert_eq!(given.quote, Some(b'\''));
-        let given = Dialect::find(b"id,text\n1,\"a\"\n", true, None, Some(None));
+        let given = Dialect::find(b"id,text\n1,\"a\"\n", true, None, Some(Quote::None));
         assert_eq!(given, plain(b','));
     }
 }

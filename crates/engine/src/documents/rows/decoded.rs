@@ -1,27 +1,24 @@
 //! The text of a file of records, in UTF-8 whatever its encoding.
 //!
-//! The bytes up to the first that is not ASCII are the same in nearly all encodings. From there on, [`SAMPLE`] bytes decide how the
-//! file is read, unless there are too few others than ASCII among them: these are then read by themselves. A file in UTF-8 goes
-//! through as it is, wrong bytes included. Of other files, what their encoding does not have becomes a byte that UTF-8 does not
-//! have, so that both are counted and replaced as one.
+//! ASCII is the same in nearly all encodings, so the reader passes it on. At the first other byte it looks at [`SAMPLE`] bytes: if
+//! [`FEW`] of them or more are not ASCII, they decide the encoding of the rest of the file; if not, only these bytes are decoded, and
+//! the search goes on. A file in UTF-8 passes unchanged, with its invalid bytes. In other files, the reader writes one invalid byte
+//! for each malformed sequence, so that later stages count and replace both alike.
 
 use std::io::{self, BufRead, Read};
 
 use encoding_rs::{Decoder, DecoderResult, ISO_2022_JP, UTF_8, UTF_16BE, UTF_16LE};
 use memchr::memchr;
-use warc::charset::{self, Encoding, Hints, SAMPLE};
+use warc::charset::{self, Encoding, FEW, Hints, SAMPLE};
 
 /// Bytes of the start of a file in which UTF-16 is found.
 const START: usize = 4 << 10;
-/// Fewer bytes that are not ASCII decide nothing.
-const FEW: usize = 16;
 /// Stands for bytes of no character.
 const WRONG: &[u8] = b"\xff";
 /// Stands for them in a copy.
 const WRONG_IN_COPY: &[u8] = "\u{fffd}".as_bytes();
 /// Bytes that are decoded at a time.
 const PIECE: usize = 64 << 10;
-
 /// Bytes of text that are decoded at a time.
 const DECODED: usize = 16 << 10;
 
@@ -182,7 +179,8 @@ impl Decoded {
         }
     }
 
-    /// Decides how the bytes are read that come next, the first of which is not ASCII.
+    /// Chooses the encoding at a byte that is not ASCII: of the rest of the file, or, with too few such bytes, of a sample, which it
+    /// decodes.
     fn decide(&mut self) -> io::Result<()> {
         self.read_ahead(SAMPLE)?;
         let with_before = [&[self.before], &self.ahead[..]].concat();
@@ -197,19 +195,13 @@ impl Decoded {
         // Up to where a character ends in any encoding.
         let end = self.ahead.iter().rposition(u8::is_ascii);
         let end = end.map_or(self.ahead.len(), |end| end + 1);
-        let mut decoder = encoding.new_decoder_without_bom_handling();
-        let wrong = self.wrong();
         if self.keeps(encoding) {
             self.text.extend_from_slice(&self.ahead[..end]);
         } else {
             self.tell(encoding);
-            decode(
-                &mut decoder,
-                &self.ahead[..end],
-                true,
-                wrong,
-                &mut self.text,
-            );
+            let mut decoder = encoding.new_decoder_without_bom_handling();
+            let (bytes, wrong) = (&self.ahead[..end], self.wrong());
+            decode(&mut decoder, bytes, true, wrong, &mut self.text);
         }
         self.read = end;
         Ok(())

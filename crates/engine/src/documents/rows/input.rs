@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use object_store::ObjectStoreExt as _;
 use storage::{Location, UnchangedFile};
-
 use warc::charset::Encoding;
 
 use super::compression::Compression;
@@ -19,8 +18,6 @@ use crate::error::{EngineError, Result};
 use crate::read_counts::{Note, ReadCounters};
 use crate::threads::blocking;
 
-/// The most files whose encoding is logged.
-const MAX_LOGGED: u64 = 10;
 /// Bytes that are read or decompressed at a time.
 const BUFFER: usize = 128 << 10;
 /// Bytes of an object that are fetched first to find its columns.
@@ -111,7 +108,7 @@ pub(in crate::documents) struct Input {
     pub(super) limit: Limit,
     /// The part to read, in encoded bytes; `bytes` goes on behind it. `None` for the whole file.
     pub(super) part: Option<Range<u64>>,
-    /// Where it is counted what is read; if it is, what cannot be read is logged.
+    /// Count the records and take notes; `None` if another pass does, which also logs what it cannot read.
     pub(super) counters: Option<Arc<ReadCounters>>,
     file: RowFile,
     name: String,
@@ -152,12 +149,10 @@ impl Input {
         let (name, counters) = (self.name.clone(), self.counters.clone());
         let is_named = self.file.charset.is_some();
         let found = move |charset: &'static Encoding| {
-            let Some(counters) = counters.filter(|_| !is_named) else {
-                return;
-            };
-            if counters.note(Note::OtherCharset, 1, &name) <= MAX_LOGGED {
+            if let Some(counters) = counters.filter(|_| !is_named) {
                 let charset = charset.name();
-                tracing::warn!("{name}: not UTF-8; it is read as {charset} (see --charset)");
+                let what = format!("not UTF-8; it is read as {charset} (see --charset)");
+                counters.warn(Note::OtherCharset, &name, &what);
             }
         };
         Self {

@@ -18,9 +18,6 @@ use crate::read_counts::Note;
 /// The column of the text.
 const TEXT: &str = "text";
 
-/// The most files whose wrong bytes are logged.
-const MAX_LOGGED: u64 = 10;
-
 /// Files of XHTML.
 #[derive(Debug)]
 pub(in crate::documents) struct Xhtml;
@@ -109,10 +106,9 @@ impl Records for WholeFile {
         };
         let mut buffer = String::new();
         let decoded = charset::decode(&bytes, &hints, &mut buffer);
-        if let Some(counters) = counters.filter(|_| decoded.is_malformed)
-            && counters.note(Note::Malformed, 1, &name) <= MAX_LOGGED
-        {
-            tracing::warn!("{name}: it has bytes that its charset does not have (see --charset)");
+        if let Some(counters) = counters.filter(|_| decoded.is_malformed) {
+            let what = "it has bytes that its charset does not have (see --charset)";
+            counters.warn(Note::Malformed, &name, what);
         }
         let text = page_text::content(self.pages, self.form, Cow::Borrowed(decoded.text));
         let text = (!warc::is_no_text(&bytes)).then_some(text.as_bytes());
