@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use engine::EngineError;
 
+use crate::args::Format;
 use crate::exit::Failure;
 use crate::process::Process;
 
@@ -14,23 +15,6 @@ use crate::process::Process;
 const STDIN: &str = "-";
 /// Bytes by which the format is found.
 const HEAD: usize = 64 << 10;
-
-/// The format of what comes from standard input or a pipe.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Format {
-    /// JSON Lines, or an array of objects
-    Jsonl,
-    /// CSV with a header
-    Csv,
-    /// Parquet
-    Parquet,
-    /// WARC or WET
-    Warc,
-    /// One page of HTML
-    Html,
-    /// One text
-    Text,
-}
 
 impl Format {
     /// The ending of its files' names.

@@ -40,6 +40,7 @@ fn read_part(file: &[u8], part: Range<u64>, step: usize) -> Vec<Found> {
     let choice = Choice {
         statuses: vec![0..=999],
         check_digests: true,
+        ..Choice::default()
     };
     let mut documents = Documents::new(choice, LIMITS.record);
     let mut counts = Counts::default();

@@ -5,8 +5,6 @@ use engine::documents::Quote;
 use engine::run::DaySource;
 use simhash::Spec;
 
-use crate::spooled::Format;
-
 use super::values::{charset, choice, day, delimiter, quote};
 
 /// The columns of the input to read.
@@ -65,6 +63,23 @@ pub enum IdFrom {
     Record,
     /// Its URL; several captures of a page then have one id
     Url,
+}
+
+/// The format of what comes from standard input or a pipe.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Format {
+    /// JSON Lines, or an array of objects
+    Jsonl,
+    /// CSV with a header
+    Csv,
+    /// Parquet
+    Parquet,
+    /// WARC or WET
+    Warc,
+    /// One page of HTML
+    Html,
+    /// One text
+    Text,
 }
 
 /// How texts are split into features.

@@ -21,7 +21,9 @@ use clap::{Parser, Subcommand, ValueHint};
 
 pub use self::archive::ArchiveCommand;
 pub use self::common::{CommonArgs, LogFormat, StorageArgs};
-pub use self::fingerprint::{ColumnArgs, FeatureArgs, FingerprintArgs, IdFrom, IdfArgs, SpecArgs};
+pub use self::fingerprint::{
+    ColumnArgs, FeatureArgs, FingerprintArgs, Format, IdFrom, IdfArgs, SpecArgs,
+};
 pub use self::generate::{
     GenerateArgs, GenerateCommand, GenerateFingerprintsArgs, GeneratePagesArgs,
 };

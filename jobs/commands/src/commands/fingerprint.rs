@@ -20,13 +20,13 @@ use storage::Draft;
 
 use super::output_checks::Outputs;
 use super::required;
-use crate::args::{CommonArgs, FingerprintArgs, SpecArgs};
+use crate::args::{CommonArgs, FingerprintArgs, Format, SpecArgs};
 use crate::exit::Failure;
 use crate::printing::{
     self, count, crawl_records, print, print_json, short_documents, some, without_fingerprint,
 };
 use crate::process::{self, Process};
-use crate::spooled::{Format, spooled};
+use crate::spooled::spooled;
 
 /// The destination of fingerprints.
 #[derive(Debug, Clone)]
