@@ -13,7 +13,9 @@ use arrow::datatypes::{FieldRef, Schema};
 use arrow::error::ArrowError;
 use chrono::NaiveDate;
 use deltalake_core::DeltaTableError;
-use deltalake_core::kernel::transaction::CommitProperties;
+use deltalake_core::kernel::transaction::{
+    CommitProperties, PROTOCOL, TableReference, TransactionError,
+};
 use deltalake_core::kernel::{Action, Transaction};
 use deltalake_core::protocol::{DeltaOperation, SaveMode};
 use storage::{ErrorKind, require_conditional_create};
@@ -166,12 +168,38 @@ impl Archive {
         }
     }
 
-    /// Tests that the archive's store honours conditional creates, which make commits atomic. Must precede any commit.
+    /// Tests that the archive can be committed to: that this program writes all features of the table, and that the store honours
+    /// conditional creates, which make commits atomic. Must precede any commit.
     ///
     /// # Errors
-    /// [`Unconditional`](storage::StorageError::Unconditional) when the store does not honour them, or a store's error.
+    /// [`ArchiveError::Unwritable`]; [`Unconditional`](storage::StorageError::Unconditional) when the store does not honour them; or a
+    /// store's error.
     pub async fn preflight(&self) -> Result<()> {
-        Ok(require_conditional_create(self.location()).await?)
+        match self.unwritable_features()? {
+            Some(features) => Err(ArchiveError::Unwritable {
+                path: self.location().given().to_owned(),
+                features,
+            }),
+            None => Ok(require_conditional_create(self.location()).await?),
+        }
+    }
+
+    /// The features of the table that this program does not write, if there are any.
+    ///
+    /// # Errors
+    /// [`ArchiveError::Delta`] when the log cannot be read.
+    pub fn unwritable_features(&self) -> Result<Option<String>> {
+        let failed = ArchiveError::delta(self.location().given());
+        let state = self.table().snapshot().map_err(failed)?;
+        Ok(match PROTOCOL.can_write_to(state as &dyn TableReference) {
+            Ok(()) => None,
+            Err(TransactionError::UnsupportedTableFeatures(features)) => {
+                let mut names: Vec<String> = features.iter().map(ToString::to_string).collect();
+                names.sort();
+                Some(names.join(", "))
+            }
+            Err(error) => Some(error.to_string()),
+        })
     }
 
     /// Writes `file` as data files of `day` and reads them back. Leaves out rows without a
@@ -398,7 +426,11 @@ impl Archive {
         decisions: Option<&DecisionSettings>,
         existing: Existing,
     ) -> Result<bool> {
-        match self.committed(day).await? {
+        let committed = match self.committed(day).await {
+            Err(ArchiveError::ForeignRows { .. }) if existing == Existing::Replace => None,
+            committed => committed?,
+        };
+        match committed {
             None => Ok(false),
             Some(committed) if committed.is_same(digest, decisions) => Ok(true),
             Some(_) if existing == Existing::Replace => Ok(false),

@@ -25,7 +25,8 @@ use storage::StorageError;
 use crate::decision_settings::{DecisionSettings, describe};
 use crate::delta::catch_async_panic;
 use crate::error::{ArchiveError, Result};
-use crate::schema::{BASE_VERSION_TAG, DAY_DIGEST_TAG, DECISIONS_TAG};
+use crate::schema::{BASE_VERSION_TAG, DAY, DAY_DIGEST_TAG, DECISIONS_TAG};
+use crate::scope::{REWRITES, operation_name};
 use crate::table::{Archive, DataFile};
 
 /// The directory of records, below the archive's.
@@ -217,21 +218,60 @@ impl Archive {
             && self.was_restored_since(committed.base_version).await?
         {
             return foreign(
-                "is committed, but another program took its files away (RESTORE); remove the day, and commit it again",
+                "is committed, but another program took its files away (RESTORE), or the log no longer says where they went; remove the day, and commit it again",
             );
+        }
+        if self.has_rows_of_others(day, &committed, &of_day).await? {
+            return Err(ArchiveError::ForeignRows {
+                path: given.to_owned(),
+                day: day.to_string(),
+            });
         }
         Ok(Some(committed))
     }
 
-    /// Whether another program restored an earlier version of the table after `version`.
+    /// Whether another program restored an earlier version of the table after `version`, or may have, because an entry of the log was
+    /// cleaned up.
     async fn was_restored_since(&self, version: u64) -> Result<bool> {
         for version in version + 1..=self.version() {
-            let actions = self.log_actions(version).await?.unwrap_or_default();
-            let is_restore = |action: &Action| match action {
-                Action::CommitInfo(info) => info.operation.as_deref() == Some("RESTORE"),
+            match self.log_actions(version).await? {
+                Some(actions) if operation_name(&actions) != Some("RESTORE") => {}
+                _ => return Ok(true),
+            }
+        }
+        Ok(false)
+    }
+
+    /// Whether another program wrote rows of a committed day, whose files are these. One that rewrites rows (OPTIMIZE, DELETE), or
+    /// brings files back (RESTORE), adds none.
+    async fn has_rows_of_others(
+        &self,
+        day: NaiveDate,
+        committed: &CommittedDay,
+        files: &[&DataFile],
+    ) -> Result<bool> {
+        let digest = Some(&committed.digest);
+        if files.iter().all(|file| file.day_digest.as_ref() == digest) {
+            return Ok(false);
+        }
+        let name = day.to_string();
+        for version in committed.base_version + 1..=self.version() {
+            let Some(actions) = self.log_actions(version).await? else {
+                // What was cleaned up may have brought other rows: their number tells most.
+                let rows: Option<u64> = files.iter().map(|file| file.rows).sum();
+                return Ok(committed.rows.is_some() && rows > committed.rows);
+            };
+            let keeps_rows = operation_name(&actions)
+                .is_some_and(|name| name == "RESTORE" || REWRITES.contains(&name));
+            let is_own = |action: &Action| matches!(action, Action::Txn(txn) if txn.app_id == name);
+            let adds_rows = |action: &Action| match action {
+                Action::Add(add) => {
+                    let of_day = add.partition_values.get(DAY).cloned().flatten();
+                    add.data_change && of_day.as_deref() == Some(name.as_str())
+                }
                 _ => false,
             };
-            if actions.iter().any(is_restore) {
+            if !keeps_rows && !actions.iter().any(is_own) && actions.iter().any(adds_rows) {
                 return Ok(true);
             }
         }
@@ -258,7 +298,9 @@ impl Archive {
             let committed = match self.committed(day).await {
                 // The log no longer tells this day's committed rows; another day may have the
                 // digest.
-                Err(error @ ArchiveError::ForeignTable { .. }) => {
+                Err(
+                    error @ (ArchiveError::ForeignTable { .. } | ArchiveError::ForeignRows { .. }),
+                ) if tag.is_none() => {
                     tracing::warn!("{error}");
                     continue;
                 }

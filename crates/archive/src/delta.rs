@@ -12,6 +12,7 @@ use storage::{Location, StorageError};
 use url::Url;
 
 use crate::error::Result;
+use crate::without_checkpoints::WithoutCheckpoints;
 
 /// Awaits `reading`, and turns a panic into an error: the Delta library panics on some forged checkpoints.
 pub(crate) async fn catch_async_panic<T>(
@@ -30,10 +31,22 @@ fn damaged_log() -> DeltaTableError {
     DeltaTableError::Generic("its log is damaged: an entry or a checkpoint cannot be read".into())
 }
 
+/// What the log of a table is read by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LogBy {
+    /// Its last checkpoint, and the entries behind it.
+    Checkpoint,
+    /// Its entries alone.
+    Entries,
+}
+
 /// The store of a table's log: the table's own store, whose conditional creates make commits atomic.
-pub(crate) fn log_store(location: &Location) -> Result<LogStoreRef> {
+pub(crate) fn log_store(location: &Location, by: LogBy) -> Result<LogStoreRef> {
     let url = table_url(location)?;
-    let root = Arc::clone(location.store());
+    let root = match by {
+        LogBy::Checkpoint => Arc::clone(location.store()),
+        LogBy::Entries => Arc::new(WithoutCheckpoints(Arc::clone(location.store()))),
+    };
     let prefixed: Arc<dyn ObjectStore> = match location.path().as_ref().is_empty() {
         true => Arc::clone(&root),
         false => Arc::new(PrefixStore::new(Arc::clone(&root), location.path().clone())),

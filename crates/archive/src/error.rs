@@ -76,6 +76,16 @@ pub enum ArchiveError {
         /// The feature, by Delta's name.
         feature: String,
     },
+    /// A Delta table with a feature that its writers must know.
+    #[error(
+        "{path}: another program set a feature of this Delta table that this version does not write: {features}; the archive can be read, but nothing can be committed to it"
+    )]
+    Unwritable {
+        /// The path as given.
+        path: String,
+        /// The features, by Delta's names.
+        features: String,
+    },
     /// Another program wrote rows of the day that is to be committed.
     #[error(
         "{path}: another program wrote rows of day {day}; commit the documents as another day, or replace those rows by --replace-day"
@@ -331,6 +341,7 @@ impl ArchiveError {
             | Self::ForeignTable { .. }
             | Self::NoTemplateMemory { .. }
             | Self::Unreadable { .. }
+            | Self::Unwritable { .. }
             | Self::ForeignRows { .. }
             | Self::Rewritten { .. }
             | Self::Spec { .. }

@@ -9,7 +9,7 @@ use deltalake_core::DeltaTable;
 use futures::{StreamExt as _, TryStreamExt as _};
 use storage::{Expansion, Location, Skipped, Stores};
 
-use crate::delta::{catch_async_panic, log_store};
+use crate::delta::{LogBy, catch_async_panic, log_store};
 use crate::error::{ArchiveError, Result};
 use crate::foreign;
 use crate::schema::SPEC_KEY;
@@ -38,7 +38,7 @@ pub async fn input_files(
 /// The data files of a table at its latest version, sorted by path.
 async fn data_files(location: &Location) -> Result<Vec<Location>> {
     let given = location.given();
-    let mut table = DeltaTable::new(log_store(location)?);
+    let mut table = DeltaTable::new(log_store(location, LogBy::Checkpoint)?);
     let loaded = catch_async_panic(table.load()).await;
     loaded.map_err(ArchiveError::delta(given))?;
     foreign::refuse_unreadable(&table, given)?;

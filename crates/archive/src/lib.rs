@@ -41,6 +41,7 @@ mod tail_facts;
 pub mod template_memory;
 mod vacuum;
 pub mod validated_pages;
+mod without_checkpoints;
 
 pub use commit::{Append, Existing, RowDecisions, StagedDay};
 pub use compact::Compacted;
@@ -62,7 +63,7 @@ pub use schema::IdType;
 pub use scope::Scope;
 pub use snapshot::{Snapshot, SnapshotFile};
 pub use spec_files::SpecFiles;
-pub use table::{Archive, DataFile, DayInfo, FILE_ROWS, Info};
+pub use table::{Archive, DataFile, DayInfo, FILE_ROWS, Info, Verified};
 pub use tail_facts::TailFacts;
 pub use template_memory::CommittedMemory;
 pub use vacuum::{Vacuum, Vacuumed};

@@ -13,6 +13,7 @@ use chrono::NaiveDate;
 use deltalake_core::kernel::transaction::CommitProperties;
 use deltalake_core::kernel::{Action, Transaction};
 use deltalake_core::protocol::DeltaOperation;
+use futures::StreamExt as _;
 use storage::ErrorKind;
 
 use crate::commit::COMMIT_ATTEMPTS;
@@ -201,10 +202,10 @@ impl Archive {
     ) -> Result<Option<Attempt>> {
         let mut affected: Vec<(DataFile, Affected)> = Vec::new();
         let mut found = HashSet::new();
-        // Files are read one after another, because each is held in memory whole.
-        for file in self.files()? {
+        let mut all = std::pin::pin!(self.rows_of(self.files()?));
+        while let Some((file, stored)) = all.next().await.transpose()? {
             let (mut rows, mut removed) = (0, 0);
-            for batch in self.stored_rows(&file).await? {
+            for batch in stored {
                 let batch = batch?;
                 rows += batch.num_rows() as u64 - batch.column(0).null_count() as u64;
                 let present = arrow::compute::is_not_null(batch.column(0));

@@ -17,7 +17,7 @@ use storage::ErrorKind;
 use crate::commit::Existing;
 use crate::day_records::CommittedDay;
 use crate::decision_settings::DecisionSettings;
-use crate::delta::{catch_async_panic, log_store};
+use crate::delta::catch_async_panic;
 use crate::error::{ArchiveError, Result};
 use crate::fingerprint_file::FingerprintFile;
 use crate::table::{Archive, DataFile};
@@ -60,7 +60,7 @@ impl Added {
 }
 
 /// Delta operations that write only rows of the files that they remove.
-const REWRITES: [&str; 2] = ["DELETE", "OPTIMIZE"];
+pub(crate) const REWRITES: [&str; 2] = ["DELETE", "OPTIMIZE"];
 
 impl Archive {
     /// The rows to compare the batch `file` with, and how its day was committed, if it was.
@@ -82,7 +82,11 @@ impl Archive {
         decisions: Option<&DecisionSettings>,
     ) -> Result<(Scope, Option<CommittedDay>)> {
         let committed = match day {
-            Some(day) => self.committed(day).await?.map(|committed| (day, committed)),
+            Some(day) => match self.committed(day).await {
+                // The rows of others go, too.
+                Err(ArchiveError::ForeignRows { .. }) if commit == Some(Existing::Replace) => None,
+                committed => committed?.map(|committed| (day, committed)),
+            },
             // All days without rows have the same digest.
             None if file.rows == file.without_fingerprint => None,
             None => self.committed_as(&file.day_digest).await?,
@@ -130,6 +134,10 @@ impl Archive {
                 };
                 let mut before = Vec::new();
                 for file in files {
+                    // The files of a day that was removed and committed again, and then restored, may say that they are older.
+                    if file.day == Some(day) {
+                        continue;
+                    }
                     let is_before = match file.base_version {
                         // A day that is part of `base_version` was compared with an earlier version.
                         Some(version) => version < base_version,
@@ -161,7 +169,7 @@ impl Archive {
         day: NaiveDate,
         base_version: u64,
     ) -> Result<HashMap<String, Added>> {
-        let mut table = DeltaTable::new(log_store(self.location())?);
+        let mut table = DeltaTable::new(self.table().log_store());
         let rewritten = |file: String| ArchiveError::Rewritten {
             path: self.location().to_string(),
             day: day.to_string(),
@@ -265,13 +273,15 @@ fn classify_added(
         let tagged = tag.and_then(|version| version.parse::<u64>().ok());
         let removed = removed.get(&day_in(Some(&add.partition_values)));
         let added = match (tagged, removed) {
+            // Another program brought the file back (RESTORE), or added it again with other statistics.
+            _ if known.contains_key(&add.path) => known[&add.path],
             (Some(version), _) if version < base_version => Added::Before,
             (Some(_), _) => Added::After,
             (None, Some(removed)) if is_rewrite || !add.data_change => *removed,
             // An UPDATE or a MERGE may write old rows and new ones.
             (None, Some(removed)) => removed.merge(Added::After),
-            // The same file added again, with other statistics.
-            (None, None) if !add.data_change => *known.get(&add.path)?,
+            // A file whose commit the log does not have.
+            (None, None) if !add.data_change => return None,
             (None, None) => Added::After,
         };
         Some((add.path.clone(), added))

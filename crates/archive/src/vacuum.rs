@@ -8,6 +8,8 @@ use std::path::{Path as FsPath, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use chrono::{DateTime, NaiveDate, Utc};
+use deltalake_core::kernel::Action;
+use deltalake_core::table::config::TablePropertiesExt as _;
 use futures::stream::BoxStream;
 use futures::{StreamExt as _, TryStreamExt as _};
 use object_store::path::Path;
@@ -60,6 +62,12 @@ impl Archive {
             self.preflight().await?;
         }
         let mut files = self.unneeded(vacuum.older_than).await?;
+        if !vacuum.dry_run && !files.is_empty() {
+            // No file is deleted on the word of one list.
+            self.reopen().await?;
+            let needed: HashSet<String> = self.files()?.into_iter().map(|file| file.path).collect();
+            files.retain(|file| !needed.contains(file));
+        }
         let store = self.object_store();
         for file in &files {
             if vacuum.dry_run {
@@ -111,7 +119,9 @@ impl Archive {
         let Some(cutoff) = cutoff else {
             return Ok(Vec::new());
         };
-        let live: HashSet<String> = self.files()?.into_iter().map(|file| file.path).collect();
+        let files = self.files()?;
+        let days: HashSet<NaiveDate> = files.iter().filter_map(|file| file.day).collect();
+        let live: HashSet<String> = files.into_iter().map(|file| file.path).collect();
         let state = self.table().snapshot().map_err(failed())?;
         let log = self.table().log_store();
         let tombstones = state
@@ -128,6 +138,15 @@ impl Archive {
                 _ => expired.insert(path),
             };
         }
+        // Of what was removed longer ago, a checkpoint may know nothing any more.
+        let remembered = state.table_config().deleted_file_retention_duration();
+        let forgotten = match older_than > remembered {
+            true => Some(self.removals_since(cutoff).await?),
+            false => None,
+        };
+        let knows_all = !matches!(&forgotten, Some((_, false)));
+        retained.extend(forgotten.into_iter().flat_map(|(paths, _)| paths));
+        let mut not_listed = live.clone();
         let mut listed = self.all_files().await?;
         let mut unneeded = Vec::new();
         let mut memories: Vec<(i64, String)> = Vec::new();
@@ -140,6 +159,7 @@ impl Archive {
             .map_err(StorageError::store(given))?
         {
             let path = object.location.to_string();
+            not_listed.remove(&path);
             let is_old = object.last_modified <= cutoff;
             if let Some((day, version)) = day_records::parse_record_path(&path) {
                 records.entry(day).or_default().push((version, is_old));
@@ -152,10 +172,11 @@ impl Archive {
                     memories.push((version, path));
                 }
             } else if live.contains(&path) || retained.contains(&path) {
-            } else if expired.contains(&path) || (is_old && is_data_file(&path)) {
+            } else if expired.contains(&path) || (is_old && knows_all && is_data_file(&path)) {
                 unneeded.push(path);
             }
         }
+        self.require_complete_list(not_listed).await?;
         if !memories.is_empty() {
             // Days that were committed lately can be run again, and so can the last one.
             young.extend(newest.map(|(_, day, version)| (day, version)));
@@ -171,6 +192,10 @@ impl Archive {
             if !versions.iter().any(|(_, is_old)| *is_old) {
                 continue;
             }
+            // The one record of a day that has files is the one that the log points to. To ask the log reads much of it.
+            if versions.len() == 1 && days.contains(&day) {
+                continue;
+            }
             let current = self.transaction_version(day).await?;
             let old = versions.into_iter().filter(|(_, is_old)| *is_old);
             let others = old.filter(|(version, _)| Some(*version) != current);
@@ -178,6 +203,55 @@ impl Archive {
         }
         unneeded.sort();
         Ok(unneeded)
+    }
+}
+
+impl Archive {
+    /// The files that entries of the log removed after `cutoff`, and whether the log has all entries since then.
+    async fn removals_since(&self, cutoff: DateTime<Utc>) -> Result<(Vec<String>, bool)> {
+        let mut removed = Vec::new();
+        for version in (0..=self.version()).rev() {
+            let Some(actions) = self.log_actions(version).await? else {
+                tracing::warn!(
+                    "{}: the log has no entry of version {version} any more, so it does not say which files were removed since {cutoff}: files that it does not know stay",
+                    self.location()
+                );
+                return Ok((removed, false));
+            };
+            let cutoff = cutoff.timestamp_millis();
+            let mut is_before = false;
+            for action in actions {
+                match action {
+                    Action::Remove(file)
+                        if file.deletion_timestamp.is_none_or(|time| time > cutoff) =>
+                    {
+                        removed.push(file.path);
+                    }
+                    Action::CommitInfo(info) => {
+                        is_before = info.timestamp.is_some_and(|time| time <= cutoff);
+                    }
+                    _ => {}
+                }
+            }
+            if is_before {
+                break;
+            }
+        }
+        Ok((removed, true))
+    }
+
+    /// Refuses a list of the archive's directory that leaves out a data file that is there.
+    async fn require_complete_list(&self, not_listed: HashSet<String>) -> Result<()> {
+        for path in not_listed {
+            if self.location().child(&path)?.exists().await? {
+                return Err(StorageError::ShortList {
+                    path: self.location().to_string(),
+                    missing: path,
+                }
+                .into());
+            }
+        }
+        Ok(())
     }
 }
 

@@ -15,15 +15,12 @@ const NAME: &str = "_dedup-job/conditional-create";
 const CONTENT: &str =
     "Kept to prove, before a commit, that the store does not create what is there already.\n";
 
-/// Refuses a store that does not honour conditional creates. Leaves the object of the test in the
-/// store, so that a later test needs only one small request. Does not test local file systems.
+/// Refuses a store or file system that does not honour conditional creates, or that this process may not write to. Leaves the object
+/// of the test in a store, so that a later test needs only one small request.
 ///
 /// # Errors
 /// [`StorageError::Unconditional`] if the store does not honour them, after removing the object; or the store's own error.
 pub async fn require_conditional_create(archive: &Location) -> Result<()> {
-    if archive.local().is_some() {
-        return Ok(());
-    }
     let tested = archive.child(NAME)?;
     let unconditional = |reason: &str| StorageError::Unconditional {
         path: archive.to_string(),
@@ -36,10 +33,18 @@ pub async fn require_conditional_create(archive: &Location) -> Result<()> {
             .store()
             .put_opts(tested.path(), CONTENT.into(), options);
         match created.await {
+            Ok(_) if archive.local().is_some() => {
+                // If this fails, the file stays, which does no harm.
+                let _ = tested.store().delete(tested.path()).await;
+                return Ok(());
+            }
             // The store created the object or overwrote an existing one; the second request shows
             // which.
             Ok(_) => {}
             Err(Error::AlreadyExists { .. } | Error::Precondition { .. }) => return Ok(()),
+            Err(Error::NotSupported { source }) if archive.local().is_some() => {
+                return Err(unconditional(&source.to_string()));
+            }
             Err(Error::NotImplemented { .. } | Error::NotSupported { .. }) => {
                 return Err(unconditional("it has no conditional create"));
             }

@@ -51,6 +51,14 @@ pub enum StorageError {
         /// The file.
         path: String,
     },
+    /// A store's list leaves out an object that is there.
+    #[error("{path}: the store's list of it is wrong: it leaves out {missing}, which is there")]
+    ShortList {
+        /// What was listed.
+        path: String,
+        /// The object.
+        missing: String,
+    },
     /// Credentials for a store are missing.
     #[error("{url}: {reason}")]
     Credentials {
@@ -146,6 +154,7 @@ impl StorageError {
             | Self::InTable { .. }
             | Self::HoldsTable { .. } => ErrorKind::Usage,
             Self::Changed { .. } => ErrorKind::TryAgain,
+            Self::ShortList { .. } => ErrorKind::Unreachable,
             Self::Credentials { .. } => ErrorKind::Permission,
             Self::StoreOptions { .. } | Self::Unconditional { .. } => ErrorKind::Configuration,
             Self::Store { source, .. } => explain(source).kind,

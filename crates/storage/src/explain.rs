@@ -208,12 +208,46 @@ fn explain_code(text: &str) -> Option<Explained> {
             text: scrub(&text),
         });
     }
-    // The client asks the metadata service only if the environment has no credentials.
-    METADATA_PATHS.iter().any(|path| text.contains(path)).then(|| Explained {
-        kind: ErrorKind::Permission,
-        text: "no credentials: neither AWS_ACCESS_KEY_ID, AZURE_STORAGE_ACCOUNT_KEY nor GOOGLE_APPLICATION_CREDENTIALS is set, \
-               and this machine's metadata service gives none"
-            .to_owned(),
+    explain_region(text).or_else(|| explain_metadata(text))
+}
+
+/// Explains an answer that names another region than the request's.
+fn explain_region(text: &str) -> Option<Explained> {
+    let codes = ["AuthorizationHeaderMalformed", "PermanentRedirect"];
+    let is_wrong = element(text, "Code").is_some_and(|code| codes.contains(&code))
+        || text.contains("incorrectly configured region");
+    is_wrong.then(|| Explained {
+        kind: ErrorKind::Configuration,
+        text: match element(text, "Region") {
+            Some(region) => scrub(&format!(
+                "the bucket is in the region {region}: set AWS_REGION to it"
+            )),
+            None => "the bucket is in another region: set AWS_REGION to it".to_owned(),
+        },
+    })
+}
+
+/// Explains the failure of the metadata service, which the client asks only if the environment has no credentials.
+fn explain_metadata(text: &str) -> Option<Explained> {
+    METADATA_PATHS.iter().find(|path| text.contains(*path))?;
+    let has_none = ["400", "401", "403", "404"];
+    let is_missing = has_none
+        .iter()
+        .any(|status| text.contains(&format!("status code: {status}")));
+    let unset = "neither AWS_ACCESS_KEY_ID, AZURE_STORAGE_ACCOUNT_KEY nor GOOGLE_APPLICATION_CREDENTIALS is set";
+    Some(match is_missing {
+        true => Explained {
+            kind: ErrorKind::Permission,
+            text: format!(
+                "no credentials: {unset}, and this machine's metadata service gives none"
+            ),
+        },
+        false => Explained {
+            kind: ErrorKind::Unreachable,
+            text: format!(
+                "no credentials: {unset}, and this machine's metadata service, which may have some, does not answer or is busy"
+            ),
+        },
     })
 }
 

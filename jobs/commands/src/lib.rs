@@ -6,6 +6,7 @@
 mod args;
 mod commands;
 mod config;
+mod control_groups;
 mod exit;
 mod logging;
 mod printing;

@@ -10,6 +10,7 @@ use storage::{Location, Stores};
 use tokio::runtime::Runtime;
 
 use crate::args::CommonArgs;
+use crate::control_groups;
 use crate::exit::Failure;
 use crate::progress::Display;
 use crate::scratch::Scratch;
@@ -123,14 +124,12 @@ pub fn memory_limit(common: &CommonArgs) -> usize {
     usize::try_from(bytes).unwrap_or(usize::MAX)
 }
 
-/// Bytes of memory of the machine or of its control group.
+/// Bytes of memory of the machine, or less if the control groups of the process allow less.
 pub fn memory() -> u64 {
     let mut system = sysinfo::System::new();
     system.refresh_memory();
-    let group = system
-        .cgroup_limits()
-        .map_or(u64::MAX, |limits| limits.total_memory);
-    system.total_memory().min(group)
+    let groups = control_groups::memory_limit().unwrap_or(u64::MAX);
+    system.total_memory().min(groups)
 }
 
 /// Raises the limit on open files to the system's maximum: `--kept` holds one draft open per copied

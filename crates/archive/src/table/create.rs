@@ -11,7 +11,7 @@ use storage::{
 };
 
 use super::Archive;
-use crate::delta::log_store;
+use crate::delta::{LogBy, log_store};
 use crate::error::{ArchiveError, Result};
 use crate::run_defaults::{self, RunDefaults};
 use crate::schema::{DAY, FINGERPRINT, ID, IdType, KEPT, SKETCH, SPEC_KEY};
@@ -44,7 +44,7 @@ impl Archive {
         }
         require_conditional_create(location).await?;
         spec_files::write(location, spec, spec_files).await?;
-        let store = log_store(location)?;
+        let store = log_store(location, LogBy::Checkpoint)?;
         let id = match id_type {
             IdType::String => DataType::STRING,
             IdType::Bigint => DataType::LONG,

@@ -5,7 +5,10 @@ use std::collections::HashMap;
 use chrono::NaiveDate;
 use deltalake_core::kernel::{DeletionVectorDescriptor, LogicalFileView, Remove};
 
+use futures::{Stream, StreamExt as _, TryStreamExt as _};
+
 use super::Archive;
+use crate::data_files::StoredRows;
 use crate::decision_settings::DecisionSettings;
 use crate::delta::catch_panic;
 use crate::error::{ArchiveError, Result};
@@ -96,6 +99,20 @@ impl DataFile {
     }
 }
 
+/// What a check of all data files found right.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Verified {
+    /// Files whose SHA-256 is that of the log.
+    pub files: u64,
+    /// Files that can be read, and that the log has no SHA-256 of.
+    pub without_checksum: u64,
+}
+
+/// Files whose digests are computed at a time, and small files that are fetched at a time.
+const DIGESTS: usize = 32;
+/// Bytes of the files that are fetched at a time.
+const FETCHED_BYTES: u64 = 256 << 20;
+
 impl Archive {
     /// The archive's data files.
     ///
@@ -108,23 +125,49 @@ impl Archive {
         catch_panic(|| log.iter().map(|file| DataFile::from_log(&file)).collect()).map_err(failed())
     }
 
-    /// Reads every data file whose SHA-256 is in the log, and compares the two. Returns how many
-    /// files were checked.
+    /// Reads every data file, and compares its SHA-256 with the log's. Of one without a SHA-256 in the log, which another program
+    /// wrote, it reads all rows.
     ///
     /// # Errors
-    /// [`ArchiveError::Digest`] for the first that differs, [`ArchiveError::BadData`] for one that is missing.
-    pub async fn verify(&self) -> Result<u64> {
-        let mut checked = 0;
-        for file in self.files()? {
-            if file.sha256.is_none() {
-                continue;
-            }
+    /// [`ArchiveError::Digest`] for the first that differs, [`ArchiveError::BadData`] for one that is missing or cannot be read.
+    pub async fn verify(&self) -> Result<Verified> {
+        let (with, without): (Vec<_>, Vec<_>) = self
+            .files()?
+            .into_iter()
+            .partition(|file| file.sha256.is_some());
+        let verified = Verified {
+            files: with.len() as u64,
+            without_checksum: without.len() as u64,
+        };
+        let digests = with.into_iter().map(async |file| {
             let object = self.location().child(&file.path)?;
             let digest = object.digest().await;
             let (_, found) = digest.map_err(ArchiveError::data_file(object.given()))?;
-            file.check_digest(object.given(), &found)?;
-            checked += 1;
+            file.check_digest(object.given(), &found)
+        });
+        let digests = futures::stream::iter(digests).buffer_unordered(DIGESTS);
+        digests.try_collect::<()>().await?;
+        let mut rows = std::pin::pin!(self.rows_of(without));
+        while let Some((_, rows)) = rows.next().await.transpose()? {
+            for batch in rows {
+                batch?;
+            }
         }
-        Ok(checked)
+        Ok(verified)
+    }
+
+    /// The rows of these files, in their order. Each file is held in memory whole, and several are fetched at a time where they are
+    /// small.
+    pub(crate) fn rows_of(
+        &self,
+        files: Vec<DataFile>,
+    ) -> impl Stream<Item = Result<(DataFile, StoredRows)>> {
+        let largest = files.iter().map(|file| file.size).max().unwrap_or(0);
+        let in_flight = (FETCHED_BYTES / largest.max(1)).clamp(1, DIGESTS as u64);
+        let fetched = files.into_iter().map(async |file| {
+            let rows = self.stored_rows(&file).await?;
+            Ok((file, rows))
+        });
+        futures::stream::iter(fetched).buffered(in_flight as usize)
     }
 }

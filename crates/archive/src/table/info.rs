@@ -19,6 +19,8 @@ pub struct Info {
     pub id_type: IdType,
     /// Whether it has the column `kept`.
     pub has_kept: bool,
+    /// Features of the table that this program does not write, so that it commits nothing.
+    pub unwritable: Option<String>,
     /// Spec of the fingerprints.
     pub spec: Spec,
     /// The settings of runs that count now.
@@ -50,6 +52,7 @@ impl Archive {
             version: self.version(),
             id_type: self.id_type(),
             has_kept: self.has_kept(),
+            unwritable: self.unwritable_features()?,
             spec: self.spec().clone(),
             defaults: self.run_defaults().clone(),
             days: BTreeMap::default(),

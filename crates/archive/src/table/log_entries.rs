@@ -1,11 +1,13 @@
 //! The entries of a table's log, and what is wrong with them.
 
+use deltalake_core::DeltaTable;
 use futures::{Stream, StreamExt as _, TryStreamExt as _};
 use object_store::{ObjectMeta, ObjectStore as _, ObjectStoreExt as _};
 use serde::de::IgnoredAny;
 use storage::{LOG_DIRECTORY, Location, StorageError, is_log_entry};
 
 use crate::error::{ArchiveError, Result};
+use crate::without_checkpoints::HINT;
 
 /// The entries of the log at `location`: their paths and sizes. None if there is no log.
 pub(super) fn list(location: &Location) -> Result<impl Stream<Item = Result<ObjectMeta>> + use<>> {
@@ -74,14 +76,54 @@ pub(super) async fn has_any(location: &Location) -> Result<bool> {
     }
 }
 
+/// The name of the entry that commits a version.
+pub(super) fn entry_name(version: u64) -> String {
+    format!("{version:020}.json")
+}
+
+/// Whether a store has the entry behind the last one of a table, which no list need have shown.
+pub(super) async fn has_entry_behind(location: &Location, table: &DeltaTable) -> Result<bool> {
+    if location.local().is_some() {
+        return Ok(false);
+    }
+    let version = table.version().map_or(0, |version| version + 1);
+    let entry = location.child(&format!("{LOG_DIRECTORY}/{}", entry_name(version)))?;
+    Ok(entry.exists().await?)
+}
+
+/// The name of the last checkpoint or of the hint at one, if the log has all entries, so that it can be read without it.
+pub(super) async fn dispensable_checkpoint(location: &Location) -> Result<Option<String>> {
+    let mut listed = std::pin::pin!(list(location)?);
+    let (mut checkpoint, mut versions) = (None, Vec::new());
+    while let Some(entry) = listed.next().await.transpose()? {
+        let name = entry.location.filename().unwrap_or_default().to_owned();
+        match name.strip_suffix(".json").map(str::parse::<u64>) {
+            Some(Ok(version)) => versions.push(version),
+            _ => checkpoint = checkpoint.max(Some(name)),
+        }
+    }
+    versions.sort_unstable();
+    let has_all =
+        !versions.is_empty() && versions.iter().zip(0..).all(|(found, all)| *found == all);
+    let name = checkpoint.unwrap_or_else(|| HINT.to_owned());
+    Ok(has_all.then(|| location.child_name(&format!("{LOG_DIRECTORY}/{name}"))))
+}
+
 /// What is wrong with the log, if it is that an entry is missing, or that one is not JSON.
 pub(super) async fn damage(location: &Location) -> Option<ArchiveError> {
     let behind = behind_checkpoint(location).await.ok()??;
+    let hint = location.child(&format!("{LOG_DIRECTORY}/{HINT}")).ok()?;
+    if behind.checkpoint.is_none() && hint.exists().await.ok()? {
+        return Some(ArchiveError::BadData {
+            object: hint.to_string(),
+            reason: "it names a checkpoint that is missing, and so are entries of the log".into(),
+        });
+    }
     let first = behind.checkpoint.map_or(0, |checkpoint| checkpoint + 1);
     for ((version, _), expected) in behind.entries.iter().zip(first..) {
         if *version != expected {
             return Some(ArchiveError::BadData {
-                object: location.child_name(&format!("{LOG_DIRECTORY}/{expected:020}.json")),
+                object: location.child_name(&format!("{LOG_DIRECTORY}/{}", entry_name(expected))),
                 reason: "this entry of the log is missing".into(),
             });
         }

@@ -15,9 +15,9 @@ use deltalake_core::{DeltaTable, DeltaTableError};
 use futures::StreamExt as _;
 use object_store::ObjectStore;
 use simhash::{Model, Spec};
-use storage::{ErrorKind, Location, StorageError};
+use storage::{ErrorKind, LOG_DIRECTORY, Location, StorageError};
 
-use crate::delta::{catch_async_panic, log_store};
+use crate::delta::{LogBy, catch_async_panic, log_store};
 use crate::error::{ArchiveError, Result};
 use crate::foreign;
 use crate::parquet_properties::ROW_GROUP_ROWS;
@@ -25,7 +25,7 @@ use crate::run_defaults::{self, Recorded};
 use crate::schema::{self, IdType, SPEC_KEY};
 use crate::spec_files;
 
-pub use data_file::DataFile;
+pub use data_file::{DataFile, Verified};
 pub use info::{DayInfo, Info};
 
 /// The default maximum rows of a data file; a day with more rows has several files.
@@ -41,6 +41,25 @@ pub struct Archive {
     has_kept: bool,
     recorded: Vec<Recorded>,
     file_rows: u64,
+}
+
+/// Loads a table at `version`, or at its latest.
+async fn load(location: &Location, version: Option<u64>, by: LogBy) -> Result<DeltaTable> {
+    let given = location.given();
+    let mut table = DeltaTable::new(log_store(location, by)?);
+    let loading = async {
+        match version {
+            Some(version) => table.load_version(version).await,
+            None => table.load().await,
+        }
+    };
+    match catch_async_panic(loading).await {
+        Ok(()) => Ok(table),
+        Err(DeltaTableError::NotATable(_)) => Err(ArchiveError::NotAnArchive {
+            path: given.to_owned(),
+        }),
+        Err(error) => Err(ArchiveError::delta(given)(error)),
+    }
 }
 
 impl Archive {
@@ -69,28 +88,37 @@ impl Archive {
                 path: given.to_owned(),
             });
         }
-        let mut table = DeltaTable::new(log_store(location)?);
-        let loading = async {
-            match version {
-                Some(version) => table.load_version(version).await,
-                None => table.load().await,
+        let mut table = load(location, version, LogBy::Checkpoint).await;
+        if matches!(&table, Err(error) if error.kind() != ErrorKind::Unreachable)
+            && let Some(checkpoint) = log_entries::dispensable_checkpoint(location).await?
+        {
+            let by_entries = load(location, version, LogBy::Entries).await;
+            if by_entries.is_ok() {
+                tracing::warn!(
+                    "{checkpoint} is missing or damaged: the log is read by its entries"
+                );
+                table = by_entries;
             }
+        }
+        let table = match table {
+            // The library does not say which entry is damaged.
+            Err(error) if error.kind() == ErrorKind::Data => {
+                return Err(log_entries::damage(location).await.unwrap_or(error));
+            }
+            table => table?,
         };
-        match catch_async_panic(loading).await {
-            Ok(()) => {}
-            Err(DeltaTableError::NotATable(_)) => {
-                return Err(ArchiveError::NotAnArchive {
-                    path: given.to_owned(),
-                });
+        if version.is_none() && log_entries::has_entry_behind(location, &table).await? {
+            let latest = load(location, None, LogBy::Checkpoint).await?;
+            // Another program has committed meanwhile, or a list of the log leaves its end out.
+            if latest.version() <= table.version() {
+                let missing = table.version().map_or(0, |version| version + 1);
+                return Err(StorageError::ShortList {
+                    path: location.child_name(LOG_DIRECTORY),
+                    missing: log_entries::entry_name(missing),
+                }
+                .into());
             }
-            Err(error) => {
-                let error = ArchiveError::delta(given)(error);
-                // The library does not say which entry is damaged.
-                return Err(match error.kind() {
-                    ErrorKind::Data => log_entries::damage(location).await.unwrap_or(error),
-                    _ => error,
-                });
-            }
+            return Box::pin(Self::open_at(location, None)).await;
         }
         foreign::refuse_unreadable(&table, given)?;
         let state = table.snapshot().map_err(ArchiveError::delta(given))?;

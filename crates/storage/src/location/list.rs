@@ -45,7 +45,7 @@ impl Stores {
                 let (files, skipped) = expand_local(self, &location, local, extensions)?;
                 Ok(Expansion::Files(files, skipped))
             }
-            None => expand_remote(location, extensions).await,
+            None => self.expand_remote(location, extensions).await,
         }
     }
 }
@@ -121,42 +121,49 @@ fn expand_local(
     Ok((locations, walk.skipped))
 }
 
-async fn expand_remote(location: Location, extensions: &[&str]) -> Result<Expansion> {
-    let whole = location.path.as_ref();
-    let is_directory = location.given.ends_with('/') || whole.is_empty();
-    let exists = async {
-        match is_directory {
-            true => Ok(false),
-            false => location.exists().await,
+impl Stores {
+    async fn expand_remote(&self, location: Location, extensions: &[&str]) -> Result<Expansion> {
+        let whole = location.path.as_ref();
+        let is_directory = location.given.ends_with('/') || whole.is_empty();
+        let exists = async {
+            match is_directory {
+                true => Ok(false),
+                false => location.exists().await,
+            }
+        };
+        let (exists, table) = futures::join!(exists, remote_table_above(&location));
+        let exists = exists?;
+        match table? {
+            Some(table) if table == location.path => return Ok(Expansion::Table(location)),
+            Some(table) => {
+                return Err(StorageError::in_table(
+                    &location,
+                    url_of(&location, table.as_ref()),
+                ));
+            }
+            None if exists => return Ok(Expansion::Files(vec![location], Skipped::default())),
+            None => {}
         }
-    };
-    let (exists, table) = futures::join!(exists, remote_table_above(&location));
-    let exists = exists?;
-    match table? {
-        Some(table) if table == location.path => return Ok(Expansion::Table(location)),
-        Some(table) => {
-            return Err(StorageError::in_table(
-                &location,
-                url_of(&location, table.as_ref()),
-            ));
+        let (prefix, (mut files, mut skipped)) = match first_wildcard(whole) {
+            Some(at) => {
+                let prefix = whole[..at].rsplit_once('/');
+                let prefix = prefix.map_or("", |(prefix, _)| prefix);
+                let files = objects_matching(&location, prefix, extensions).await?;
+                (prefix, (files, Skipped::default()))
+            }
+            None => (whole, objects_below(&location, extensions).await?),
+        };
+        let below = format!("{prefix}/");
+        for key in self.traffic().odd_keys(below.trim_start_matches('/')) {
+            skipped.unreadable_names.add(&key);
         }
-        None if exists => return Ok(Expansion::Files(vec![location], Skipped::default())),
-        None => {}
+        skipped.warn(&location.given);
+        if files.is_empty() {
+            return Err(not_found(&location));
+        }
+        files.sort_by(|a, b| a.path.cmp(&b.path));
+        Ok(Expansion::Files(files, skipped))
     }
-    let (mut files, skipped) = match first_wildcard(whole) {
-        Some(at) => {
-            let prefix = whole[..at].rsplit_once('/');
-            let prefix = prefix.map_or("", |(prefix, _)| prefix);
-            let files = objects_matching(&location, prefix, extensions).await?;
-            (files, Skipped::default())
-        }
-        None => objects_below(&location, extensions).await?,
-    };
-    if files.is_empty() {
-        return Err(not_found(&location));
-    }
-    files.sort_by(|a, b| a.path.cmp(&b.path));
-    Ok(Expansion::Files(files, skipped))
 }
 
 /// The objects below the location that are not hidden and have one of the extensions.
@@ -191,7 +198,6 @@ async fn objects_below(
     if files.is_empty() && others > 0 {
         return Err(no_such_extension(location, others, extensions));
     }
-    skipped.warn(&location.given);
     Ok((files, skipped))
 }
 
@@ -267,5 +273,19 @@ fn listed_object(location: &Location, meta: ObjectMeta) -> Location {
 
 async fn list(location: &Location, prefix: &Path) -> Result<Vec<ObjectMeta>> {
     let listed = location.store.list(Some(prefix)).try_collect().await;
-    listed.map_err(|error| location.store_error(error))
+    let mut listed: Vec<ObjectMeta> = listed.map_err(|error| location.store_error(error))?;
+    // An empty object with others below it is the mark of a folder.
+    if listed.iter().all(|meta| meta.size > 0) {
+        return Ok(listed);
+    }
+    let folders: HashSet<String> = listed
+        .iter()
+        .flat_map(|meta| {
+            let path = meta.location.as_ref();
+            path.match_indices('/')
+                .map(|(end, _)| path[..end].to_owned())
+        })
+        .collect();
+    listed.retain(|meta| meta.size > 0 || !folders.contains(meta.location.as_ref()));
+    Ok(listed)
 }

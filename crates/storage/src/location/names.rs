@@ -51,7 +51,7 @@ pub struct Skipped {
     pub hidden: Others,
     /// Those without one of the extensions.
     pub other_endings: Others,
-    /// Those whose paths are not UTF-8.
+    /// Those whose paths are not UTF-8, or have empty parts, `.`, `..` or control characters.
     pub unreadable_names: Others,
     /// Pipes, devices and sockets.
     pub no_files: Others,
@@ -62,8 +62,10 @@ impl Skipped {
     pub(super) fn warn(&self, given: &str) {
         self.other_endings
             .warn(given, "of the endings of their names");
-        self.unreadable_names
-            .warn(given, "their names are not UTF-8");
+        self.unreadable_names.warn(
+            given,
+            "their names are not UTF-8, or have empty parts, parts . or .., or control characters",
+        );
         self.no_files.warn(given, "they are no regular files");
     }
 }

@@ -11,7 +11,7 @@ use object_store::{BackoffConfig, ClientConfigKey, ObjectStore, RetryConfig};
 use url::Url;
 
 use super::options::StoreOptions;
-use super::traffic::{CountingConnector, Traffic};
+use super::traffic::{Traffic, WatchedConnector};
 use crate::error::{Result, StorageError};
 use crate::explain::explain;
 
@@ -76,7 +76,7 @@ macro_rules! build {
         }
         let store = $builder
             .with_retry($connection.retry())
-            .with_http_connector(CountingConnector(Arc::clone($connection.traffic)))
+            .with_http_connector(WatchedConnector(Arc::clone($connection.traffic)))
             .build();
         Ok(Arc::new(
             store.map_err(|error| $connection.unusable(&error))?,

@@ -58,16 +58,18 @@ fn write_file(target: &FsPath, payload: &PutPayload, create: bool) -> Result<()>
         .iter()
         .try_for_each(|bytes| file.write_all(bytes))
         .and_then(|()| file.sync_all());
-    // A hard link never replaces an existing file; a rename does.
     let named = written.and_then(|()| match create {
-        true => std::fs::hard_link(&unfinished, target),
+        true => name_without_replacing(&unfinished, target),
         false => std::fs::rename(&unfinished, target),
     });
-    if create || named.is_err() {
+    if named.is_err() {
         // If the removal fails, a vacuum removes the file later; no log entry names it.
         let _ = std::fs::remove_file(&unfinished);
     }
     match named {
+        Err(error) if error.kind() == std::io::ErrorKind::Unsupported => Err(Error::NotSupported {
+            source: error.into(),
+        }),
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
             Err(Error::AlreadyExists {
                 path: target.display().to_string(),
@@ -75,6 +77,33 @@ fn write_file(target: &FsPath, payload: &PutPayload, create: bool) -> Result<()>
             })
         }
         named => named.and_then(|()| sync(directory)).map_err(generic),
+    }
+}
+
+/// Gives an unfinished file its name, unless there is a file of that name: by a rename that replaces nothing, or where the file system
+/// has none, by a hard link.
+///
+/// # Errors
+/// [`Unsupported`](std::io::ErrorKind::Unsupported) where it has neither.
+fn name_without_replacing(unfinished: &FsPath, target: &FsPath) -> std::io::Result<()> {
+    use rustix::fs::{CWD, RenameFlags, renameat_with};
+    use rustix::io::Errno;
+    match renameat_with(CWD, unfinished, CWD, target, RenameFlags::NOREPLACE) {
+        Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP | Errno::PERM) => {}
+        named => return named.map_err(Into::into),
+    }
+    match std::fs::hard_link(unfinished, target) {
+        Ok(()) => {
+            let _ = std::fs::remove_file(unfinished);
+            Ok(())
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Err(error),
+        Err(error) => Err(std::io::Error::new(
+            std::io::ErrorKind::Unsupported,
+            format!(
+                "its file system has neither renames that replace nothing nor hard links ({error})"
+            ),
+        )),
     }
 }
 

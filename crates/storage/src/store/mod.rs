@@ -7,6 +7,7 @@
 mod connect;
 mod create;
 mod durable;
+mod lists;
 mod options;
 mod pinned;
 mod traffic;

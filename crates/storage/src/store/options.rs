@@ -9,7 +9,7 @@ pub struct StoreOptions {
     pub endpoint: Option<String>,
     /// Whether a service may be reached without encryption.
     pub allow_http: bool,
-    /// How many times a request is retried after temporary failures.
+    /// How many times at most a request is retried after temporary failures.
     pub retries: usize,
     /// How long one request may take.
     pub request_timeout: Duration,
@@ -43,7 +43,7 @@ impl Default for StoreOptions {
         Self {
             endpoint: None,
             allow_http: false,
-            retries: 10,
+            retries: usize::MAX,
             request_timeout: Duration::from_secs(30),
             deadline: Duration::from_secs(180),
         }

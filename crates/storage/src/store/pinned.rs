@@ -388,10 +388,19 @@ impl ObjectStore for PinnedStore {
         offset: &Path,
     ) -> BoxStream<'static, Result<ObjectMeta>> {
         let store = self.clone();
-        let listed = self.inner.list_with_offset(prefix, offset);
-        listed
+        let (prefix, offset) = (prefix.cloned(), offset.clone());
+        let listed = self.inner.list_with_offset(prefix.as_ref(), &offset);
+        let listed = async move {
+            let mut listed = listed.peekable();
+            // Some services ignore where a list shall begin, and some answer nothing.
+            match std::pin::Pin::new(&mut listed).peek().await {
+                Some(_) => listed.boxed(),
+                None => store.inner.list(prefix.as_ref()),
+            }
+            .try_filter(move |meta| std::future::ready(meta.location > offset))
             .inspect_ok(move |meta| store.remember_listed(meta))
-            .boxed()
+        };
+        futures::stream::once(listed).flatten().boxed()
     }
 
     async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {

@@ -1,13 +1,16 @@
-//! Counts network traffic: every HTTP request to a store passes through [`CountingClient`].
+//! Counts network traffic, and checks lists: every HTTP request to a store passes through [`WatchedClient`].
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use async_trait::async_trait;
 use object_store::ClientOptions;
 use object_store::client::{
-    HttpClient, HttpConnector, HttpError, HttpRequest, HttpResponse, HttpService, ReqwestConnector,
+    HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpService,
+    ReqwestConnector,
 };
+
+use super::lists::{Lists, checked, page_request};
 
 /// Counters of requests to stores.
 #[derive(Debug, Default)]
@@ -16,6 +19,8 @@ pub struct Traffic {
     failed: AtomicU64,
     sent: AtomicU64,
     received: AtomicU64,
+    lists: Lists,
+    has_warned: AtomicBool,
 }
 
 impl Traffic {
@@ -42,15 +47,20 @@ impl Traffic {
     pub fn bytes_received(&self) -> u64 {
         self.received.load(Ordering::Relaxed)
     }
+
+    /// The keys below `prefix` that lists left out, because no path can name them.
+    pub(crate) fn odd_keys(&self, prefix: &str) -> Vec<String> {
+        self.lists.odd_keys(prefix)
+    }
 }
 
-/// Makes HTTP clients that count their traffic.
+/// Makes HTTP clients that count their traffic, and check lists.
 #[derive(Debug)]
-pub(super) struct CountingConnector(pub(super) Arc<Traffic>);
+pub(super) struct WatchedConnector(pub(super) Arc<Traffic>);
 
-impl HttpConnector for CountingConnector {
+impl HttpConnector for WatchedConnector {
     fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
-        Ok(HttpClient::new(CountingClient {
+        Ok(HttpClient::new(WatchedClient {
             inner: ReqwestConnector::default().connect(options)?,
             traffic: Arc::clone(&self.0),
         }))
@@ -58,20 +68,28 @@ impl HttpConnector for CountingConnector {
 }
 
 #[derive(Debug)]
-struct CountingClient {
+struct WatchedClient {
     inner: HttpClient,
     traffic: Arc<Traffic>,
 }
 
 #[async_trait]
-impl HttpService for CountingClient {
+impl HttpService for WatchedClient {
     async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
         let traffic = &self.traffic;
         traffic.requests.fetch_add(1, Ordering::Relaxed);
         let sent = request.body().content_length() as u64;
         traffic.sent.fetch_add(sent, Ordering::Relaxed);
         let head = request.method().as_str() == "HEAD";
-        let answer = self.inner.execute(request).await;
+        let list = page_request(&request);
+        let host = request.uri().authority().map(ToString::to_string);
+        let mut answer = self.inner.execute(request).await;
+        if let (Some(list), Ok(_)) = (list, &answer) {
+            answer = checked(answer?, &list, &traffic.lists).await;
+        }
+        if let Ok(found) = answer {
+            answer = Ok(with_region(found));
+        }
         match &answer {
             Ok(answer) => {
                 let status = answer.status();
@@ -84,10 +102,36 @@ impl HttpService for CountingClient {
                 let received = if head { 0 } else { length.unwrap_or(0) };
                 traffic.received.fetch_add(received, Ordering::Relaxed);
             }
-            Err(_) => {
+            Err(error) => {
+                let is_first = error.kind() == HttpErrorKind::Connect
+                    && !traffic.has_warned.swap(true, Ordering::Relaxed);
+                if is_first {
+                    tracing::warn!(
+                        "{} does not answer: it is asked again, at the longest for --retry-deadline",
+                        host.as_deref().unwrap_or("the store")
+                    );
+                }
                 traffic.failed.fetch_add(1, Ordering::Relaxed);
             }
         }
         answer
     }
+}
+
+/// The answer of a service that says in a header which region the bucket is in, and nothing in its body, as to a request for a head:
+/// as an error that says it in its body.
+fn with_region(answer: HttpResponse) -> HttpResponse {
+    let status = answer.status();
+    let region = answer.headers().get("x-amz-bucket-region");
+    let region = region
+        .and_then(|region| region.to_str().ok())
+        .map(str::to_owned);
+    let is_bare = status.as_u16() == 301 && !answer.headers().contains_key("location");
+    let Some(region) = region.filter(|_| is_bare) else {
+        return answer;
+    };
+    let (mut parts, _) = answer.into_parts();
+    parts.status = 400.try_into().unwrap_or(status);
+    let body = format!("<Error><Code>PermanentRedirect</Code><Region>{region}</Region></Error>");
+    HttpResponse::from_parts(parts, body.into())
 }

@@ -71,7 +71,7 @@ pub struct StorageArgs {
     /// Allow an endpoint without encryption (http://)
     #[arg(long, global = true, hide_short_help = true)]
     pub allow_http: bool,
-    /// Repeat a request up to N times after temporary failures [default: 10]
+    /// Repeat a request up to N times after temporary failures [default: until --retry-deadline]
     #[arg(long, global = true, hide_short_help = true, value_name = "N", value_parser = clap::value_parser!(u16).range(0..=1000))]
     pub retries: Option<u16>,
     /// Time limit of one request [default: 30s]

@@ -157,7 +157,15 @@ async fn open(process: &Process, args: &PlanArgs, new: &[String]) -> Result<Inpu
     let compare = opened.compare(&options, &recipe)?;
     let base = match opened {
         OpenedArchive::Plain(base) => base,
-        OpenedArchive::Archive(archive) => Snapshot::open_archive(&archive, Scope::All).await?,
+        OpenedArchive::Archive(archive) => {
+            if let Some(features) = archive.unwritable_features()? {
+                tracing::warn!(
+                    "{}: nothing can be committed: another program set features that this version does not write: {features}",
+                    archive.location()
+                );
+            }
+            Snapshot::open_archive(&archive, Scope::All).await?
+        }
     };
     Ok(Inputs {
         documents: rows,

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use ::archive::{Archive, ArchiveError, Info, RunDefaults};
+use ::archive::{Archive, ArchiveError, Info, RunDefaults, Verified};
 use serde::Serialize;
 use template::Memory;
 
@@ -73,7 +73,7 @@ pub(super) fn print_info(
     common: &CommonArgs,
     dir: &str,
     info: &Known,
-    verified: Option<u64>,
+    verified: Option<Verified>,
 ) -> Result<(), Failure> {
     if common.json {
         return print_json(&as_json(dir, info, verified));
@@ -89,7 +89,7 @@ fn totals(info: &Info) -> (u64, u64, u64) {
     })
 }
 
-fn as_json(dir: &str, known: &Known, verified: Option<u64>) -> serde_json::Value {
+fn as_json(dir: &str, known: &Known, verified: Option<Verified>) -> serde_json::Value {
     let Known { info, templates } = known;
     let (rows, files, bytes) = totals(info);
     let days: serde_json::Map<String, serde_json::Value> = info
@@ -115,7 +115,9 @@ fn as_json(dir: &str, known: &Known, verified: Option<u64>) -> serde_json::Value
         "files": files,
         "bytes": bytes,
         "days": days,
-        "verified_files": verified,
+        "unwritable": info.unwritable,
+        "verified_files": verified.map(|verified| verified.files),
+        "files_without_checksum": verified.map(|verified| verified.without_checksum),
     })
 }
 
@@ -141,7 +143,7 @@ pub(super) fn defaults_text(defaults: &RunDefaults) -> String {
     text
 }
 
-fn as_text(dir: &str, known: &Known, verified: Option<u64>) -> String {
+fn as_text(dir: &str, known: &Known, verified: Option<Verified>) -> String {
     let Known { info, templates } = known;
     let (rows, files, bytes) = totals(info);
     let mut text = String::new();
@@ -188,12 +190,30 @@ fn as_text(dir: &str, known: &Known, verified: Option<u64>) -> String {
             size(info.without_day.bytes)
         );
     }
-    if let Some(files) = verified {
+    if let Some(features) = &info.unwritable {
         let _ = writeln!(
             text,
-            "  verified: the SHA-256 of all {} files matches the log",
-            count(files)
+            "  nothing can be committed: another program set features that this version does not write: {features}"
         );
+    }
+    if let Some(Verified {
+        files,
+        without_checksum,
+    }) = verified
+    {
+        let _ = match without_checksum {
+            0 => writeln!(
+                text,
+                "  verified: the SHA-256 of all {} files matches the log",
+                count(files)
+            ),
+            _ => writeln!(
+                text,
+                "  verified: the SHA-256 of {} files matches the log; {} files, which another program wrote, have none there: they can be read, but a changed bit in them may go unnoticed",
+                count(files),
+                count(without_checksum)
+            ),
+        };
     }
     text
 }

@@ -1,0 +1,285 @@
+//! Checks what a store answers to a list, before anything is left out or deleted on its word.
+//!
+//! An answer with status 200 may be no list: an error, or a proxy's page. Without a check it is an empty last page. And one key
+//! that has no [`Path`], such as `a//b`, makes a whole list unreadable.
+
+use std::collections::{BTreeSet, HashMap};
+use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
+
+use bytes::Bytes;
+use object_store::client::{HttpError, HttpRequest, HttpResponse};
+use object_store::path::Path;
+use quick_xml::Reader;
+use quick_xml::escape::resolve_predefined_entity;
+use quick_xml::events::{BytesRef, Event};
+
+/// Requests for a page, after which an answer that is no list is an error.
+const TRIES: u32 = 6;
+
+/// What the lists of all stores showed.
+#[derive(Debug, Default)]
+pub(super) struct Lists {
+    /// Keys that are left out, because no [`Path`] can name them.
+    odd_keys: Mutex<BTreeSet<String>>,
+    /// How many answers to a request, by its URL, were no list.
+    no_lists: Mutex<HashMap<String, u32>>,
+}
+
+impl Lists {
+    /// The keys below `prefix` that are left out.
+    pub(super) fn odd_keys(&self, prefix: &str) -> Vec<String> {
+        let keys = self.odd_keys.lock().unwrap_or_else(PoisonError::into_inner);
+        let below = keys.iter().filter(|key| key.starts_with(prefix));
+        below.cloned().collect()
+    }
+
+    fn add_odd_keys(&self, keys: Vec<String>) {
+        let mut all = self.odd_keys.lock().unwrap_or_else(PoisonError::into_inner);
+        all.extend(keys);
+    }
+
+    /// Notes an answer that is no list; whether to ask again.
+    fn is_asked_again(&self, url: &str) -> bool {
+        let mut all = self.no_lists.lock().unwrap_or_else(PoisonError::into_inner);
+        let number = all.entry(url.to_owned()).or_default();
+        *number += 1;
+        *number % TRIES != 0
+    }
+}
+
+/// A request for a page of a list.
+pub(super) struct PageRequest {
+    url: String,
+    /// Where its page begins.
+    mark: Option<String>,
+}
+
+/// What page of a list a request asks for, if it asks for one.
+pub(super) fn page_request(request: &HttpRequest) -> Option<PageRequest> {
+    let query = request.uri().query().unwrap_or_default();
+    let pairs: Vec<_> = url::form_urlencoded::parse(query.as_bytes()).collect();
+    let is_list = pairs
+        .iter()
+        .any(|(key, value)| matches!((&**key, &**value), ("list-type", "2") | ("comp", "list")));
+    let marks = ["continuation-token", "marker"];
+    let mark = pairs.iter().find(|(key, _)| marks.contains(&&**key));
+    (is_list && request.method().as_str() == "GET").then(|| PageRequest {
+        url: request.uri().to_string(),
+        mark: mark.map(|(_, value)| value.to_string()),
+    })
+}
+
+/// The answer to a request for a page of a list, without what no path can name. One that is no list becomes status 503, so that it is
+/// asked again, or at last 400.
+pub(super) async fn checked(
+    answer: HttpResponse,
+    request: &PageRequest,
+    lists: &Lists,
+) -> Result<HttpResponse, HttpError> {
+    if !answer.status().is_success() {
+        return Ok(answer);
+    }
+    let (mut parts, body) = answer.into_parts();
+    let body = body.bytes().await?;
+    let body = match check(&body, request.mark.as_deref()) {
+        Ok(List { left_out, odd }) => {
+            lists.add_odd_keys(odd);
+            without(body, &left_out)
+        }
+        Err(reason) => {
+            let status = if lists.is_asked_again(&request.url) {
+                503
+            } else {
+                400
+            };
+            parts.status = status.try_into().unwrap_or(parts.status);
+            match reason {
+                NoList::Error => body,
+                NoList::Other(reason) => format!(
+                    "<Error><Code>NoList</Code><Message>the answer to a list {reason}</Message></Error>"
+                )
+                .into(),
+            }
+        }
+    };
+    Ok(HttpResponse::from_parts(parts, body.into()))
+}
+
+/// Why an answer is no list.
+#[derive(Debug, PartialEq, Eq)]
+enum NoList {
+    /// The service says what failed.
+    Error,
+    Other(&'static str),
+}
+
+/// A page of a list.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct List {
+    /// Bytes of the entries that no path can name, and of marks of folders.
+    left_out: Vec<Range<usize>>,
+    /// The keys that no path can name.
+    odd: Vec<String>,
+}
+
+/// The body without these ranges, which ascend.
+fn without(body: Bytes, ranges: &[Range<usize>]) -> Bytes {
+    if ranges.is_empty() {
+        return body;
+    }
+    let mut rest = Vec::with_capacity(body.len());
+    let mut from = 0;
+    for range in ranges {
+        rest.extend_from_slice(&body[from..range.start]);
+        from = range.end;
+    }
+    rest.extend_from_slice(&body[from..]);
+    rest.into()
+}
+
+/// Checks a page that begins at `mark`.
+fn check(body: &[u8], mark: Option<&str>) -> Result<List, NoList> {
+    let malformed = NoList::Other("is no XML, or is cut off");
+    let mut reader = Reader::from_reader(body);
+    let mut list = List::default();
+    // Names of the open elements, and the text of the innermost.
+    let mut open: Vec<Vec<u8>> = Vec::new();
+    let mut text = String::new();
+    let (mut entry_start, mut key) = (0, String::new());
+    let (mut is_whole, mut is_truncated, mut next) = (false, false, String::new());
+    loop {
+        let start = reader.buffer_position() as usize;
+        let event = reader.read_event();
+        match event.map_err(|_| NoList::Other("is no XML, or is cut off"))? {
+            Event::Start(element) => {
+                let name = element.local_name().as_ref().to_vec();
+                match (open.len(), name.as_slice()) {
+                    (0, b"ListBucketResult" | b"EnumerationResults") => {}
+                    (0, b"Error") => return Err(NoList::Error),
+                    (0, _) => {
+                        return Err(NoList::Other("is something else, such as a proxy's page"));
+                    }
+                    (_, b"Contents" | b"CommonPrefixes" | b"Blob" | b"BlobPrefix") => {
+                        entry_start = start;
+                    }
+                    _ => {}
+                }
+                open.push(name);
+                text.clear();
+            }
+            Event::End(_) => {
+                let name = open.pop().unwrap_or_default();
+                let parent = open.last().map_or(&b""[..], Vec::as_slice);
+                match (parent, name.as_slice()) {
+                    (b"Contents", b"Key")
+                    | (b"CommonPrefixes", b"Prefix")
+                    | (b"Blob" | b"BlobPrefix", b"Name") => key = std::mem::take(&mut text),
+                    (_, b"Contents" | b"CommonPrefixes" | b"Blob" | b"BlobPrefix") => {
+                        let is_file = matches!(name.as_slice(), b"Contents" | b"Blob");
+                        let is_odd = Path::parse(&key).is_err();
+                        // A key of a file that ends so is the mark of a folder.
+                        if is_odd || (is_file && key.ends_with('/')) {
+                            list.left_out
+                                .push(entry_start..reader.buffer_position() as usize);
+                        }
+                        if is_odd {
+                            list.odd.push(std::mem::take(&mut key));
+                        }
+                    }
+                    (b"ListBucketResult", b"IsTruncated") => is_truncated = text.trim() == "true",
+                    (b"ListBucketResult", b"NextContinuationToken")
+                    | (b"EnumerationResults", b"NextMarker") => next = std::mem::take(&mut text),
+                    (b"", _) => is_whole = true,
+                    _ => {}
+                }
+            }
+            Event::Text(part) => text.push_str(&part.decode().unwrap_or_default()),
+            Event::CData(part) => text.push_str(&part.decode().unwrap_or_default()),
+            Event::GeneralRef(reference) => text.push_str(&resolved(&reference)),
+            Event::Empty(_) if open.is_empty() => return Err(malformed),
+            Event::Eof => break,
+            _ => {}
+        }
+    }
+    match next.as_str() {
+        _ if !is_whole => Err(malformed),
+        "" if is_truncated => Err(NoList::Other("has no token for the pages behind it")),
+        next if !next.is_empty() && mark == Some(next) => Err(NoList::Other("leads to itself")),
+        _ => Ok(list),
+    }
+}
+
+/// The text that a reference such as `&amp;` stands for; nothing if it is unknown.
+fn resolved(reference: &BytesRef<'_>) -> String {
+    if let Ok(Some(character)) = reference.resolve_char_ref() {
+        return character.into();
+    }
+    let name = reference.decode().unwrap_or_default();
+    resolve_predefined_entity(&name).unwrap_or_default().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn s3(content: &str) -> String {
+        format!(
+            "<?xml version=\"1.0\"?><ListBucketResult xmlns=\"http://s3/\">{content}</ListBucketResult>"
+        )
+    }
+
+    #[test]
+    fn an_answer_that_is_no_list_is_refused() {
+        let whole = s3("<IsTruncated>false</IsTruncated>");
+        let other = "is something else, such as a proxy's page";
+        let malformed = "is no XML, or is cut off";
+        let no_token = s3("<IsTruncated>true</IsTruncated>");
+        let same = s3("<NextContinuationToken>a&amp;b</NextContinuationToken>");
+        let azure =
+            "<EnumerationResults><Blobs/><NextMarker>a&amp;b</NextMarker></EnumerationResults>";
+        for (body, reason) in [
+            ("", malformed),
+            ("upstream timed out", malformed),
+            ("<html><body>Sign in</body></html>", other),
+            (&whole[..whole.len() - 3], malformed),
+            ("<ListBucketResult/>", malformed),
+            (&no_token, "has no token for the pages behind it"),
+            (&same, "leads to itself"),
+            (azure, "leads to itself"),
+        ] {
+            let checked = check(body.as_bytes(), Some("a&b"));
+            assert_eq!(checked, Err(NoList::Other(reason)), "{body}");
+        }
+        let error = check(b"<Error><Code>SlowDown</Code></Error>", None);
+        assert_eq!(error, Err(NoList::Error));
+        for body in [whole.as_str(), &same, azure] {
+            assert_eq!(check(body.as_bytes(), None), Ok(List::default()), "{body}");
+        }
+    }
+
+    #[test]
+    fn keys_without_a_path_and_marks_of_folders_are_left_out() {
+        let entry = |key: &str| format!("<Contents><Key>{key}</Key><Size>1</Size></Contents>");
+        let kept = [entry("a/b"), entry("a/x&amp;y&#33;"), entry("ä")].concat();
+        let body = s3(&[
+            &entry("a/b")[..],
+            &entry("a//b"),
+            &entry("folder/"),
+            &entry("a/x&amp;y&#33;"),
+            &entry("a/./&lt;b"),
+            &entry("a\tb"),
+            &entry("ä"),
+            "<CommonPrefixes><Prefix>c/</Prefix></CommonPrefixes>",
+            "<CommonPrefixes><Prefix>c//</Prefix></CommonPrefixes>",
+        ]
+        .concat());
+        let list = check(body.as_bytes(), None).unwrap();
+        assert_eq!(list.odd, ["a//b", "a/./<b", "a\tb", "c//"]);
+        let rest = without(body.into(), &list.left_out);
+        let expected = s3(&format!(
+            "{kept}<CommonPrefixes><Prefix>c/</Prefix></CommonPrefixes>"
+        ));
+        assert_eq!(std::str::from_utf8(&rest).unwrap(), expected);
+    }
+}
