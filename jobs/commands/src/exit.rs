@@ -48,9 +48,25 @@ pub enum Failure {
         /// What was in progress.
         when: StoppedWhile,
     },
+    /// The run is done, but its summary could not be written.
+    #[error("{}, and the outputs are in place, but the summary cannot be written: {source}", done(*.committed))]
+    Unsaid {
+        /// The version of the archive that the run committed.
+        committed: Option<u64>,
+        /// Why not.
+        source: Box<Failure>,
+    },
     /// The reader closed standard output, because it has read enough.
     #[error("standard output is closed")]
     ClosedPipe,
+}
+
+/// What a run did that ended without an error.
+fn done(committed: Option<u64>) -> String {
+    match committed {
+        Some(version) => format!("the day is committed as version {version}"),
+        None => "the run is done".into(),
+    }
 }
 
 /// What a process did when a signal stopped it. Its text says what the signal leaves.
@@ -96,6 +112,7 @@ impl Failure {
             Self::Configuration(_) => ErrorKind::Configuration,
             Self::Io { source, .. } => storage::io_kind(source),
             Self::Signal { number, .. } => return 128 + number,
+            Self::Unsaid { source, .. } => return source.code(),
             Self::ClosedPipe => return 0,
         };
         exit_code(kind)

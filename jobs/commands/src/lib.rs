@@ -9,6 +9,7 @@ mod config;
 mod control_groups;
 mod exit;
 mod logging;
+mod panics;
 mod printing;
 mod process;
 mod progress;
@@ -32,6 +33,14 @@ pub use crate::exit::exit_code;
 /// once in a process that does nothing else.
 #[must_use]
 pub fn main(arguments: &[OsString]) -> u8 {
+    panics::stay_quiet();
+    match panics::caught(|| Ok(parse_and_run(arguments))) {
+        Ok(code) => code,
+        Err(failure) => failure.report(),
+    }
+}
+
+fn parse_and_run(arguments: &[OsString]) -> u8 {
     let cli = match config::parse(arguments) {
         Ok(cli) => cli,
         Err(Refused::Clap(error)) => return exit::report_clap(&error),

@@ -12,6 +12,7 @@ use tokio::runtime::Runtime;
 use crate::args::CommonArgs;
 use crate::control_groups;
 use crate::exit::Failure;
+use crate::panics;
 use crate::progress::Display;
 use crate::scratch::Scratch;
 use crate::signals::StopSignals;
@@ -68,7 +69,8 @@ pub fn run<T>(
     let process = Process::new(common)?;
     let display = Display::start(common, Arc::clone(&process.resources));
     let work = work(&process);
-    let done = runtime.block_on(signals.interrupt(&process.resources.progress, work));
+    let work = signals.interrupt(&process.resources.progress, work);
+    let done = panics::caught(|| runtime.block_on(work));
     drop(display);
     drop(process);
     // Abandoned work on other threads must not delay the exit.

@@ -13,6 +13,7 @@ use super::columns::{CarriedColumn, FoundColumns};
 use super::preference::Prefer;
 use super::rows::compression::Compression;
 use super::rows::format::RowFormat;
+use super::rows::held::Held;
 use crate::error::{EngineError, Result};
 
 /// Record batches of the columns that [`FoundColumns::names`] lists, under the file's column names.
@@ -65,6 +66,8 @@ pub(super) enum Source {
         cuts: Vec<u64>,
         /// The file as it was when it was opened; `None` for an object in a store.
         local: Option<UnchangedFile>,
+        /// All bytes of a small object.
+        held: Option<Held>,
     },
 }
 

@@ -10,8 +10,9 @@ use super::columns::Columns;
 use super::file::InputFile;
 use super::rows::compression::{self, Compression};
 use super::rows::format::RowFormat;
+use super::rows::held::{HeldFiles, SMALL};
 use super::rows::limit::Limit;
-use super::{parquet, rows};
+use super::{OPENED, ROW_FILES_OPENED, parquet, rows};
 use crate::error::{EngineError, Result};
 
 /// A format of input files.
@@ -144,19 +145,26 @@ fn reader(name: &str) -> Option<(Reader, Compression)> {
 }
 
 /// Opens a file and finds its columns; `None` for a row file without a first record to find them
-/// in. `row_files` has a permit for each row file that may be opened at the same time.
+/// in. `row_files` has a permit for each small row file that may be opened at the same time.
 pub(super) async fn open(
     location: Location,
     columns: &Columns,
     limit: Limit,
     row_files: &Semaphore,
+    held_files: &HeldFiles,
 ) -> Result<Option<InputFile>> {
     match reader(&location.file_name()) {
         Some((Reader::Parquet, _)) => parquet::open(location, columns).await.map(Some),
         Some((Reader::Rows(format), compression)) => {
+            let is_small = location.known_size().is_some_and(|size| size <= SMALL);
+            let permits = if is_small {
+                1
+            } else {
+                OPENED / ROW_FILES_OPENED
+            };
             // The semaphore is never closed.
-            let _permit = row_files.acquire().await;
-            rows::open(location, format, compression, columns, limit).await
+            let _permit = row_files.acquire_many(permits as u32).await;
+            rows::open(location, format, compression, columns, limit, held_files).await
         }
         None => Err(EngineError::BadData {
             object: location.to_string(),

@@ -47,6 +47,7 @@ use tokio::sync::Semaphore;
 
 use file::InputFile;
 use partition_reader::{PartitionReader, Rows, row_limit};
+use rows::held::HeldFiles;
 use short_names::short_names;
 use splits::Split;
 use strays::without_strays;
@@ -82,8 +83,8 @@ use crate::read_counts::{Note, Notes, ReadCounters};
 use crate::resources::Resources;
 
 /// The most files that are opened at the same time.
-const OPENED: usize = 16;
-/// The most row files (JSON Lines, CSV) among them: opening one holds a whole record in memory.
+const OPENED: usize = 64;
+/// The most row files (JSON Lines, CSV) among them that may be large: opening one holds a whole record in memory.
 const ROW_FILES_OPENED: usize = 4;
 
 /// Files of documents, opened, with their columns found.
@@ -181,9 +182,12 @@ impl Documents {
         locations: Vec<Location>,
         columns: &Columns,
     ) -> Result<Self> {
-        let row_files = &Semaphore::new(ROW_FILES_OPENED);
+        let row_files = &Semaphore::new(OPENED);
+        let held_files = &HeldFiles::new(&context.runtime_env().memory_pool);
         let opened: Vec<Option<InputFile>> = futures::stream::iter(locations.clone())
-            .map(|location| formats::open(location, columns, row_limit(context), row_files))
+            .map(|location| {
+                formats::open(location, columns, row_limit(context), row_files, held_files)
+            })
             .buffered(OPENED)
             .try_collect()
             .await?;
@@ -560,7 +564,7 @@ fn read_table(
         .into_iter()
         .map(|splits| {
             Arc::new(PartitionReader {
-                splits,
+                splits: splits.into(),
                 cores_to_spare,
                 schema: Arc::clone(&schema),
                 id_type,

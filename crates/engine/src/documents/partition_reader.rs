@@ -8,11 +8,14 @@ use archive::IdType;
 use arrow::array::{Array as _, ArrayRef, AsArray as _, BooleanArray, Int64Array, RecordBatch};
 use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
+use datafusion::common::runtime::SpawnedTask;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::streaming::PartitionStream;
 use datafusion::prelude::SessionContext;
-use futures::{StreamExt as _, TryStreamExt as _};
+use futures::{FutureExt as _, StreamExt as _, TryStreamExt as _};
+
+use tokio::task::JoinError;
 
 use super::columns::Content;
 use super::file::{Batches, NumberedRows};
@@ -21,11 +24,16 @@ use super::row_set::{RowSet, position};
 use super::rows::limit::Limit;
 use super::splits::Split;
 use super::{conform, parquet, rows};
-use crate::error::Result;
+use crate::error::{EngineError, Result};
 use crate::memory;
 use crate::read_counts::{Note, ReadCounters};
 use crate::resources::Resources;
 use crate::stream;
+
+/// Bytes of files in a store that a partition opens ahead.
+const AHEAD_BYTES: u64 = 8 << 20;
+/// Files in a store that a partition opens ahead at most. Each occupies a thread.
+const MAX_AHEAD: u64 = 32;
 
 /// The rows of a table of documents.
 #[derive(Debug, Clone)]
@@ -65,7 +73,7 @@ impl Rows {
 /// One partition of the table of documents: reads its splits, one after the other.
 #[derive(Clone)]
 pub(super) struct PartitionReader {
-    pub(super) splits: Vec<Split>,
+    pub(super) splits: Arc<[Split]>,
     /// Whether there are fewer partitions than cores.
     pub(super) cores_to_spare: bool,
     pub(super) schema: SchemaRef,
@@ -95,22 +103,29 @@ impl PartitionStream for PartitionReader {
         let resources = context.session_config().get_extension::<Resources>();
         let resources = resources.filter(|_| counts);
         let partition = self.clone();
-        let splits = futures::stream::iter(self.splits.clone());
-        let remote = self.splits.iter().any(Split::is_remote);
+        let all = Arc::clone(&self.splits);
+        let splits = (0..all.len()).map(move |number| all[number].clone());
+        let splits = futures::stream::iter(splits);
+        let in_flight = in_flight(&self.splits);
         let batches = splits
             .map(move |split| {
                 let partition = partition.clone();
-                async move {
-                    let reads_ahead = split.is_remote() && split.rows.is_some();
+                if !split.is_remote() {
+                    return async move { partition.read(split).await }.boxed();
+                }
+                let reading = async move {
+                    let reads_ahead = split.rows.is_some();
                     let batches = partition.read(split).await;
                     batches.map(|batches| match reads_ahead {
                         true => stream::read_ahead(batches),
                         false => batches,
                     })
-                }
+                };
+                // As a task, it begins before the splits in front of it are read.
+                let task = SpawnedTask::spawn(reading);
+                async move { task.join_unwind().await.map_err(internal)? }.boxed()
             })
-            // For files in a store, open the next split while one is read.
-            .buffered(if remote { 2 } else { 1 })
+            .buffered(in_flight)
             .try_flatten()
             .inspect_ok(move |batch| {
                 if let Some(resources) = &resources {
@@ -127,6 +142,21 @@ impl PartitionStream for PartitionReader {
             batches,
         ))
     }
+}
+
+/// The error for a task that was cancelled.
+fn internal(error: JoinError) -> EngineError {
+    EngineError::Internal(error.to_string())
+}
+
+/// Splits that a partition opens at the same time: of files in a store, the next ones while one is read; the more, the smaller they
+/// are.
+fn in_flight(splits: &[Split]) -> usize {
+    if !splits.iter().any(Split::is_remote) {
+        return 1;
+    }
+    let largest = splits.iter().map(Split::file_bytes).max().unwrap_or(0);
+    (AHEAD_BYTES / largest.max(1)).clamp(2, MAX_AHEAD) as usize
 }
 
 impl PartitionReader {

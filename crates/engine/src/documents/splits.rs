@@ -169,6 +169,11 @@ impl Split {
         self.file.location.local().is_none()
     }
 
+    /// Bytes of its whole file.
+    pub(super) fn file_bytes(&self) -> u64 {
+        self.file.location.known_size().unwrap_or(u64::MAX)
+    }
+
     /// Cuts it into ranges of its rows, of at most about `bytes` each.
     ///
     /// A row group in a store is left whole, because a reader fetches all of it at once.

@@ -12,6 +12,7 @@ mod temporary;
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
@@ -41,6 +42,8 @@ pub struct Draft {
     file: TempPath,
     /// `None` is standard output.
     target: Option<Location>,
+    /// The file that a local target is, behind symlinks.
+    local: Option<PathBuf>,
     /// The upload that [`Draft::send`] began; completed by [`Draft::publish`].
     upload: Option<Box<dyn MultipartUpload>>,
     /// The open temporary file. It holds a lock if it lies beside its target, see [`temporary`].
@@ -54,8 +57,15 @@ impl Draft {
     /// # Errors
     /// [`StorageError::Io`] when it cannot be created.
     pub fn new(target: &Location, scratch: &Path) -> Result<Self> {
-        let name = target.file_name();
-        let made = match target.local().map(directory_of) {
+        let failed = |source| io_error(Some(target), source);
+        let local = target
+            .local()
+            .map(behind_links)
+            .transpose()
+            .map_err(failed)?;
+        let name = local.as_deref().and_then(Path::file_name);
+        let name = name.map_or_else(|| target.file_name(), |name| name.to_string_lossy().into());
+        let made = match local.as_deref().map(directory_of) {
             Some(directory)
                 if canonical_or_absolute(directory) != canonical_or_absolute(scratch) =>
             {
@@ -63,10 +73,14 @@ impl Draft {
             }
             _ => create_private(scratch, &name),
         };
-        let (lock, file) = made.map_err(|source| io_error(Some(target), source))?;
+        let (lock, file) = made.map_err(failed)?;
+        if let Some(replaced) = local.as_deref().and_then(|local| local.metadata().ok()) {
+            take_rights(&lock, &replaced).map_err(failed)?;
+        }
         Ok(Self {
             file,
             target: Some(target.clone()),
+            local,
             upload: None,
             _lock: lock,
         })
@@ -82,6 +96,7 @@ impl Draft {
         Ok(Self {
             file,
             target: None,
+            local: None,
             upload: None,
             _lock: lock,
         })
@@ -181,7 +196,7 @@ impl Draft {
             // `send` may have synced a local file before; syncing it again costs nothing.
             self.send().await?;
         }
-        if let Some(local) = target.local() {
+        if let Some(local) = &self.local {
             return std::fs::rename(&self.file, local)
                 .and_then(|()| File::open(directory_of(local))?.sync_all())
                 .map_err(|source| io_error(Some(&target), source));
@@ -247,6 +262,38 @@ fn create_private(scratch: &Path, name: &str) -> std::io::Result<(File, TempPath
         .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600))
         .tempfile_in(scratch)?;
     Ok(file.into_parts())
+}
+
+/// Symlinks that are followed, one to the other, as Linux does.
+const MAX_LINKS: usize = 40;
+
+/// The path that a path leads to if it is a symlink, also one to a file that is not there yet.
+fn behind_links(path: &Path) -> std::io::Result<PathBuf> {
+    let mut real = path.to_owned();
+    for _ in 0..MAX_LINKS {
+        match std::fs::read_link(&real) {
+            Ok(next) => real = directory_of(&real).join(next),
+            // It is no link, or is not there.
+            Err(_) => return Ok(real),
+        }
+    }
+    Err(std::io::Error::other(
+        "too many symlinks lead to each other",
+    ))
+}
+
+/// Gives a draft the mode of the file that it replaces, and its owner and group where this process may.
+fn take_rights(draft: &File, replaced: &std::fs::Metadata) -> std::io::Result<()> {
+    draft.set_permissions(replaced.permissions())?;
+    let own = draft.metadata()?;
+    let owner = (replaced.uid() != own.uid()).then_some(replaced.uid());
+    let group = (replaced.gid() != own.gid()).then_some(replaced.gid());
+    if owner.is_some() || group.is_some() {
+        // Only the owner of a file and root may do it. A change of the owner takes away some bits of the mode.
+        let _ = std::os::unix::fs::fchown(draft, owner, group);
+        draft.set_permissions(replaced.permissions())?;
+    }
+    Ok(())
 }
 
 /// The absolute path, without symlinks and dots if the path exists.

@@ -3,10 +3,12 @@
 //! A process holds a lock on its temporary file while it lives. The next process with the same output removes the files
 //! that killed processes left.
 
+use std::collections::HashMap;
 use std::fs::{File, TryLockError};
 use std::io;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use tempfile::TempPath;
 
@@ -31,7 +33,7 @@ pub(super) fn shortened(name: &str) -> &str {
 /// Removes the temporary files for `name` that killed processes left in `directory`, and creates a
 /// new one. The returned file holds its lock until it is closed.
 pub(super) fn create(directory: &Path, name: &str) -> io::Result<(File, TempPath)> {
-    sweep(directory, name);
+    sweep_known(directory, name);
     let name = shortened(name);
     for _ in 0..ATTEMPTS {
         let (file, path) = tempfile::Builder::new()
@@ -55,20 +57,41 @@ pub(super) fn create(directory: &Path, name: &str) -> io::Result<(File, TempPath
     ))
 }
 
-/// Removes the temporary files for `name` whose processes are dead. Ignores files that it may not remove: they are
-/// another user's.
-fn sweep(directory: &Path, name: &str) {
-    for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
-        let file_name = entry.file_name();
-        let origin = file_name.to_str().and_then(|file| origin_in(file, name));
-        let is_this_boot = match origin {
+/// The temporary files that were in each directory when this process first made one there: what killed processes left is among
+/// them. To list a directory of many outputs for each of them would take the square of their number.
+static KNOWN: LazyLock<Mutex<HashMap<PathBuf, Arc<[String]>>>> = LazyLock::new(Mutex::default);
+
+/// Removes the temporary files for `name` that were in the directory when this process first made one there.
+fn sweep_known(directory: &Path, name: &str) {
+    let mut all = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let known = all.entry(directory.to_owned());
+    let known = Arc::clone(known.or_insert_with(|| temporary_files(directory).into()));
+    drop(all);
+    sweep(directory, name, &known);
+}
+
+/// The names of the temporary files of all outputs in a directory.
+fn temporary_files(directory: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    names
+        .filter(|name| name.starts_with('.') && name.ends_with(SUFFIX))
+        .collect()
+}
+
+/// Removes those of the `files` of a directory that are temporary files for `name` and whose processes are dead. Ignores files that it
+/// may not remove: they are another user's.
+fn sweep(directory: &Path, name: &str, files: &[String]) {
+    for file in files {
+        let is_this_boot = match origin_in(file, name) {
             Some(Origin::ThisBoot) => true,
             Some(Origin::EarlierBoot) => false,
             Some(Origin::OtherHost) | None => continue,
         };
+        let path = directory.join(file);
         // Opening a pipe or a device may block.
-        if entry.file_type().is_ok_and(|kind| kind.is_file()) {
-            remove_if_abandoned(&entry.path(), is_this_boot);
+        if path.symlink_metadata().is_ok_and(|found| found.is_file()) {
+            remove_if_abandoned(&path, is_this_boot);
         }
     }
 }
@@ -110,6 +133,12 @@ fn is_at(file: &File, path: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// As [`create`] in another process.
+    fn create_elsewhere(directory: &Path, name: &str) -> io::Result<(File, TempPath)> {
+        KNOWN.lock().unwrap().remove(directory);
+        create(directory, name)
+    }
 
     fn names(directory: &Path) -> Vec<String> {
         let entries = std::fs::read_dir(directory).unwrap();
@@ -153,7 +182,7 @@ mod tests {
             assert_eq!(origin_in(made, &name), Some(Origin::ThisBoot));
             let killed = path.keep().unwrap();
             drop(file);
-            let (_next, _path) = create(directory.path(), &name).unwrap();
+            let (_next, _path) = create_elsewhere(directory.path(), &name).unwrap();
             assert!(!killed.exists());
         }
     }
@@ -178,13 +207,13 @@ mod tests {
         let (first, first_path) = create(at, "a.csv").unwrap();
         assert!(!at.join(&left).exists() && !at.join(&rebooted).exists());
         // The first lives, and its file stays.
-        let (_second, second_path) = create(at, "a.csv").unwrap();
+        let (_second, second_path) = create_elsewhere(at, "a.csv").unwrap();
         assert!(first_path.exists() && second_path.exists());
         assert_eq!(names(at).len(), stays.len() + 2);
         // As after a kill: nothing removes the file, and nothing holds its lock.
         let killed = first_path.keep().unwrap();
         drop(first);
-        let (_third, _path) = create(at, "a.csv").unwrap();
+        let (_third, _path) = create_elsewhere(at, "a.csv").unwrap();
         assert!(!killed.exists() && second_path.exists());
         assert!(stays.iter().all(|name| at.join(name).exists()));
     }
@@ -197,9 +226,10 @@ mod tests {
             for _ in 0..4 {
                 scope.spawn(|| {
                     for _ in 0..200 {
-                        let (file, path) = create(directory.path(), "a.csv").unwrap();
+                        let (file, path) = create_elsewhere(directory.path(), "a.csv").unwrap();
                         assert!(is_at(&file, &path));
-                        sweep(directory.path(), "a.csv");
+                        let all = temporary_files(directory.path());
+                        sweep(directory.path(), "a.csv", &all);
                         assert!(is_at(&file, &path));
                     }
                 });

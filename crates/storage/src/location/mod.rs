@@ -137,6 +137,12 @@ impl Location {
         }
     }
 
+    /// Its size in bytes, if a list or a log said it.
+    #[must_use]
+    pub fn known_size(&self) -> Option<u64> {
+        self.size
+    }
+
     /// Adds what is known of a table's data file: its size in bytes, and the spec of the table's
     /// fingerprints.
     #[must_use]

@@ -3,6 +3,7 @@
 
 mod rows;
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -165,11 +166,9 @@ impl Documents {
                 }
             }
         }
+        let given_files: HashSet<_> = inputs.iter().map(|(input, _)| input.identity()).collect();
         for file in &files {
-            if inputs
-                .iter()
-                .any(|(input, _)| input.identity() == file.identity())
-            {
+            if given_files.contains(&file.identity()) {
                 return Err(usage(format!("{file} is an input of this run")));
             }
             if place.replace == Replace::Nothing && file.exists().await? {

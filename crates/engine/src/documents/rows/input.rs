@@ -13,6 +13,7 @@ use super::compression::Compression;
 use super::decoded::{Copied, Decoded};
 use super::encoded_bytes::{Head, Local, Remote};
 use super::gzip_members::Members;
+use super::held::Held;
 use super::limit::Limit;
 use crate::error::{EngineError, Result};
 use crate::read_counts::{Note, ReadCounters};
@@ -32,6 +33,8 @@ pub(super) struct RowFile {
     pub(super) location: Location,
     /// The file as it was when it was first opened; `None` for an object in a store.
     pub(super) local: Option<UnchangedFile>,
+    /// All bytes of a small object.
+    pub(super) held: Option<Held>,
     /// Encoded bytes.
     pub(super) size: u64,
     pub(super) compression: Compression,
@@ -48,6 +51,10 @@ impl RowFile {
 
     /// The encoded bytes, from the start of the file or from that of `part`.
     fn encoded(&self, part: Option<Range<u64>>) -> Result<Box<dyn BufRead + Send>> {
+        if let Some(held) = &self.held {
+            let start = part.map_or(0, |part| part.start.min(held.bytes.len() as u64) as usize);
+            return Ok(Box::new(io::Cursor::new(held.bytes.slice(start..))));
+        }
         let Some(local) = &self.local else {
             let remote = Remote::start(&self.location, part, self.size);
             return Ok(Box::new(remote));
@@ -71,7 +78,7 @@ impl RowFile {
         self,
         read: impl Fn(Input) -> Result<T> + Copy + Send + 'static,
     ) -> Result<T> {
-        if self.local.is_none() {
+        if self.local.is_none() && self.held.is_none() {
             let size = self.location.size().await?;
             let mut length = FIRST_BYTES;
             while length <= MAX_FIRST_BYTES {
@@ -225,6 +232,7 @@ mod tests {
         let file = RowFile {
             location: Stores::default().locate("/day.jsonl")?,
             local: None,
+            held: None,
             size: encoded.len() as u64,
             compression,
             charset: None,

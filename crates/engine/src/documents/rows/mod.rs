@@ -15,6 +15,7 @@ pub(super) mod dialect;
 mod encoded_bytes;
 pub(super) mod format;
 mod gzip_members;
+pub(super) mod held;
 mod input;
 pub(super) mod json;
 mod json_array;
@@ -37,6 +38,7 @@ use crate::read_counts::ReadCounters;
 use builder::BatchBuilder;
 use compression::Compression;
 use format::{RawRecords, Records, RowFormat};
+use held::HeldFiles;
 use input::{Input, RowFile};
 use limit::Limit;
 
@@ -53,6 +55,7 @@ pub(super) async fn open(
     compression: Compression,
     columns: &Columns,
     limit: Limit,
+    held_files: &HeldFiles,
 ) -> Result<Option<InputFile>> {
     let (size, local) = match location.local() {
         Some(path) => {
@@ -74,9 +77,14 @@ pub(super) async fn open(
         }
         _ => return Ok(None),
     }
+    let held = match local.is_none() && held_files.reserve(size) {
+        true => Some(held_files.hold(location.read().await?)),
+        false => None,
+    };
     let file = RowFile {
         location: location.clone(),
         local: local.clone(),
+        held: held.clone(),
         size,
         compression: input_compression(format, compression),
         charset: columns.charset(),
@@ -113,6 +121,7 @@ pub(super) async fn open(
             bytes,
             cuts: Vec::new(),
             local,
+            held,
         },
         location,
     }))
@@ -186,6 +195,7 @@ fn open_input(
         compression,
         size,
         local,
+        held,
         ..
     } = &file.source
     else {
@@ -203,6 +213,7 @@ fn open_input(
     let rows = RowFile {
         location: file.location.clone(),
         local: local.clone(),
+        held: held.clone(),
         size: *size,
         compression: input_compression(*format, *compression),
         charset: file.columns.charset,

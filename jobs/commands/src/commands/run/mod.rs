@@ -8,6 +8,7 @@ mod summary;
 
 use std::time::Instant;
 
+use engine::run::Commit;
 use engine::{EngineError, RunSettings, Summary};
 use storage::is_closed_pipe;
 
@@ -43,13 +44,34 @@ pub fn run_with(
             work(process, settings).await
         }),
     };
+    let duration = begin.elapsed();
+    let done =
+        done.and_then(
+            |(settings, summary)| match print_summary(common, &settings, &summary) {
+                Ok(()) | Err(Failure::ClosedPipe) => Ok(summary),
+                Err(source) => Err(Failure::Unsaid {
+                    committed: match summary.commit {
+                        Commit::Committed(version) => Some(version),
+                        Commit::NotAsked | Commit::AlreadyThere => None,
+                    },
+                    source: Box::new(source),
+                }),
+            },
+        );
     if let Some(place) = &args.metrics {
-        let outcome = done.as_ref().map(|(_, summary)| summary);
         let file = metrics_file.as_deref();
-        metrics::deliver(common, args, place, file, outcome, begin.elapsed());
+        metrics::deliver(common, args, place, file, done.as_ref(), duration);
     }
-    let (settings, summary) = done?;
-    let Some(text) = summary::render(common, &settings, &summary)? else {
+    done.map(|_| ())
+}
+
+/// Prints the summary: on standard output, unless that has the rows.
+fn print_summary(
+    common: &CommonArgs,
+    settings: &RunSettings,
+    summary: &Summary,
+) -> Result<(), Failure> {
+    let Some(text) = summary::render(common, settings, summary)? else {
         return Ok(());
     };
     let decisions = settings

@@ -1,0 +1,57 @@
+//! The bytes of small files in stores that stay in memory, so that a run that reads its documents several times fetches each once.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
+
+use crate::memory;
+
+/// The most bytes of a file that is held.
+pub(in crate::documents) const SMALL: u64 = 1 << 20;
+/// The part of the memory limit that held files may take.
+const PART: usize = 8;
+
+/// How many bytes of files may be held.
+#[derive(Debug, Clone)]
+pub(in crate::documents) struct HeldFiles {
+    reservation: Arc<Mutex<MemoryReservation>>,
+    most: usize,
+}
+
+/// A file that is held.
+#[derive(Debug, Clone)]
+pub(in crate::documents) struct Held {
+    pub(super) bytes: Bytes,
+    /// Frees the memory with the last of the files.
+    _reservation: Arc<Mutex<MemoryReservation>>,
+}
+
+impl HeldFiles {
+    /// Of a run with this memory.
+    pub(in crate::documents) fn new(pool: &Arc<dyn MemoryPool>) -> Self {
+        let reservation = MemoryConsumer::new("small files").register(pool);
+        Self {
+            reservation: Arc::new(Mutex::new(reservation)),
+            most: memory::limit_bytes(pool) / PART,
+        }
+    }
+
+    /// Whether a file of this size may be held. Its bytes count from now on.
+    pub(super) fn reserve(&self, size: u64) -> bool {
+        let reservation = self.reservation.lock();
+        let reservation = reservation.unwrap_or_else(PoisonError::into_inner);
+        let size = size as usize;
+        size as u64 <= SMALL
+            && reservation.size() + size <= self.most
+            && reservation.try_grow(size).is_ok()
+    }
+
+    /// Holds the bytes of a file that `reserve` allowed.
+    pub(super) fn hold(&self, bytes: Bytes) -> Held {
+        Held {
+            bytes,
+            _reservation: Arc::clone(&self.reservation),
+        }
+    }
+}
