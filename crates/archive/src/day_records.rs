@@ -9,7 +9,7 @@
 //!
 //! Transaction version 0 marks a removed day, 1 a day that an earlier release committed without a record.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use arrow::array::RecordBatch;
 use bytes::Bytes;
@@ -221,7 +221,7 @@ impl Archive {
                 "is committed, but another program took its files away (RESTORE), or the log no longer says where they went; remove the day, and commit it again",
             );
         }
-        if self.has_rows_of_others(day, &committed, &of_day).await? {
+        if self.is_overwritten(day, &committed, &of_day).await? {
             return Err(ArchiveError::ForeignRows {
                 path: given.to_owned(),
                 day: day.to_string(),
@@ -242,40 +242,45 @@ impl Archive {
         Ok(false)
     }
 
-    /// Whether another program wrote rows of a committed day, whose files are these. One that rewrites rows (OPTIMIZE, DELETE), or
-    /// brings files back (RESTORE), adds none.
-    async fn has_rows_of_others(
+    /// Whether the files of a committed day have rows of other programs alone: these overwrote the day. A program that rewrites rows
+    /// (OPTIMIZE, DELETE) or brings files back (RESTORE) leaves the day's own.
+    async fn is_overwritten(
         &self,
         day: NaiveDate,
         committed: &CommittedDay,
         files: &[&DataFile],
     ) -> Result<bool> {
-        let digest = Some(&committed.digest);
-        if files.iter().all(|file| file.day_digest.as_ref() == digest) {
+        let is_own = |file: &&DataFile| file.day_digest.as_ref() == Some(&committed.digest);
+        if files.is_empty() || files.iter().any(is_own) {
             return Ok(false);
         }
         let name = day.to_string();
+        // For each file of the day since its commit: whether it has rows of the commit.
+        let mut own: HashMap<String, bool> = HashMap::new();
         for version in committed.base_version + 1..=self.version() {
             let Some(actions) = self.log_actions(version).await? else {
                 // What was cleaned up may have brought other rows: their number tells most.
                 let rows: Option<u64> = files.iter().map(|file| file.rows).sum();
                 return Ok(committed.rows.is_some() && rows > committed.rows);
             };
-            let keeps_rows = operation_name(&actions)
-                .is_some_and(|name| name == "RESTORE" || REWRITES.contains(&name));
-            let is_own = |action: &Action| matches!(action, Action::Txn(txn) if txn.app_id == name);
-            let adds_rows = |action: &Action| match action {
-                Action::Add(add) => {
-                    let of_day = add.partition_values.get(DAY).cloned().flatten();
-                    add.data_change && of_day.as_deref() == Some(name.as_str())
+            let commits =
+                |action: &Action| matches!(action, Action::Txn(txn) if txn.app_id == name);
+            let is_commit = actions.iter().any(commits);
+            let is_rewrite = operation_name(&actions).is_some_and(|name| REWRITES.contains(&name));
+            let removes_own = actions.iter().any(|action| {
+                matches!(action, Action::Remove(file) if own.get(&file.path) == Some(&true))
+            });
+            for action in &actions {
+                if let Action::Add(file) = action
+                    && file.partition_values.get(DAY).cloned().flatten().as_deref() == Some(&name)
+                {
+                    let rewrites_own = removes_own && (is_rewrite || !file.data_change);
+                    own.entry(file.path.clone())
+                        .or_insert(is_commit || rewrites_own);
                 }
-                _ => false,
-            };
-            if !keeps_rows && !actions.iter().any(is_own) && actions.iter().any(adds_rows) {
-                return Ok(true);
             }
         }
-        Ok(false)
+        Ok(!files.iter().any(|file| own.get(&file.path) == Some(&true)))
     }
 
     /// The day that was committed with rows of this digest. If several were, the one compared with

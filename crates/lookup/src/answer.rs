@@ -217,6 +217,22 @@ impl Answerer {
     }
 }
 
+impl Query {
+    /// The fingerprint that a JSON value is: 16 hexadecimal digits, or a number of 64 bits, signed or not.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn fingerprint_of(value: &serde_json::Value) -> std::result::Result<u64, &'static str> {
+        let parsed = match value {
+            serde_json::Value::String(text) => parse_fingerprint(text),
+            number => number
+                .as_u64()
+                .or_else(|| number.as_i64().map(i64::cast_unsigned)),
+        };
+        parsed.ok_or("\"fp\" is neither 16 hexadecimal digits nor an integer of 64 bits")
+    }
+}
+
 /// Parses a fingerprint of 16 hexadecimal digits.
 #[must_use]
 pub fn parse_fingerprint(text: &str) -> Option<u64> {

@@ -84,6 +84,14 @@ pub enum LookupError {
         /// The distance asked for.
         k: u32,
     },
+    /// A least similarity that an index cannot answer.
+    #[error("--min-similarity (min_similarity) {least}: {reason}")]
+    Similarity {
+        /// The similarity asked for.
+        least: f64,
+        /// Why not.
+        reason: String,
+    },
     /// An address that other machines reach, without TLS or without client authentication.
     #[error(
         "--listen {address}: other machines reach this address, so it needs TLS (--tls-cert, --tls-key) and a token (--token-file) or \
@@ -170,6 +178,7 @@ impl LookupError {
             | Self::NotAnIndex { .. }
             | Self::NotEmpty { .. }
             | Self::Distance { .. }
+            | Self::Similarity { .. }
             | Self::Exposed { .. } => ErrorKind::Usage,
             Self::Damaged { .. } => ErrorKind::Data,
             Self::Format { .. } | Self::OtherArchive { .. } | Self::Tls { .. } => {

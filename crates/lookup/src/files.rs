@@ -10,7 +10,7 @@ use object_store::ObjectStore as _;
 use storage::{Draft, Location, StorageError, create_dir_all_synced};
 
 use crate::error::{LookupError, Result};
-use crate::manifest::{self, FileEntry, Manifest, SegmentEntry};
+use crate::manifest::{self, FileEntry, Manifest, SEGMENT_PREFIX, SegmentEntry};
 use crate::segment::{ROWS, Segment, SegmentFacts, TABLES, WrittenFiles};
 
 /// After this time, what a stopped build has left is removed.
@@ -240,7 +240,7 @@ impl IndexFiles {
             };
             // The segments of a build in progress are named by no manifest yet.
             let is_left = replaced.contains(name) || object.last_modified < long_ago;
-            if name.starts_with("segment-") && !needed.contains(name) && is_left {
+            if manifest::is_segment_name(name) && !needed.contains(name) && is_left {
                 self.delete(file).await?;
                 self.drop_copies(name);
             }
@@ -293,7 +293,7 @@ fn is_own(name: &str) -> bool {
     let file = name.rsplit('/').next().unwrap_or(name);
     name.starts_with("_dedup-job/")
         || file.starts_with("manifest-")
-        || file.starts_with("segment-")
+        || file.starts_with(SEGMENT_PREFIX)
         // Temporary files of builds.
         || file.starts_with('.')
 }

@@ -96,11 +96,15 @@ impl Index {
     /// Opens the latest version if it is newer than this one; reuses the open segments that both have.
     ///
     /// # Errors
-    /// As [`Self::open`].
+    /// As [`Self::open`], also when the index is gone.
     pub async fn newer(&self, files: &IndexFiles) -> Result<Option<Self>> {
-        match Manifest::latest(files.location()).await? {
+        let latest = Manifest::latest(files.location()).await?;
+        let latest = latest.ok_or_else(|| LookupError::NotAnIndex {
+            path: files.location().to_string(),
+        })?;
+        match latest {
             // A lower version belongs to an index that was made again.
-            Some(manifest) if manifest != *self.manifest => {
+            manifest if manifest != *self.manifest => {
                 Self::open_at(files, manifest, &self.named_segments())
                     .await
                     .map(Some)
@@ -264,6 +268,63 @@ impl Index {
                 .sum(),
             segments,
         }
+    }
+
+    /// The nearness of a look-up that asks for `k` and `min_similarity`, or for what runs with the archive take.
+    ///
+    /// # Errors
+    /// [`LookupError::Distance`] and [`LookupError::Similarity`] for what the index cannot answer.
+    pub fn nearness(&self, k: Option<u32>, min_similarity: Option<f64>) -> Result<(u32, f64)> {
+        let (default_k, default_similarity) = self.default_nearness();
+        let k = k.unwrap_or(default_k);
+        if k > crate::MAX_DISTANCE {
+            return Err(LookupError::Distance { k });
+        }
+        let least = min_similarity.unwrap_or(default_similarity);
+        let wrong = |reason: &str| {
+            Err(LookupError::Similarity {
+                least,
+                reason: reason.to_owned(),
+            })
+        };
+        match least {
+            _ if !(0.0..=1.0).contains(&least) => wrong("it must be from 0 to 1"),
+            // Without an estimate, every hit would stay.
+            _ if min_similarity > Some(0.0) && self.spec.sketch.is_none() => wrong(
+                "the index has no sketches, by which similarities are estimated; its archive was created without --sketch",
+            ),
+            _ => Ok((k, least)),
+        }
+    }
+
+    /// Finds damage in the copies of segments in the cache, removes these copies, and opens the index with new ones; `None` if no copy
+    /// is damaged, or if the index is no copy.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub async fn repaired(&self, files: &IndexFiles) -> Result<Option<Self>> {
+        if self.location.local().is_some() {
+            return Ok(None);
+        }
+        let segments = self.named_segments();
+        let damaged = tokio::task::spawn_blocking(move || {
+            let damaged = segments
+                .iter()
+                .filter(|(_, segment)| segment.verify().is_err());
+            damaged.map(|(name, _)| name.clone()).collect::<Vec<_>>()
+        });
+        let damaged = damaged.await.unwrap_or_default();
+        if damaged.is_empty() {
+            return Ok(None);
+        }
+        for name in damaged {
+            tracing::warn!(
+                "{}: the copy of {name} in the cache is damaged: it is copied again",
+                self.location
+            );
+            files.drop_copies(&name);
+        }
+        Self::open(files).await.map(Some)
     }
 
     /// Reads and checks every byte of every segment.

@@ -9,6 +9,7 @@ use object_store::{ObjectStoreExt as _, PutMode, PutOptions, PutPayload};
 use serde::{Deserialize, Serialize};
 use simhash::Spec;
 use storage::{Location, StorageError};
+use twox_hash::XxHash3_64;
 
 use crate::error::{LookupError, Result};
 use crate::segment::SegmentFacts;
@@ -17,6 +18,8 @@ use crate::segment::SegmentFacts;
 const FORMAT: u32 = 1;
 const PREFIX: &str = "manifest-";
 const ENDING: &str = ".json";
+/// The beginning of the names of segments.
+pub(crate) const SEGMENT_PREFIX: &str = "segment-";
 
 /// A version of an index.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -31,6 +34,8 @@ pub(crate) struct Manifest {
     /// The largest distance that it answers.
     max_distance: u32,
     pub(crate) segments: Vec<SegmentEntry>,
+    /// XXH3-64 of the manifest with an empty sum, as compact JSON, in hexadecimal digits.
+    sum: String,
 }
 
 /// The archive that a version covers.
@@ -89,14 +94,27 @@ impl Manifest {
         spec: &Spec,
         segments: Vec<SegmentEntry>,
     ) -> Self {
-        Self {
+        let mut manifest = Self {
             format: FORMAT,
             version: previous.map_or(1, |previous| previous.version + 1),
             archive,
             spec: spec.to_json(),
             max_distance: crate::MAX_DISTANCE,
             segments,
-        }
+            sum: String::new(),
+        };
+        manifest.sum = manifest.computed_sum();
+        manifest
+    }
+
+    /// What `sum` is to be.
+    fn computed_sum(&self) -> String {
+        let unsummed = Self {
+            sum: String::new(),
+            ..self.clone()
+        };
+        let json = serde_json::to_vec(&unsummed).unwrap_or_default();
+        format!("{:016x}", XxHash3_64::oneshot(&json))
     }
 
     /// How its fingerprints were made.
@@ -165,11 +183,28 @@ impl Manifest {
             });
         }
         let read: Self = serde_json::from_slice(&bytes).map_err(damaged)?;
-        match read.version == version {
-            true => Ok(read),
-            false => Err(LookupError::damaged(
+        if read.sum != read.computed_sum() {
+            return Err(LookupError::damaged(
+                object.given(),
+                "damaged: its content does not match its checksum; build the index again",
+            ));
+        }
+        if read.version != version {
+            return Err(LookupError::damaged(
                 object.given(),
                 "it is the manifest of another version",
+            ));
+        }
+        // The name becomes the path of a local file.
+        match read
+            .segments
+            .iter()
+            .find(|entry| !is_segment_name(&entry.name))
+        {
+            None => Ok(read),
+            Some(entry) => Err(LookupError::damaged(
+                object.given(),
+                format!("{:?} is no name of a segment", entry.name),
             )),
         }
     }
@@ -191,6 +226,15 @@ impl Manifest {
             "its manifests disappear while they are read",
         ))
     }
+}
+
+/// Whether a name is that of a segment: `segment-` and 32 hexadecimal digits.
+pub(crate) fn is_segment_name(name: &str) -> bool {
+    let digits = name.strip_prefix(SEGMENT_PREFIX).unwrap_or_default();
+    digits.len() == 32
+        && digits
+            .bytes()
+            .all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'))
 }
 
 /// The name of the manifest of a version.
@@ -239,6 +283,21 @@ pub(crate) async fn names(index: &Location) -> Result<Vec<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_segment_is_named_by_its_digest() {
+        assert!(is_segment_name("segment-0123456789abcdef0123456789abcdef"));
+        for other in [
+            "segment-0123456789ABCDEF0123456789abcdef",
+            "segment-0123456789abcdef0123456789abcde",
+            "../segment-0123456789abcdef0123456789abcdef",
+            "segment-../456789abcdef0123456789abcdef0",
+            "../victim/keep",
+            "",
+        ] {
+            assert!(!is_segment_name(other), "{other}");
+        }
+    }
 
     #[test]
     fn only_manifests_have_versions() {

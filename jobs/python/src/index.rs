@@ -179,11 +179,11 @@ impl Index {
         make: impl Fn(&Piece, &mut Vec<Query>) + Sync,
     ) -> PyResult<Table> {
         let Opened { index, model } = self.current();
-        let (k, least) = index.default_nearness();
+        let (k, min_similarity) = index.nearness(options.k, options.min_similarity)?;
         let wanted = LookupOptions {
-            k: options.k.unwrap_or(k),
+            k,
             limit: options.limit.unwrap_or(usize::MAX),
-            min_similarity: options.min_similarity.unwrap_or(least),
+            min_similarity,
             id_bytes: usize::MAX,
         };
         let answered: Mutex<Vec<(usize, Vec<Answer>)>> = Mutex::default();

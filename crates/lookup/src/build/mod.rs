@@ -20,7 +20,7 @@ use storage::{hex, require_conditional_create};
 
 use crate::error::{LookupError, Result};
 use crate::files::IndexFiles;
-use crate::manifest::{ArchiveFacts, Manifest, SegmentEntry};
+use crate::manifest::{ArchiveFacts, Manifest, SEGMENT_PREFIX, SegmentEntry};
 use crate::rows::RowShape;
 use crate::segment::{Part, Scan};
 use merge::{Input, Merge};
@@ -368,5 +368,8 @@ impl Build<'_> {
 /// The name is a digest of what goes into the segment, so that a restarted build finds the segment.
 fn segment_name(parts: &[Part], rows: u64, shape: RowShape) -> String {
     let json = serde_json::json!({ "format": 1, "parts": parts, "rows": rows, "shape": shape });
-    format!("segment-{}", &hex(&Sha256::digest(json.to_string()))[..32])
+    format!(
+        "{SEGMENT_PREFIX}{}",
+        &hex(&Sha256::digest(json.to_string()))[..32]
+    )
 }

@@ -13,9 +13,10 @@ use serde_json::{Value, json};
 
 use super::body::body;
 use super::current::OpenVersion;
+use super::object::Object;
 use super::problem::Problem;
 use super::{MAX_BATCH, Shared};
-use crate::answer::{Answer, Hit, LookupOptions, Query, parse_fingerprint};
+use crate::answer::{Answer, Hit, LookupOptions, Query};
 use crate::error::LookupError;
 use crate::index::Index;
 use crate::rows::Id;
@@ -44,7 +45,7 @@ struct Body {
     source: Option<String>,
     fp: Option<Value>,
     id: Option<String>,
-    queries: Option<Vec<QueryBody>>,
+    queries: Option<Vec<Object<QueryBody>>>,
     k: Option<u32>,
     limit: Option<usize>,
     min_similarity: Option<f64>,
@@ -79,9 +80,7 @@ fn bad(reason: impl Into<String>) -> Problem {
 
 /// Reads a body; what it leaves open is as by default in `index`.
 fn checked(bytes: &[u8], index: &Index) -> Result<LookupRequest, Problem> {
-    let max_distance = crate::MAX_DISTANCE;
-    let (default_k, least) = index.default_nearness();
-    let asked: Body = serde_json::from_slice(bytes)
+    let Object(asked): Object<Body> = serde_json::from_slice(bytes)
         .map_err(|error| bad(format!("the body does not match /openapi.json: {error}")))?;
     let is_batch = asked.queries.is_some();
     let one = QueryBody {
@@ -94,33 +93,26 @@ fn checked(bytes: &[u8], index: &Index) -> Result<LookupRequest, Problem> {
     let is_one = one.text.is_some() || one.fp.is_some() || one.id.is_some();
     let all = match asked.queries {
         Some(_) if is_one => return Err(bad("send either one query or \"queries\", not both")),
-        Some(queries) => queries,
+        Some(queries) => queries.into_iter().map(|Object(query)| query).collect(),
         None => vec![one],
     };
     if all.len() > MAX_BATCH {
         let reason = format!("{} queries; send at most {MAX_BATCH}", all.len());
         return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, reason));
     }
-    let k = asked.k.unwrap_or(default_k);
-    if k > max_distance {
-        return Err(bad(format!(
-            "\"k\" is {k}; it must be from 0 to {max_distance}"
-        )));
-    }
+    let nearness = index.nearness(asked.k, asked.min_similarity);
+    let (k, min_similarity) = nearness.map_err(|error| bad(error.to_string()))?;
     let limit = asked.limit.unwrap_or(LIMIT);
     if !(1..=MAX_LIMIT).contains(&limit) {
         return Err(bad(format!(
             "\"limit\" is {limit}; it must be from 1 to {MAX_LIMIT}"
         )));
     }
-    let min_similarity = asked.min_similarity.unwrap_or(least);
-    if !(0.0..=1.0).contains(&min_similarity) {
-        return Err(bad("\"min_similarity\" must be from 0 to 1"));
-    }
     let mut queries = Vec::with_capacity(all.len());
     let mut ids = Vec::with_capacity(all.len());
     for one in all {
-        let fingerprint = one.fp.as_ref().map(fingerprint).transpose()?;
+        let fingerprint = one.fp.as_ref().map(Query::fingerprint_of);
+        let fingerprint = fingerprint.transpose().map_err(bad)?;
         if fingerprint.is_none() && one.text.is_none() {
             return Err(bad("a query has neither \"text\" nor \"fp\""));
         }
@@ -145,15 +137,6 @@ fn checked(bytes: &[u8], index: &Index) -> Result<LookupRequest, Problem> {
 }
 
 /// The fingerprint of a query.
-fn fingerprint(given: &Value) -> Result<u64, Problem> {
-    let parsed = match given {
-        Value::String(text) => parse_fingerprint(text),
-        number => number.as_i64().map(i64::cast_unsigned),
-    };
-    parsed.ok_or_else(|| {
-        bad("\"fp\" is neither 16 hexadecimal digits nor a signed integer of 64 bits")
-    })
-}
 
 /// Refuses a request whose `Content-Type` is missing or is not JSON: a web page can send such a request to this machine
 /// without being asked.
@@ -341,7 +324,9 @@ impl<'a> Response<'a> {
         let answers = self
             .serving
             .with_answerer(|answerer| answerer.answer(queries, wanted));
-        answers.map_err(failed)
+        answers
+            .inspect_err(|error| self.serving.note(error))
+            .map_err(failed)
     }
 
     /// The type of the index's ids.

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -32,6 +32,7 @@ pub(super) async fn serve(
     let places = Arc::new(Semaphore::new(shared.settings.connections));
     let graceful = GracefulShutdown::new();
     let mut stop = pin!(stop);
+    let mut refused = Refused::default();
     loop {
         let accepted = async {
             // Beyond the limit, connections wait in the system's queue.
@@ -43,7 +44,7 @@ pub(super) async fn serve(
             accepted = accepted => match accepted {
                 Some((Ok((stream, _)), place)) => (stream, place),
                 Some((Err(error), _)) => {
-                    tracing::warn!("accepting a connection: {error}");
+                    refused.note(&error);
                     // The process may have no file descriptors left: wait for connections to close.
                     tokio::time::sleep(Duration::from_millis(50)).await;
                     continue;
@@ -69,6 +70,27 @@ pub(super) async fn serve(
             "requests in progress were cut off after {:?}",
             shared.settings.drain
         );
+    }
+}
+
+/// Connections that could not be accepted: with no file descriptors left, these are many.
+#[derive(Default)]
+struct Refused {
+    /// Since the last line of the log.
+    number: u64,
+    said: Option<Instant>,
+}
+
+impl Refused {
+    /// Counts an error, and says it at most once a minute.
+    fn note(&mut self, error: &std::io::Error) {
+        const MINUTE: Duration = Duration::from_secs(60);
+        self.number += 1;
+        if self.said.is_none_or(|said| said.elapsed() >= MINUTE) {
+            let number = std::mem::take(&mut self.number);
+            tracing::warn!("accepting a connection: {error} ({number} times since the last line)");
+            self.said = Some(Instant::now());
+        }
     }
 }
 
@@ -111,6 +133,8 @@ async fn serve_http(
         // This also limits how long a connection may be idle.
         .header_read_timeout(timeout)
         .max_buf_size(HEADER)
+        // A client may close its side after its request, and wait for the answer.
+        .half_close(true)
         .serve_connection(TokioIo::new(stream), service);
     if let Err(error) = watcher.watch(connection).await {
         tracing::debug!("a connection: {error}");

@@ -1,12 +1,12 @@
 //! The open version of the index, and its replacement by newer ones.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Instant;
 
 use super::Shared;
 use crate::answer::Answerer;
-use crate::error::Result;
+use crate::error::{LookupError, Result};
 use crate::files::IndexFiles;
 use crate::index::Index;
 use crate::text_model::TextModel;
@@ -22,9 +22,18 @@ pub(super) struct OpenVersion {
     index: Index,
     model: TextModel,
     idle: Mutex<Vec<Answerer>>,
+    /// Whether an answer found damage.
+    is_damaged: AtomicBool,
 }
 
 impl OpenVersion {
+    /// Notes damage of the index, so that damaged copies of its segments are replaced.
+    pub(super) fn note(&self, error: &LookupError) {
+        if matches!(error, LookupError::Damaged { .. }) {
+            self.is_damaged.store(true, Ordering::Relaxed);
+        }
+    }
+
     pub(super) fn index(&self) -> &Index {
         &self.index
     }
@@ -46,6 +55,7 @@ impl Current {
             model: index.model().await?,
             index,
             idle: Mutex::default(),
+            is_damaged: AtomicBool::new(false),
         };
         Ok(Self {
             files,
@@ -61,7 +71,11 @@ impl Current {
     /// Opens the latest version if it is newer than the open one. Returns whether it was.
     async fn follow(&self) -> Result<bool> {
         let serving = self.serving();
-        let Some(index) = serving.index.newer(&self.files).await? else {
+        let mut next = serving.index.newer(&self.files).await?;
+        if next.is_none() && serving.is_damaged.swap(false, Ordering::Relaxed) {
+            next = serving.index.repaired(&self.files).await?;
+        }
+        let Some(index) = next else {
             return Ok(false);
         };
         let model = index.model().await?;
@@ -71,6 +85,7 @@ impl Current {
             model,
             index,
             idle: Mutex::default(),
+            is_damaged: AtomicBool::new(false),
         };
         *self.serving.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(next);
         Ok(true)
@@ -97,7 +112,10 @@ pub(super) fn read_ahead(shared: &Arc<Shared>) {
 pub(super) async fn refresh(shared: Arc<Shared>) {
     loop {
         tokio::time::sleep(shared.settings.refresh).await;
-        match shared.current.follow().await {
+        let followed = shared.current.follow().await;
+        let is_lost = matches!(followed, Err(LookupError::NotAnIndex { .. }));
+        shared.is_lost.store(is_lost, Ordering::Relaxed);
+        match followed {
             Ok(true) => {
                 let version = shared.current.serving().index().version();
                 tracing::info!("opened version {version} of the index");

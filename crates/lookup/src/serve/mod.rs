@@ -19,6 +19,7 @@ mod connections;
 mod current;
 mod host;
 mod metrics;
+mod object;
 mod problem;
 mod routes;
 mod tls;
@@ -94,6 +95,8 @@ struct Shared {
     metrics: Metrics,
     seen: Option<Seen>,
     draining: AtomicBool,
+    /// Whether the index was not found lately.
+    is_lost: AtomicBool,
     /// Whether anybody may ask, so that only the name that a client uses says whether it means this server.
     checks_host: bool,
 }
@@ -145,6 +148,7 @@ impl Server {
             metrics: Metrics::default(),
             seen,
             draining: AtomicBool::new(false),
+            is_lost: AtomicBool::new(false),
             checks_host,
             settings,
         };

@@ -7,7 +7,7 @@ use hyper::body::{Bytes, Incoming};
 use hyper::header::{
     ALLOW, AUTHORIZATION, CONTENT_TYPE, HOST, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE,
 };
-use hyper::{Method, Request, Response, StatusCode};
+use hyper::{Method, Request, Response, StatusCode, Version};
 use serde_json::json;
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -65,13 +65,14 @@ async fn route(
     let ok = |kind, body: String| Ok(with_type(StatusCode::OK, kind, body));
     match path.as_str() {
         "/healthz" if is_get => ok("text/plain; charset=utf-8", "ok\n".into()),
-        "/readyz" if is_get => match shared.draining.load(Ordering::Relaxed) {
-            false => ok("text/plain; charset=utf-8", "ready\n".into()),
-            true => Err(Problem::new(
-                StatusCode::SERVICE_UNAVAILABLE,
-                "the server is stopping",
-            )),
-        },
+        "/readyz" if is_get => {
+            let problem = match () {
+                () if shared.draining.load(Ordering::Relaxed) => "the server is stopping",
+                () if shared.is_lost.load(Ordering::Relaxed) => "the index cannot be found",
+                () => return ok("text/plain; charset=utf-8", "ready\n".into()),
+            };
+            Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, problem))
+        }
         "/" if is_get => Ok(page("text/html; charset=utf-8", PAGE)),
         "/page.css" if is_get => Ok(page("text/css; charset=utf-8", STYLE)),
         "/page.js" if is_get => Ok(page("text/javascript; charset=utf-8", SCRIPT)),
@@ -121,16 +122,30 @@ fn allowed(path: &str) -> &'static str {
     }
 }
 
-/// Refuses a request to a name that is not this server's, if anybody may ask.
+/// Refuses a request that does not say one host (RFC 9112, section 3.2), and one to a name that is not this server's, if anybody may
+/// ask.
 fn require_known_host(shared: &Shared, request: &Request<Incoming>) -> Result<(), Problem> {
+    let mut hosts = request.headers().get_all(HOST).iter();
+    let (host, other) = (hosts.next(), hosts.next());
+    if other.is_some() || (host.is_none() && request.version() == Version::HTTP_11) {
+        return Err(Problem::new(
+            StatusCode::BAD_REQUEST,
+            "a request has one header Host",
+        ));
+    }
+    // The host of a whole URL counts before the header (section 3.2.2).
+    let whole = request
+        .uri()
+        .authority()
+        .map(|authority| Ok(authority.as_str()));
     // A browser always sends it.
-    let Some(host) = request.headers().get(HOST).filter(|_| shared.checks_host) else {
+    let Some(host) = whole
+        .or(host.map(HeaderValue::to_str))
+        .filter(|_| shared.checks_host)
+    else {
         return Ok(());
     };
-    match host
-        .to_str()
-        .is_ok_and(|host| is_known(host, &shared.settings.host_names))
-    {
+    match host.is_ok_and(|host| is_known(host, &shared.settings.host_names)) {
         true => Ok(()),
         false => Err(Problem::new(
             StatusCode::MISDIRECTED_REQUEST,

@@ -1,6 +1,5 @@
 //! Arguments of the commands for online lookup: `index`, `lookup` and `serve`.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -93,7 +92,7 @@ pub struct ServeArgs {
     pub index: Option<String>,
     /// Address to listen on; port 0 takes a free port [default: 127.0.0.1:8080]
     #[arg(long, value_name = "HOST:PORT")]
-    pub listen: Option<SocketAddr>,
+    pub listen: Option<String>,
     /// Documents with texts, which are held in memory and added to hits of the same id
     #[arg(long, value_name = "PATH", num_args = 1.., value_hint = ValueHint::AnyPath)]
     pub texts: Vec<String>,

@@ -1,7 +1,8 @@
 //! `dedup-job serve`: answers lookups over HTTP.
 
 use std::collections::HashMap;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::io::ErrorKind;
+use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,11 +18,26 @@ use crate::process::{self, Process};
 use crate::signals::StopSignals;
 
 /// Default of --listen.
-const LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
+const LISTEN: &str = "127.0.0.1:8080";
+
+/// The address that HOST:PORT stands for; the first, if a name has several.
+fn address(given: &str) -> Result<SocketAddr, Failure> {
+    let usage = |reason: String| Failure::Usage(format!("--listen {given}: {reason}"));
+    let mut addresses = given
+        .to_socket_addrs()
+        .map_err(|error| match error.kind() {
+            ErrorKind::InvalidInput => usage("it is no HOST:PORT, such as 127.0.0.1:8080".into()),
+            _ => usage(error.to_string()),
+        })?;
+    addresses
+        .next()
+        .ok_or_else(|| usage("the host has no address".into()))
+}
 
 pub fn run(common: &CommonArgs, args: &ServeArgs) -> Result<(), Failure> {
     let dir = required(args.index.as_deref(), "--index DIR")?;
     let token = token(args)?;
+    let listen = address(args.listen.as_deref().unwrap_or(LISTEN))?;
     process::run_until_stopped(
         common,
         async |process: &Process, signals: &mut StopSignals| {
@@ -29,7 +45,7 @@ pub fn run(common: &CommonArgs, args: &ServeArgs) -> Result<(), Failure> {
                 let files = files(process, &process.locate(dir)?, &args.cache)?;
                 let index = Index::open(&files).await?;
                 let texts = texts(common, process, args).await?;
-                let settings = settings(common, args, token, texts);
+                let settings = settings(common, args, listen, token, texts);
                 Ok(Server::bind(&files, index, settings).await?)
             };
             let server = signals
@@ -46,6 +62,7 @@ pub fn run(common: &CommonArgs, args: &ServeArgs) -> Result<(), Failure> {
 fn settings(
     common: &CommonArgs,
     args: &ServeArgs,
+    listen: SocketAddr,
     token: Option<String>,
     texts: HashMap<String, String>,
 ) -> ServeSettings {
@@ -58,7 +75,7 @@ fn settings(
         _ => None,
     };
     ServeSettings {
-        listen: args.listen.unwrap_or(LISTEN),
+        listen,
         tls,
         insecure: args.insecure,
         token,

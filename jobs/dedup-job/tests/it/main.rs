@@ -44,6 +44,7 @@ mod sketches;
 mod specs;
 mod templates;
 mod texts_in_lists;
+mod trust;
 mod verified_decisions;
 mod verify;
 mod warc;

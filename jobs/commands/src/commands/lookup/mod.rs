@@ -3,9 +3,10 @@
 mod queries;
 mod text;
 
-use lookup::{Answer, Answerer, Index, LookupOptions, TextModel};
+use lookup::{Answer, Answerer, Index, IndexFiles, LookupError, LookupOptions, TextModel};
 use rayon::prelude::*;
 use serde_json::{Value, json};
+use tokio::runtime::Handle;
 
 use super::index::files;
 use super::required;
@@ -20,12 +21,6 @@ const TOGETHER: usize = 512;
 
 pub fn run(common: &CommonArgs, args: &LookupArgs) -> Result<(), Failure> {
     let dir = required(args.index.as_deref(), "--index DIR")?;
-    let asked = args.min_similarity.unwrap_or(0.0);
-    if !(0.0..=1.0).contains(&asked) {
-        return Err(Failure::Usage(
-            "--min-similarity: must be from 0 to 1".into(),
-        ));
-    }
     if args.queries.is_empty() {
         return Err(Failure::Usage(
             "lookup needs a fingerprint, a text, a file, or - for the lines of standard input"
@@ -36,19 +31,15 @@ pub fn run(common: &CommonArgs, args: &LookupArgs) -> Result<(), Failure> {
     let json = common.json;
     let threads = process::threads(common);
     process::run(common, async |process: &Process| {
-        let index = Index::open(&files(process, &process.locate(dir)?, &args.cache)?).await?;
-        let (k, least) = index.default_nearness();
+        let files = files(process, &process.locate(dir)?, &args.cache)?;
+        let index = Index::open(&files).await?;
+        let (k, min_similarity) = index.nearness(args.max_distance, args.min_similarity)?;
         let wanted = LookupOptions {
-            k: args.max_distance.unwrap_or(k),
+            k,
             limit,
-            min_similarity: args.min_similarity.unwrap_or(least),
+            min_similarity,
             id_bytes: usize::MAX,
         };
-        if asked > 0.0 && index.spec().sketch.is_none() {
-            return Err(Failure::Usage(format!(
-                "--min-similarity: {dir} has no sketches, by which similarities are estimated; its archive was created without --sketch"
-            )));
-        }
         let model = index.model().await?;
         let sources: Vec<Source> = args
             .queries
@@ -56,7 +47,7 @@ pub fn run(common: &CommonArgs, args: &LookupArgs) -> Result<(), Failure> {
             .map(|given| Source::of(given, args.source.as_deref()))
             .collect();
         let answering = tokio::task::spawn_blocking(move || {
-            answer_all(&index, &model, sources, wanted, threads, json)
+            answer_all(index, &files, &model, sources, wanted, threads, json)
         });
         answering.await.unwrap_or_else(|error| {
             Err(Failure::Io {
@@ -72,7 +63,8 @@ const SLICE: usize = 32;
 
 /// Answers the queries of all sources, in their order, and prints the answers.
 fn answer_all(
-    index: &Index,
+    mut index: Index,
+    files: &IndexFiles,
     model: &TextModel,
     sources: Vec<Source>,
     wanted: LookupOptions,
@@ -87,18 +79,33 @@ fn answer_all(
         .num_threads(threads)
         .build()
         .map_err(failed)?;
-    let mut answerers: Vec<Answerer> = (0..threads).map(|_| Answerer::new(index, model)).collect();
+    let mut answerers: Vec<Answerer> = (0..threads).map(|_| Answerer::new(&index, model)).collect();
     let style = text::Style::of_stdout();
     for asked in queries::read(sources, TOGETHER * threads) {
         let asked = asked?;
         let each = asked.len().div_ceil(threads).max(1);
-        let printed: Vec<Result<String, Failure>> = pool.install(|| {
-            asked
-                .par_chunks(each)
-                .zip(&mut answerers)
-                .map(|(asked, answerer)| answer(answerer, asked, wanted, json, &style))
-                .collect()
-        });
+        let answer_these = |answerers: &mut Vec<Answerer>| -> Vec<Result<String, Failure>> {
+            pool.install(|| {
+                asked
+                    .par_chunks(each)
+                    .zip(answerers)
+                    .map(|(asked, answerer)| answer(answerer, asked, wanted, json, &style))
+                    .collect()
+            })
+        };
+        let mut printed = answer_these(&mut answerers);
+        let is_damage = |answer: &Result<String, Failure>| {
+            matches!(answer, Err(Failure::Lookup(LookupError::Damaged { .. })))
+        };
+        if printed.iter().any(is_damage)
+            && let Some(repaired) = Handle::current().block_on(index.repaired(files))?
+        {
+            index = repaired;
+            answerers
+                .iter_mut()
+                .for_each(|old| *old = Answerer::new(&index, model));
+            printed = answer_these(&mut answerers);
+        }
         for text in printed {
             print(&text?)?;
         }

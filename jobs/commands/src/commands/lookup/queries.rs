@@ -90,15 +90,7 @@ fn line(line: &str) -> Result<Asked, String> {
     };
     let fingerprint = match &given["fp"] {
         Value::Null => None,
-        Value::String(text) => {
-            Some(parse_fingerprint(text).ok_or("\"fp\" is not 16 hexadecimal digits")?)
-        }
-        number => Some(
-            number
-                .as_i64()
-                .ok_or("\"fp\" is neither 16 hexadecimal digits nor a 64-bit integer")?
-                .cast_unsigned(),
-        ),
+        given => Some(Query::fingerprint_of(given)?),
     };
     let text = match &given["text"] {
         Value::Null => None,
@@ -177,6 +169,25 @@ pub(super) fn read(
     })
 }
 
+/// The mark with which some programs begin UTF-8.
+const BOM: &[u8] = b"\xef\xbb\xbf";
+/// How files begin that are not lines of text.
+const NO_LINES: [(&[u8], &str); 6] = [
+    (b"PAR1", "Parquet"),
+    (b"\x1f\x8b", "compressed (gzip)"),
+    (b"\x28\xb5\x2f\xfd", "compressed (Zstandard)"),
+    (b"BZh", "compressed (bzip2)"),
+    (b"\xfd7zXZ", "compressed (xz)"),
+    (b"PK\x03\x04", "a ZIP archive"),
+];
+
+/// What begins so, if it is no lines of text.
+fn no_lines(start: &[u8]) -> Option<&'static str> {
+    let known = NO_LINES.iter().find(|(magic, _)| start.starts_with(magic));
+    let known = known.map(|(_, kind)| *kind);
+    known.or_else(|| start.contains(&0).then_some("binary"))
+}
+
 /// Reads the lines of a file or of standard input. Stops and returns false when `push` returns false.
 fn read_lines(
     path: Option<PathBuf>,
@@ -197,6 +208,15 @@ fn read_lines(
             File::open(path).map_err(failed)?,
         )),
     };
+    let start = input.fill_buf().map_err(failed)?;
+    if let Some(kind) = no_lines(start) {
+        return Err(Failure::Data(format!(
+            "{name}: it is {kind}, and queries are lines of text: a text, a fingerprint or a JSON object each"
+        )));
+    }
+    if start.starts_with(BOM) {
+        input.consume(BOM.len());
+    }
     let mut bytes = Vec::new();
     for number in 1u64.. {
         bytes.clear();
