@@ -59,7 +59,7 @@ pub use parquet_properties::ROW_GROUP_ROWS;
 pub use reader::{ColumnNames, DecodedStep, FingerprintReader, ReadRows, RowColumns, RowPages};
 pub use remove::{IdSet, Removed};
 pub use run_defaults::RunDefaults;
-pub use schema::IdType;
+pub use schema::{IdType, MAX_ID_BYTES};
 pub use scope::Scope;
 pub use snapshot::{Snapshot, SnapshotFile};
 pub use spec_files::SpecFiles;

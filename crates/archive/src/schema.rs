@@ -44,6 +44,9 @@ pub const BASE_VERSION_TAG: &str = "dedup-job.base-version";
 /// by which settings they were decided; a [`DecisionSettings`](crate::DecisionSettings).
 pub const DECISIONS_TAG: &str = "dedup-job.decisions";
 
+/// The most bytes of an id: rows are held in memory by the thousand.
+pub const MAX_ID_BYTES: usize = 8 << 10;
+
 /// The type of an archive's ids, fixed when it is created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum IdType {

@@ -1,5 +1,7 @@
 //! Compares two texts word by word, for `show` and `report`.
 
+use std::collections::HashMap;
+
 use similar::{Algorithm, DiffOp, capture_diff_slices};
 use unicode_segmentation::UnicodeSegmentation as _;
 
@@ -8,6 +10,10 @@ use crate::printing::visible;
 /// The most words and separators compared of a text. The time grows with the square of the number
 /// that differ.
 const MAX_WORDS: usize = 5000;
+/// Texts with fewer of their words in common than one in this number are not compared word by word.
+const COMMON: usize = 4;
+/// The most bytes in which the bounds of words are sought at a time: the time for a run of combining marks grows with its square.
+const PIECE: usize = 256;
 /// Stands for the words that are not compared.
 const CUT: &str = "…";
 /// Equal words and separators that are shown before and after a difference.
@@ -60,7 +66,43 @@ impl Sides {
 }
 
 fn count_words(text: &str) -> u64 {
-    text.unicode_words().count() as u64
+    let words = word_bounds(text).filter(|word| word.chars().any(char::is_alphanumeric));
+    words.count() as u64
+}
+
+/// The words of a text and what is between them.
+fn word_bounds(text: &str) -> impl Iterator<Item = &str> {
+    let tokens = text.split_inclusive(char::is_whitespace);
+    tokens.flat_map(pieces).flat_map(str::split_word_bounds)
+}
+
+/// The text in pieces of at most [`PIECE`] bytes.
+fn pieces(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let (piece, behind) = rest.split_at(rest.floor_char_boundary(PIECE.min(rest.len())));
+        rest = behind;
+        (!piece.is_empty()).then_some(piece)
+    })
+}
+
+/// Whether two texts have so many words in common that it helps to see where they differ.
+fn have_common_words(left: &[String], right: &[String]) -> bool {
+    let is_word = |word: &&String| word.chars().any(char::is_alphanumeric);
+    let mut counts: HashMap<&str, usize> = HashMap::new();
+    for word in left.iter().filter(is_word) {
+        *counts.entry(word).or_default() += 1;
+    }
+    let all = left.iter().filter(is_word).count();
+    let (mut common, mut others) = (0, 0);
+    for word in right.iter().filter(is_word) {
+        others += 1;
+        if let Some(count) = counts.get_mut(word.as_str()).filter(|count| **count > 0) {
+            *count -= 1;
+            common += 1;
+        }
+    }
+    common * COMMON >= all.min(others)
 }
 
 /// Compares two texts word by word.
@@ -70,6 +112,11 @@ pub fn compare(left: &str, right: &str) -> Sides {
         cut: a_is_cut || b_is_cut,
         ..Sides::default()
     };
+    if !have_common_words(&a, &b) {
+        sides.left.push(Part::Differing(a.concat()));
+        sides.right.push(Part::Differing(b.concat()));
+        return sides;
+    }
     let operations = capture_diff_slices(Algorithm::Myers, &a, &b);
     for (at, operation) in operations.iter().enumerate() {
         match *operation {
@@ -146,7 +193,7 @@ fn push_equal(side: &mut Vec<Part>, same: &[String], before: usize, after: usize
 /// characters that control the terminal. The flag says whether the text has more words.
 fn words(text: &str) -> (Vec<String>, bool) {
     let mut words: Vec<String> = Vec::new();
-    for word in text.split_word_bounds() {
+    for word in word_bounds(text) {
         if words.len() == MAX_WORDS {
             words.push(CUT.to_owned());
             return (words, true);

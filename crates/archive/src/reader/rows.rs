@@ -8,6 +8,7 @@ use arrow::array::{
     new_null_array,
 };
 use arrow::datatypes::DataType;
+use arrow::error::ArrowError;
 use bytes::Bytes;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
@@ -24,7 +25,7 @@ use super::FingerprintReader;
 use crate::error::{ArchiveError, Result};
 use crate::file_checksums::SectorSums;
 use crate::local_pages::LocalPages;
-use crate::schema::{self, IdType, KEPT};
+use crate::schema::{self, IdType, KEPT, MAX_ID_BYTES};
 use crate::validated_pages::{FileParts, ValidatedRowGroups};
 
 /// If at least one row in `DENSE` is selected, all pages from the first selected row to the last are read. Of a dense selection,
@@ -331,11 +332,40 @@ impl MetadataFetch for Trailing {
 /// Converts ids to one of the two id types: text of any kind to UTF-8, integers of any width to 64 bits.
 ///
 /// # Errors
-/// When the values do not fit.
-pub fn to_id_type(
-    ids: &ArrayRef,
-    id_type: IdType,
-) -> std::result::Result<ArrayRef, arrow::error::ArrowError> {
+/// When the values do not fit, or an id has more than [`MAX_ID_BYTES`].
+pub fn to_id_type(ids: &ArrayRef, id_type: IdType) -> std::result::Result<ArrayRef, ArrowError> {
+    // Views of one long text take no memory before they are copied.
+    let views = ids.as_string_view_opt().map(|views| views.lengths().max());
+    refuse_long(views.flatten().unwrap_or(0) as usize)?;
+    let ids = cast_ids(ids, id_type)?;
+    refuse_long(ids.as_string_opt::<i32>().map_or(0, longest))?;
+    Ok(ids)
+}
+
+/// Refuses ids of which the longest has too many bytes.
+fn refuse_long(bytes: usize) -> std::result::Result<(), ArrowError> {
+    match bytes > MAX_ID_BYTES {
+        true => Err(ArrowError::InvalidArgumentError(format!(
+            "an id of {bytes} bytes; no id may have more than {MAX_ID_BYTES}"
+        ))),
+        false => Ok(()),
+    }
+}
+
+/// Bytes of the longest text.
+fn longest(texts: &StringArray) -> usize {
+    let ends = texts.value_offsets();
+    match ends.last().zip(ends.first()) {
+        // None of few bytes is long.
+        Some((end, start)) if (end - start) as usize > MAX_ID_BYTES => {
+            let lengths = ends.windows(2).map(|ends| (ends[1] - ends[0]) as usize);
+            lengths.max().unwrap_or(0)
+        }
+        _ => 0,
+    }
+}
+
+fn cast_ids(ids: &ArrayRef, id_type: IdType) -> std::result::Result<ArrayRef, ArrowError> {
     let options = arrow::compute::CastOptions {
         safe: false,
         ..Default::default()

@@ -19,7 +19,7 @@ use crate::error::{EngineError, Result, root_message};
 use crate::udf::FingerprintBits;
 
 /// The most bytes of an id: rows are held in memory by the thousand.
-const MAX_ID: usize = 1 << 20;
+const MAX_ID: usize = archive::MAX_ID_BYTES;
 /// The error of a row that has no id.
 pub(super) const NO_ID: &str = "no id; every document needs one";
 

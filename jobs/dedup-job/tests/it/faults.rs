@@ -224,10 +224,13 @@ fn a_commit_that_hangs_for_ever() {
     let Some(fixture) = Fixture::new() else {
         return;
     };
-    let ran = fixture.run(|request| match request.path().contains(ENTRY) && request.method != "HEAD" {
-        true => Fault::Hang,
-        false => Fault::Pass,
-    });
+    let ran =
+        fixture.run(
+            |request| match request.path().contains(ENTRY) && request.method != "HEAD" {
+                true => Fault::Hang,
+                false => Fault::Pass,
+            },
+        );
     ran.fails(69, &["archive"]);
     fixture.is_untouched();
     let files = fixture

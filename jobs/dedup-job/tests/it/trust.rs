@@ -57,7 +57,9 @@ fn small_files_in_a_store_are_fetched_once() {
         storage.put(&format!("{at}/day/{name}"), TEXT.into());
     }
     let (through, proxy) = storage.through(|_| Fault::Pass);
-    let ran = through.dedup(&format!("run --new {at}/day/ --output {at}/hits.csv --json"));
+    let ran = through.dedup(&format!(
+        "run --new {at}/day/ --output {at}/hits.csv --json"
+    ));
     assert_eq!(ran.ok().json()["new"]["documents"], 40);
     let requests = proxy.requests();
     for name in names {
@@ -74,15 +76,25 @@ fn a_log_is_read_by_its_entries_where_its_checkpoint_is_wrong() {
     let (days, _) = Days::three();
     let rows = days.info()["fingerprints"].clone();
     let log = format!("{}/_delta_log", days.archive);
-    fs::write(format!("{log}/_last_checkpoint"), r#"{"version":2,"size":9}"#).unwrap();
+    fs::write(
+        format!("{log}/_last_checkpoint"),
+        r#"{"version":2,"size":9}"#,
+    )
+    .unwrap();
     let info = dedup(&format!("archive info {} --json", days.archive)).ok();
     assert_eq!(info.json()["fingerprints"], rows);
-    assert!(info.stderr.contains("_last_checkpoint is missing or damaged"));
+    assert!(
+        info.stderr
+            .contains("_last_checkpoint is missing or damaged")
+    );
     let checkpoint = format!("{log}/{:020}.checkpoint.parquet", 2);
     fs::write(&checkpoint, "PAR1 cut off").unwrap();
     let info = dedup(&format!("archive info {} --json", days.archive)).ok();
     assert_eq!(info.json()["fingerprints"], rows);
-    assert!(info.stderr.contains("checkpoint.parquet is missing or damaged"));
+    assert!(
+        info.stderr
+            .contains("checkpoint.parquet is missing or damaged")
+    );
     let next = days.commit(DAYS[3], &[("d1", far(1) ^ 32)]);
     assert!(!next.first.hits.is_empty());
     // Without the entries before the checkpoint, nothing says what the table has.
@@ -120,7 +132,12 @@ fn a_day_that_was_overwritten_is_not_committed_already() {
         let engine = OtherEngine::new(&days.archive);
         let name = DAYS[1];
         let of_day = |add: &&serde_json::Value| add["partitionValues"]["day"] == name;
-        let removed: Vec<_> = engine.files().iter().filter(of_day).map(|add| remove(add, true)).collect();
+        let removed: Vec<_> = engine
+            .files()
+            .iter()
+            .filter(of_day)
+            .map(|add| remove(add, true))
+            .collect();
         if at_once {
             engine.append(Some(name), &[("x", far(40))]);
             let added = engine.log().pop().unwrap().pop().unwrap();
@@ -159,7 +176,7 @@ fn a_file_that_comes_back_is_as_old_as_before() {
 /// Fault 74: the mode of an output and the link to it stay.
 #[test]
 fn an_output_stays_private_and_a_link_is_followed() {
-    let dir = TempDir::new();
+    let dir = Dir::new();
     fs::write(dir.join("1.jsonl"), document("a")).unwrap();
     fs::write(dir.join("2.jsonl"), [document("a"), document("b")].concat()).unwrap();
     fs::create_dir(dir.join("real")).unwrap();
@@ -174,7 +191,12 @@ fn an_output_stays_private_and_a_link_is_followed() {
     fs::set_permissions(dir.join("real/o.csv"), fs::Permissions::from_mode(0o600)).unwrap();
     assert_eq!(run("2.jsonl").lines().count(), 2);
     assert!(dir.join("o.csv").is_symlink());
-    let mode = dir.join("real/o.csv").metadata().unwrap().permissions().mode();
+    let mode = dir
+        .join("real/o.csv")
+        .metadata()
+        .unwrap()
+        .permissions()
+        .mode();
     assert_eq!(mode & 0o777, 0o600);
 }
 
@@ -184,7 +206,10 @@ fn a_summary_that_cannot_be_written_says_what_is_done() {
     let (days, _) = Days::three();
     let input = days.write("new", &[("d1", far(1) ^ 32)]);
     let metrics = days.dir.at("m.prom");
-    let line = days.line(&input, &format!("--append --day {} --metrics {metrics}", DAYS[3]));
+    let line = days.line(
+        &input,
+        &format!("--append --day {} --metrics {metrics}", DAYS[3]),
+    );
     let mut command = command();
     command.args(line.split_whitespace());
     command.stdout(File::create("/dev/full").unwrap());
@@ -200,7 +225,11 @@ fn a_summary_that_cannot_be_written_says_what_is_done() {
 fn a_manifest_is_checked_before_it_is_believed() {
     let (days, _) = Days::three();
     let index = days.dir.at("index");
-    dedup(&format!("index build --base {} --output {index}", days.archive)).ok();
+    dedup(&format!(
+        "index build --base {} --output {index}",
+        days.archive
+    ))
+    .ok();
     let manifest = format!("{index}/manifest-{:020}.json", 1);
     let whole = fs::read(&manifest).unwrap();
     let ask = format!("lookup --index {index} {:016x}", far(1));
@@ -227,9 +256,17 @@ fn a_manifest_is_checked_before_it_is_believed() {
 fn queries_are_lines_of_text() {
     let (days, _) = Days::three();
     let index = days.dir.at("index");
-    dedup(&format!("index build --base {} --output {index}", days.archive)).ok();
+    dedup(&format!(
+        "index build --base {} --output {index}",
+        days.archive
+    ))
+    .ok();
     let file = days.dir.at("queries");
-    for (start, kind) in [(&b"PAR1\x15\0"[..], "Parquet"), (b"\x1f\x8b\x08", "gzip"), (b"a\0b\n", "binary")] {
+    for (start, kind) in [
+        (&b"PAR1\x15\0"[..], "Parquet"),
+        (b"\x1f\x8b\x08", "gzip"),
+        (b"a\0b\n", "binary"),
+    ] {
         fs::write(&file, start).unwrap();
         dedup(&format!("lookup --index {index} {file}")).fails(65, &["queries", kind]);
     }
@@ -240,9 +277,13 @@ fn queries_are_lines_of_text() {
         unsigned.cast_signed()
     );
     fs::write(&file, queries).unwrap();
-    let answers = dedup(&format!("lookup --index {index} --json {file}")).ok().stdout;
-    let answers: Vec<serde_json::Value> =
-        answers.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let answers = dedup(&format!("lookup --index {index} --json {file}"))
+        .ok()
+        .stdout;
+    let answers: Vec<serde_json::Value> = answers
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
     assert_eq!(answers.len(), 2);
     assert_eq!(answers[0]["hits"], answers[1]["hits"]);
 }

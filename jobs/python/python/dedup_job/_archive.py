@@ -18,10 +18,10 @@ from ._process import call_json
 from ._progress import ProgressOption
 from ._spec import Spec
 from ._summary import Summary
+from ._typing import Unpack
 
 if TYPE_CHECKING:
     import pyarrow
-    from typing_extensions import Unpack
 
 
 class ArchiveRows:

@@ -12,7 +12,7 @@ from ._native import array_of
 from ._summary import Summary
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     import numpy
     import pandas
@@ -36,6 +36,20 @@ class Column:
     def __len__(self) -> int:
         return len(self._native)
 
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.to_pylist())
+
+    def __getitem__(self, index: Any) -> Any:
+        """The value at an index; of a slice, a list of values. Null is None."""
+        return self._values()[index]
+
+    def _values(self) -> list[Any]:
+        """The values as Python objects, made once."""
+        if "values" not in self.__dict__:
+            self.__dict__["values"] = self.to_pylist()
+        values: list[Any] = self.__dict__["values"]
+        return values
+
     @property
     def null_count(self) -> int:
         """How many values are null."""
@@ -58,8 +72,15 @@ class Column:
         return to_numpy(self._native)
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> numpy.ndarray[Any, Any]:
-        values = self.to_numpy()
-        return values if dtype is None else values.astype(dtype)
+        if not self.null_count:
+            values = self.to_numpy()
+            return values if dtype is None else values.astype(dtype)
+        import numpy
+
+        # NumPy would drop the mask, and null would be 0.
+        if dtype is None or numpy.dtype(dtype) != object:
+            raise ValueError(f"{self.null_count} of the {len(self)} values are null: to_numpy() masks them, to_pylist() has None")
+        return numpy.array(self.to_pylist(), dtype=object)
 
     def to_pylist(self) -> list[Any]:
         """The values as Python objects."""
