@@ -22,8 +22,8 @@ use storage::ErrorKind;
 use crate::commit::COMMIT_ATTEMPTS;
 use crate::data_files::{DayTags, RowsToWrite, StoredRows, WrittenFile};
 use crate::error::{ArchiveError, Result};
+use crate::operations::operation_name;
 use crate::schema;
-use crate::scope::operation_name;
 use crate::table::{Archive, DataFile};
 
 /// Rows of a record batch of merged rows.

@@ -25,8 +25,8 @@ use storage::StorageError;
 use crate::decision_settings::{DecisionSettings, describe};
 use crate::delta::catch_async_panic;
 use crate::error::{ArchiveError, Result};
+use crate::operations::{REWRITES, operation_name};
 use crate::schema::{BASE_VERSION_TAG, DAY, DAY_DIGEST_TAG, DECISIONS_TAG};
-use crate::scope::{REWRITES, operation_name};
 use crate::table::{Archive, DataFile};
 
 /// The directory of records, below the archive's.

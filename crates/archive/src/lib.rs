@@ -24,6 +24,7 @@ pub mod frequencies;
 mod input_files;
 mod local_pages;
 mod object_reader;
+mod operations;
 mod page_header;
 mod parquet_properties;
 mod read_buffer;

@@ -20,6 +20,7 @@ use crate::decision_settings::DecisionSettings;
 use crate::delta::catch_async_panic;
 use crate::error::{ArchiveError, Result};
 use crate::fingerprint_file::FingerprintFile;
+use crate::operations::{REWRITES, operation_name};
 use crate::table::{Archive, DataFile};
 
 /// Which rows of an archive a run reads.
@@ -58,9 +59,6 @@ impl Added {
         }
     }
 }
-
-/// Delta operations that write only rows of the files that they remove.
-pub(crate) const REWRITES: [&str; 2] = ["DELETE", "OPTIMIZE"];
 
 impl Archive {
     /// The rows to compare the batch `file` with, and how its day was committed, if it was.
@@ -231,14 +229,6 @@ impl Archive {
             .map(|bytes| get_actions(version, &bytes).map_err(failed()))
             .transpose()
     }
-}
-
-/// Delta's name of the operation that a log entry with these `actions` committed, if the entry has it.
-pub(crate) fn operation_name(actions: &[Action]) -> Option<&str> {
-    actions.iter().find_map(|action| match action {
-        Action::CommitInfo(info) => info.operation.as_deref(),
-        _ => None,
-    })
 }
 
 /// For every file that a log entry adds: when its rows were added. `known` has the files of earlier entries.

@@ -22,6 +22,8 @@ pub enum Note {
     Garbled,
     /// Documents with bytes that their charset does not have, or that declare UTF-8 and are not.
     Malformed,
+    /// Records of WARC files that are damaged, or whose content cannot be decoded. They are not compared.
+    DamagedRecords,
     /// Files that are in another encoding than UTF-8, which they do not say.
     OtherCharset,
     /// Hidden files and directories, and those by which jobs mark what they did. They are not read.
@@ -53,6 +55,7 @@ impl fmt::Display for Note {
             Self::WithoutText => "documents without text",
             Self::Garbled => "documents of replacement characters",
             Self::Malformed => "documents with bytes that their charset does not have",
+            Self::DamagedRecords => "damaged records",
             Self::OtherCharset => "files read in another charset than UTF-8",
             Self::HiddenFiles => "hidden files",
             Self::OtherEndings => "files of no known format, by the endings of their names",

@@ -29,24 +29,19 @@ impl Format {
         }
     }
 
-    /// The format of what begins so, decompressed.
-    fn of_start(start: &[u8]) -> Self {
+    /// The format of what begins so, decompressed; `None` if it may be anything.
+    fn of_start(start: &[u8]) -> Option<Self> {
         let text = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(start);
         let text = text.trim_ascii_start();
         let line = text.split(|byte| *byte == b'\n').next().unwrap_or_default();
-        if start.starts_with(b"PAR1") {
-            Self::Parquet
-        } else if start.starts_with(b"WARC/") {
-            Self::Warc
-        } else if text.starts_with(b"{") || text.starts_with(b"[") {
-            Self::Jsonl
-        } else if text.starts_with(b"<") {
-            Self::Html
-        } else if line.iter().any(|byte| b",;\t|".contains(byte)) {
-            Self::Csv
-        } else {
-            Self::Text
-        }
+        Some(match () {
+            () if start.starts_with(b"PAR1") => Self::Parquet,
+            () if start.starts_with(b"WARC/") => Self::Warc,
+            () if text.starts_with(b"{") || text.starts_with(b"[") => Self::Jsonl,
+            () if text.starts_with(b"<") => Self::Html,
+            () if line.iter().any(|byte| b",;\t|".contains(byte)) => Self::Csv,
+            () => return None,
+        })
     }
 }
 
@@ -109,7 +104,15 @@ fn copy(path: &str, directory: &Path, format: Option<Format>) -> Result<PathBuf,
     let mut head = Vec::new();
     let read = source.by_ref().take(HEAD as u64).read_to_end(&mut head);
     read.map_err(failed(path))?;
-    let file = directory.join(format!("{name}{}", ending(&head, format)));
+    if head.is_empty() {
+        return Err(Failure::Data(format!("{name}: it is empty")));
+    }
+    let ending = ending(&head, format).ok_or_else(|| {
+        Failure::Usage(format!(
+            "{name}: its first bytes do not say its format: name it by --format (jsonl, csv, parquet, warc, html or text; decompressed, or compressed by gzip or Zstandard)"
+        ))
+    })?;
+    let file = directory.join(format!("{name}{ending}"));
     let target = file.display().to_string();
     std::fs::create_dir(directory).map_err(failed(&target))?;
     let mut written = File::create(&file).map_err(failed(&target))?;
@@ -117,8 +120,8 @@ fn copy(path: &str, directory: &Path, format: Option<Format>) -> Result<PathBuf,
     Ok(file)
 }
 
-/// The ending of a file that begins with `head`: its format, and its compression.
-fn ending(head: &[u8], format: Option<Format>) -> String {
+/// The ending of a file that begins with `head`: its format, and its compression; `None` if its format is unknown.
+fn ending(head: &[u8], format: Option<Format>) -> Option<String> {
     let mut start = Vec::new();
     // Whatever is wrong with it is said when it is read.
     let compression = if head.starts_with(b"\x1f\x8b") {
@@ -133,8 +136,8 @@ fn ending(head: &[u8], format: Option<Format>) -> String {
         start.extend_from_slice(head);
         ""
     };
-    let format = format.unwrap_or_else(|| Format::of_start(&start));
-    format!("{}{compression}", format.ending())
+    let format = format.or_else(|| Format::of_start(&start))?;
+    Some(format!("{}{compression}", format.ending()))
 }
 
 #[cfg(test)]
@@ -151,13 +154,15 @@ mod tests {
             (b"<!doctype html>", ".html"),
             (b"id,text\n1,a", ".csv"),
             (b"id\ttext\n", ".csv"),
-            (b"a text\nwith, commas", ".txt"),
-            (b"", ".txt"),
         ] {
-            assert_eq!(ending(start, None), expected, "{start:?}");
+            assert_eq!(ending(start, None).as_deref(), Some(expected), "{start:?}");
             let zstd = zstd::encode_all(start, 1).unwrap();
-            assert_eq!(ending(&zstd, None), format!("{expected}.zst"));
+            assert_eq!(ending(&zstd, None), Some(format!("{expected}.zst")));
         }
-        assert_eq!(ending(b"x y", Some(Format::Csv)), ".csv");
+        // One column of texts, a text, or another compression.
+        for start in [&b"text\none\n"[..], b"a text\nwith, commas", b"BZh91AY"] {
+            assert_eq!(ending(start, None), None);
+            assert_eq!(ending(start, Some(Format::Csv)).as_deref(), Some(".csv"));
+        }
     }
 }

@@ -179,7 +179,9 @@ impl Index {
         make: impl Fn(&Piece, &mut Vec<Query>) + Sync,
     ) -> PyResult<Table> {
         let Opened { index, model } = self.current();
-        let (k, min_similarity) = index.nearness(options.k, options.min_similarity)?;
+        let (k, min_similarity) = index
+            .nearness(options.k, options.min_similarity)
+            .map_err(Failed::from)?;
         let wanted = LookupOptions {
             k,
             limit: options.limit.unwrap_or(usize::MAX),

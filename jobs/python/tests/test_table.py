@@ -6,6 +6,7 @@ import decimal
 import inspect
 import multiprocessing
 import pickle
+import typing
 
 import numpy
 import pyarrow
@@ -54,6 +55,29 @@ def test_columns(texts):
     for copied in copies(column):
         assert type(copied) is dedup_job.Column and copied.to_pylist() == expected.tolist()
     assert pickle.loads(pickle.dumps(dedup_job.fingerprint_arrow([]))).to_pylist() == []
+
+
+def test_a_column_is_a_sequence_whose_nulls_stay_missing(texts):
+    pandas = import_or_skip("pandas")
+    column = dedup_job.fingerprint_arrow([texts[0], None, "404"])
+    assert list(column) == column.to_pylist() == [column[0], None, None]
+    assert column[-1] is None and column[:2] == [column[0], None]
+    for make in (numpy.asarray, numpy.array, pandas.array):
+        with pytest.raises(ValueError, match="2 of the 3 values are null"):
+            make(column)
+    assert numpy.asarray(column, dtype=object).tolist() == list(column)
+    whole = dedup_job.fingerprint_arrow(texts[:3])
+    frame = pandas.DataFrame({"text": texts[:3]}).assign(fp=whole)
+    assert frame["fp"].dtype == numpy.uint64 and frame["fp"].tolist() == list(whole)
+
+
+def test_annotations_can_be_evaluated():
+    for name in dedup_job.__all__:
+        value = getattr(dedup_job, name)
+        members = [member for member in vars(value).values() if inspect.isfunction(member)] if inspect.isclass(value) else []
+        for annotated in [value, *members]:
+            if inspect.isfunction(annotated) or inspect.isclass(annotated):
+                typing.get_type_hints(annotated)
 
 
 def test_values_of_all_types(documents):

@@ -194,6 +194,8 @@ pub(super) struct FoundColumns {
     pub(super) further_texts: Vec<String>,
     /// Known names of text columns that the file has, too, if no option says which is read.
     pub(super) other_texts: Vec<&'static str>,
+    /// Whether the fingerprints are told by the name of their column alone.
+    pub(super) are_guessed: bool,
     /// Whether the file is one array of JSON.
     pub(super) is_array: bool,
     /// Columns that options name, and that the documents at the start of the file lack.
@@ -394,6 +396,7 @@ impl Columns {
             return Err(missing("id", &sought(&self.id, &ID_NAMES), "--id-column"));
         }
         let (mut further_texts, mut other_texts) = (Vec::new(), Vec::new());
+        let mut are_guessed = false;
         let content = if let Some(name) = &self.fingerprint {
             let found = names
                 .contains(&name.as_str())
@@ -405,14 +408,12 @@ impl Columns {
             // What is only called so may be anything.
             && !TEXT_NAMES.iter().any(|name| names.contains(name))
         {
+            are_guessed = true;
             Content::Fingerprint(FINGERPRINT_NAME.to_owned())
         } else {
             let mut asked = self.text_names(names);
             let are_there = asked.iter().all(|name| names.contains(name));
-            let asked_for = match asked.is_empty() {
-                true => None,
-                false => Some(asked.remove(0).to_owned()),
-            };
+            let asked_for = (!asked.is_empty()).then(|| asked.remove(0).to_owned());
             further_texts = asked.into_iter().map(str::to_owned).collect();
             if asked_for.is_none() {
                 let known = TEXT_NAMES.into_iter().filter(|name| names.contains(name));
@@ -474,6 +475,7 @@ impl Columns {
             left_out: None,
             unseen: Vec::new(),
             other_texts,
+            are_guessed,
             further_texts,
             sketches: false,
             dialect: Dialect::quoted(b','),

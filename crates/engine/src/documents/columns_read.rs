@@ -1,13 +1,13 @@
 //! Which columns are read of the files of a batch, for people to check.
 
 use std::fmt;
-use std::sync::Arc;
 
 use serde::Serialize;
 
 use super::Documents;
 use super::columns::{Content, Says};
 use super::file::InputFile;
+use crate::error::Result;
 
 /// Columns that are read of some of the files.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -99,22 +99,16 @@ impl Documents {
         found
     }
 
-    /// Says which columns could be that of the texts, too.
-    pub(super) fn warn_of_other_texts(&self) {
+    /// Refuses a file with several columns that may be that of the texts, unless an option names it.
+    pub(super) fn refuse_other_texts(&self) -> Result<()> {
         let mut files = self.files.iter();
-        let is_unsure = |file: &&Arc<InputFile>| !file.columns.other_texts.is_empty();
-        let Some(first) = files.find(is_unsure) else {
-            return;
+        let Some(first) = files.find(|file| !file.columns.other_texts.is_empty()) else {
+            return Ok(());
         };
         let content = first.columns.content.as_ref().map_or("", Content::column);
         let others = first.columns.other_texts.join(", ");
-        let more = match files.filter(is_unsure).count() {
-            0 => String::new(),
-            more => format!(", and so in {more} more"),
-        };
-        tracing::warn!(
-            "{}: the texts are read from column {content:?}{more}; its column {others} may be meant, too: name it by --text-column",
-            first.location
-        );
+        Err(first.bad_data(format!(
+            "its column {content} may be that of the texts, and so may {others}: name it by --text-column"
+        )))
     }
 }

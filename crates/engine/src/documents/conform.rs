@@ -8,7 +8,7 @@ use archive::schema::{FINGERPRINT, ID, SKETCH};
 use arrow::array::{
     Array as _, ArrayRef, AsArray as _, BinaryViewBuilder, Int64Array, RecordBatch, StringArray,
 };
-use arrow::datatypes::{DataType, Field, SchemaRef};
+use arrow::datatypes::{DataType, Field, Int64Type, SchemaRef};
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
 
 use super::columns::{Content, FoundColumns, ITEM_SEPARATOR, Says};
@@ -97,6 +97,17 @@ pub(super) fn file_column<'a>(
     column.ok_or_else(|| EngineError::Internal(format!("{object}: column {name:?} was not read")))
 }
 
+/// Whether the values are counters, codes or the like: several, and none that needs more than 32 bits. Of two fingerprints, this is so
+/// once in 2⁶⁴ times.
+fn are_small(values: &ArrayRef) -> bool {
+    let Some(values) = values.as_primitive_opt::<Int64Type>() else {
+        return false;
+    };
+    let is_small = |value: i64| i32::try_from(value).is_ok() || u32::try_from(value).is_ok();
+    let mut present = values.iter().flatten();
+    values.len() - values.null_count() > 1 && present.all(is_small)
+}
+
 /// Converts a record batch of a file to the schema of the table. Refuses null ids, and ids that are
 /// too long. `ids` are the ids of the record batch, and `positions` the positions of its rows.
 pub(super) fn conform(
@@ -134,6 +145,12 @@ pub(super) fn conform(
         Content::Fingerprint(_) => as_fingerprints(values),
     };
     let mut values = values.map_err(|reason| bad_data(column, reason))?;
+    if found.are_guessed && are_small(&values) {
+        return Err(bad_data(
+            column,
+            "all its values are small numbers, and fingerprints have 64 bits; name the column of texts by --text-column, or this one by --fingerprint-column".into(),
+        ));
+    }
     for column in &found.further_texts {
         let further = as_bytes(file_column(batch, column, object)?);
         let further = further.map_err(|reason| bad_data(column, reason))?;
@@ -317,6 +334,7 @@ mod tests {
             has_byte_ids: false,
             is_joined: false,
             other_texts: Vec::new(),
+            are_guessed: false,
             pages: Default::default(),
             crawl: Default::default(),
             id: Some("key".into()),

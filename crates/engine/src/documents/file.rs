@@ -81,6 +81,14 @@ pub(super) struct RowRange {
 }
 
 impl InputFile {
+    /// All bytes of a small object.
+    pub(super) fn held(&self) -> Option<&Held> {
+        match &self.source {
+            Source::Rows { held, .. } => held.as_ref(),
+            Source::Local(_) | Source::Remote(_) => None,
+        }
+    }
+
     /// Estimated bytes of a row file after decompression; 0 for Parquet, whose footer has the
     /// sizes.
     pub(super) fn decompressed_bytes(&self) -> u64 {

@@ -157,7 +157,7 @@ impl Documents {
         let given = given.join(", ");
         let mut documents = Self::open_files(context, given, locations, columns).await?;
         documents.skipped = skipped;
-        documents.warn_of_other_texts();
+        documents.refuse_other_texts()?;
         let is_crawl = |file: &Arc<InputFile>| file.known_columns().contains(&"url");
         if documents.files.iter().any(is_crawl) {
             let limit = row_limit(context);
@@ -182,8 +182,18 @@ impl Documents {
         locations: Vec<Location>,
         columns: &Columns,
     ) -> Result<Self> {
+        let held_files = HeldFiles::new(&context.runtime_env().memory_pool);
+        Self::open_holding(context, given, locations, columns, &held_files).await
+    }
+
+    async fn open_holding(
+        context: &SessionContext,
+        given: String,
+        locations: Vec<Location>,
+        columns: &Columns,
+        held_files: &HeldFiles,
+    ) -> Result<Self> {
         let row_files = &Semaphore::new(OPENED);
-        let held_files = &HeldFiles::new(&context.runtime_env().memory_pool);
         let opened: Vec<Option<InputFile>> = futures::stream::iter(locations.clone())
             .map(|location| {
                 formats::open(location, columns, row_limit(context), row_files, held_files)
@@ -264,7 +274,13 @@ impl Documents {
             ..columns.clone()
         };
         let given = self.given.clone();
-        let mut reopened = Self::open_files(context, given, locations.collect(), &columns).await?;
+        let held = self.files.iter().filter_map(|file| {
+            let held = file.held()?.clone();
+            Some((file.location.given().to_owned(), held))
+        });
+        let held = HeldFiles::new(&context.runtime_env().memory_pool).with_known(held);
+        let locations = locations.collect();
+        let mut reopened = Self::open_holding(context, given, locations, &columns, &held).await?;
         reopened.leave_out(self.left_out());
         // Empty files are not opened again, but they count for the common directory.
         for (file, before) in reopened.files.iter_mut().zip(&self.files) {

@@ -127,7 +127,7 @@ fn columns_of_text_files_are_text() {
     fs::write(&jsonl, lines.join("\n")).unwrap();
     let columns = "url,n,ok,tags,meta.lang,title";
     dedup(&format!(
-        "run {jsonl} -k 0 --decisions {csv} --columns {columns}"
+        "run {jsonl} -k 0 --fingerprint-column fp --decisions {csv} --columns {columns}"
     ))
     .ok();
     let own = "id,kept,duplicate_of,duplicate_day,distance,similarity,group_size";

@@ -246,18 +246,21 @@ fn columns_are_those_of_most_objects() {
         lines += &format!("{object}\n");
     }
     fs::write(dir.join("day.jsonl"), lines).unwrap();
-    let ran = run(&dir, &["day.jsonl"], &[]).ok();
-    assert_eq!(pairs(&dir), []);
-    let new = &ran.json()["new"];
-    assert_eq!(new["columns"][0]["text"], "text");
-    assert_eq!(new["notes"]["without_text"]["number"], 1);
-    for part in [
-        "\"text\"",
-        "body",
-        "--text-column",
-        "1 of 9 documents have no text",
+    run(&dir, &["day.jsonl"], &[]).fails(65, &["text", "body", "--text-column"]);
+    let only_text = lines.replace(&format!("\"body\":\"{foot}\",\"id\":\""), "\"id\":\"");
+    let first = serde_json::json!({ "id": "0", "body": foot });
+    let (_, others) = only_text.split_once('\n').unwrap();
+    fs::write(dir.join("most.jsonl"), format!("{first}\n{others}")).unwrap();
+    for (file, options) in [
+        ("day.jsonl", &["--text-column", "text", "--overwrite"][..]),
+        ("most.jsonl", &["--overwrite"]),
     ] {
-        assert!(ran.stderr.contains(part), "{part}: {}", ran.stderr);
+        let ran = run(&dir, &[file], options).ok();
+        assert_eq!(pairs(&dir), []);
+        let new = &ran.json()["new"];
+        assert_eq!(new["columns"][0]["text"], "text");
+        assert_eq!(new["notes"]["without_text"]["number"], 1);
+        assert!(ran.stderr.contains("1 of 9 documents have no text"));
     }
     // A column that is only called like one of fingerprints.
     let line = |id: usize| serde_json::json!({ "id": id, "fp": id % 3, "text": text(id) });
@@ -570,6 +573,8 @@ fn standard_input_and_pipes_are_read() {
             "-",
             &dir.at("day.parquet"),
             "--overwrite",
+            "--format",
+            "text",
             "--decisions",
             &dir.at("d.csv"),
         ])

@@ -287,3 +287,56 @@ fn queries_are_lines_of_text() {
     assert_eq!(answers.len(), 2);
     assert_eq!(answers[0]["hits"], answers[1]["hits"]);
 }
+
+/// Fault 80: two columns that may be that of the texts, and a column `fp` of small numbers.
+#[test]
+fn what_may_be_meant_is_asked_for() {
+    let dir = Dir::new();
+    let run = |name: &str, options: &str| {
+        let (input, output) = (dir.at(name), dir.at("o.csv"));
+        dedup(&format!("run {input} --output {output} {options}"))
+    };
+    let both = format!("{{\"id\":\"a\",\"text\":\"label\",\"content\":\"{TEXT}\"}}\n");
+    fs::write(dir.join("both.jsonl"), both).unwrap();
+    run("both.jsonl", "").fails(65, &["text", "content", "--text-column"]);
+    run("both.jsonl", "--text-column content").ok();
+    fs::write(
+        dir.join("numbers.csv"),
+        "id,fp,title\na,1,x\nb,2,y\nc,-3,z\n",
+    )
+    .unwrap();
+    run("numbers.csv", "").fails(65, &["fp", "--text-column", "--fingerprint-column"]);
+    run("numbers.csv", "--fingerprint-column fp").ok();
+    fs::write(
+        dir.join("fingerprints.csv"),
+        "id,fp\na,1\nb,-6148914691236517206\n",
+    )
+    .unwrap();
+    run("fingerprints.csv", "").ok();
+}
+
+/// Fault 83: damaged records are named as what is not compared.
+#[test]
+fn a_strict_run_refuses_damaged_records() {
+    let dir = Dir::new();
+    let record = |length: usize| {
+        let page = format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<p>{TEXT}</p>");
+        format!(
+            "WARC/1.0\r\nWARC-Type: response\r\nWARC-Record-ID: <urn:uuid:{length}>\r\n\
+             WARC-Target-URI: http://a.example/{length}\r\nWARC-Date: 2026-01-01T00:00:00Z\r\n\
+             Content-Type: application/http;msgtype=response\r\nContent-Length: {}\r\n\r\n{page}\r\n\r\n",
+            page.len() + length
+        )
+    };
+    fs::write(dir.join("whole.warc"), record(0)).unwrap();
+    fs::write(dir.join("damaged.warc"), [record(0), record(9999)].concat()).unwrap();
+    let run = |name: &str| {
+        dedup(&format!(
+            "run {} --output {} --strict --overwrite",
+            dir.at(name),
+            dir.at("o.csv")
+        ))
+    };
+    run("whole.warc").ok();
+    run("damaged.warc").fails(65, &["damaged records: 1", "damaged.warc", "--strict"]);
+}

@@ -30,6 +30,8 @@ for each exit code of the program; log lines go to the logger "dedup_job".
 
 from __future__ import annotations
 
+from collections.abc import Sequence  # noqa: F401 - annotations of `Job` name it
+
 from . import executors
 from ._archive import Archive, ArchiveRows
 from ._errors import (

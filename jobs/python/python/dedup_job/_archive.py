@@ -18,10 +18,12 @@ from ._process import call_json
 from ._progress import ProgressOption
 from ._spec import Spec
 from ._summary import Summary
-from ._typing import Unpack
+from ._typing import Lazy, Unpack
 
 if TYPE_CHECKING:
     import pyarrow
+else:
+    pyarrow = Lazy("pyarrow")
 
 
 class ArchiveRows:

@@ -14,10 +14,13 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, Union
 from . import _native
 from ._errors import UsageError
 from ._options import Path, names_to_list
+from ._typing import Lazy
 
 if TYPE_CHECKING:
     import numpy
     from typing_extensions import TypeGuard
+else:
+    numpy = Lazy("numpy")
 
 _LOG = logging.getLogger("dedup_job")
 

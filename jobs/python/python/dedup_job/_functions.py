@@ -12,10 +12,13 @@ from ._errors import UsageError
 from ._progress import ProgressOption, native_progress
 from ._spec import SpecLike, to_spec
 from ._table import Column, column_of, masked
+from ._typing import Lazy
 
 if TYPE_CHECKING:
     import numpy
-    from numpy.typing import ArrayLike, NDArray
+    import numpy.typing
+else:
+    numpy = Lazy("numpy")
 
 #: Bytes that a pair in memory takes at most: 20 in the result, and 36 more while it is made.
 _PAIR_BYTES = 56
@@ -158,7 +161,7 @@ def distance(a: Any, b: Any) -> Any:
     return numpy.ma.MaskedArray(counts, mask=numpy.ma.getmaskarray(left) | numpy.ma.getmaskarray(right))
 
 
-def similarity(a: ArrayLike, b: ArrayLike) -> numpy.ndarray[Any, numpy.dtype[numpy.float64]]:
+def similarity(a: numpy.typing.ArrayLike, b: numpy.typing.ArrayLike) -> numpy.ndarray[Any, numpy.dtype[numpy.float64]]:
     """Estimate the Jaccard similarity of texts, from 0 to 1, by their sketches.
 
     Parameters
@@ -270,11 +273,11 @@ def _unsigned(values: Any) -> Any:
     return values.astype(numpy.uint64, copy=False)
 
 
-def _count_ones(values: NDArray[Any]) -> NDArray[numpy.uint8]:
+def _count_ones(values: numpy.typing.NDArray[Any]) -> numpy.typing.NDArray[numpy.uint8]:
     """The number of bits that are 1 in each value."""
     import numpy
 
-    counts: NDArray[numpy.uint8]
+    counts: numpy.typing.NDArray[numpy.uint8]
     if hasattr(numpy, "bitwise_count"):
         counts = numpy.bitwise_count(values)
         return counts

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from typing import Any, Union
+from typing import TYPE_CHECKING, Any, Union
 
 from . import _native
 from ._data import Fingerprints, Texts, fingerprint_array, open_data
@@ -13,7 +13,13 @@ from ._options import Path, StorageOptions, storage_arguments
 from ._progress import ProgressOption, native_progress
 from ._summary import Summary
 from ._table import Table, table_of
-from ._typing import Unpack
+from ._typing import Lazy, Unpack
+
+if TYPE_CHECKING:
+    import numpy
+else:
+    # `Fingerprints` names it.
+    numpy = Lazy("numpy")
 
 
 class Index:

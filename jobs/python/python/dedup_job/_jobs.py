@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable
-from typing import Any, Union
+from typing import TYPE_CHECKING, Any, Union
 
 from . import _native
 from ._data import (
@@ -42,8 +42,14 @@ from ._split import split_for
 from ._summary import Summary
 from ._table import Table, table_of
 from ._tuned import Tuned
-from ._typing import Unpack
+from ._typing import Lazy, Unpack
 from .executors import Executor, engine_for
+
+if TYPE_CHECKING:
+    import numpy
+else:
+    # `Fingerprints` names it.
+    numpy = Lazy("numpy")
 
 #: The file of a table, which the program read.
 _BATCH_FILE = re.compile(r"'?\S*/dedup-job-[^/ ]*/batch\.parquet'?")

@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Union
+from typing import Any, Union
 
 from . import _native
 from ._options import Path, SpecOptions, StorageOptions, storage_arguments, to_arguments
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
+from ._typing import Unpack
 
 
 class Spec:

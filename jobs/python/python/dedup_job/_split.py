@@ -6,7 +6,7 @@ import hashlib
 import os
 import re
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Union
+from typing import Any, Union
 
 from . import _native
 from ._data import Arrow, are_paths, collect_paths, run_reads, scratch_directory, write_batch
@@ -15,10 +15,8 @@ from ._options import CommonOptions, Path, RunOptions, paths_to_list, storage_ar
 from ._process import call_json
 from ._progress import Progress, ProgressOption, progress_callback
 from ._summary import Summary
+from ._typing import Unpack
 from .executors import Engine, Executor, engine_for
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
 
 #: Options of a process that those of the same job on other machines need not share: a configuration file may be missing there.
 _OWN = frozenset(CommonOptions.__annotations__) - {"config"}

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import datetime
 import decimal
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from . import _native
 from ._native import Array as NativeArray
 from ._native import Table as NativeTable
 from ._native import array_of
 from ._summary import Summary
+from ._typing import Lazy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     import numpy
     import pandas
     import polars
     import pyarrow
+else:
+    numpy, pandas, polars, pyarrow = map(Lazy, ("numpy", "pandas", "polars", "pyarrow"))
 
 _EPOCH = datetime.date(1970, 1, 1)
 
@@ -25,7 +28,7 @@ _EPOCH = datetime.date(1970, 1, 1)
 class Column:
     """A column in Arrow: `pyarrow.array(column)` and `polars.Series(column)` share its memory. It can be pickled."""
 
-    _native: NativeArray
+    _native: _native.Array
 
     def __arrow_c_array__(self, requested_schema: Any = None) -> tuple[Any, Any]:
         return self._native.__arrow_c_array__(requested_schema)
@@ -100,7 +103,7 @@ class Table:
     can be pickled, with its summary.
     """
 
-    _native: NativeTable
+    _native: _native.Table
     summary: Summary
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:

@@ -2,7 +2,25 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any
+
+
+class Lazy:
+    """A library that annotations name: it is imported when they are evaluated, and may be missing until then."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, attribute: str) -> Any:
+        if attribute.startswith("__"):
+            raise AttributeError(attribute)
+        module = importlib.import_module(self._name)
+        try:
+            return getattr(module, attribute)
+        except AttributeError:
+            return importlib.import_module(f"{self._name}.{attribute}")
+
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -21,4 +39,4 @@ else:
                     return options
 
 
-__all__ = ["Unpack"]
+__all__ = ["Lazy", "Unpack"]

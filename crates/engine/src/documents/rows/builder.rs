@@ -210,6 +210,7 @@ mod tests {
             has_byte_ids: false,
             is_joined: false,
             other_texts: Vec::new(),
+            are_guessed: false,
             pages: Default::default(),
             crawl: Default::default(),
             prefer: Default::default(),

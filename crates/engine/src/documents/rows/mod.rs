@@ -77,8 +77,8 @@ pub(super) async fn open(
         }
         _ => return Ok(None),
     }
-    let held = match local.is_none() && held_files.reserve(size) {
-        true => Some(held_files.hold(location.read().await?)),
+    let held = match local.is_none() {
+        true => held_files.hold(&location, size).await?,
         false => None,
     };
     let file = RowFile {

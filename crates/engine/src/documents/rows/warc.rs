@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::io::{self, BufRead};
+use std::sync::Arc;
 
 use archive::IdType;
 use arrow::datatypes::DataType;
@@ -18,6 +19,7 @@ use super::input::Input;
 use crate::documents::columns::{CRAWL_COLUMNS, Columns, CrawlId, FoundColumns, Pages};
 use crate::documents::page_text::{self, Form};
 use crate::error::{EngineError, Result};
+use crate::read_counts::{Note, ReadCounters};
 use template::host;
 
 /// The column of a document's text.
@@ -107,6 +109,8 @@ struct File {
     /// Parts that cannot be read.
     broken: u64,
     first_broken: Option<Broken>,
+    /// Take notes of what is wrong; `None` if another pass does.
+    counters: Option<Arc<ReadCounters>>,
     /// `None` if the records are not counted: they were, or will be, and are logged then.
     faults: Option<Faults>,
 }
@@ -209,6 +213,7 @@ impl File {
             records: 0,
             broken: 0,
             first_broken: None,
+            counters: input.counters,
             faults,
         })
     }
@@ -223,6 +228,7 @@ impl File {
             None => return self.end().map(|()| Next::End),
             Some(Event::Broken(broken)) => {
                 self.counts.count_broken(broken);
+                note(self.counters.as_deref(), &self.input, Note::DamagedRecords);
                 self.first_broken.get_or_insert(broken);
                 self.broken += 1;
                 if let Some(faults) = &mut self.faults {
@@ -237,6 +243,14 @@ impl File {
                 self.records += 1;
                 let outcome = self.documents.read(&record);
                 self.counts.count(&outcome);
+                let noted = match &outcome {
+                    Outcome::Skipped(reason) if is_fault(reason) => Some(Note::DamagedRecords),
+                    Outcome::Document(document) if document.is_malformed => Some(Note::Malformed),
+                    _ => None,
+                };
+                if let Some(noted) = noted {
+                    note(self.counters.as_deref(), &self.input, noted);
+                }
                 if let Some(faults) = &mut self.faults {
                     if let Outcome::Skipped(reason) = &outcome
                         && is_fault(reason)
@@ -272,6 +286,13 @@ impl File {
             faults.log();
         }
         Ok(())
+    }
+}
+
+/// Adds a record of the file to those of a note.
+fn note(counters: Option<&ReadCounters>, input: &InputName, note: Note) {
+    if let Some(counters) = counters {
+        counters.note(note, 1, &input.0);
     }
 }
 
