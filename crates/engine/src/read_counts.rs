@@ -30,7 +30,7 @@ pub enum Note {
     HiddenFiles,
     /// Files whose names' endings are of no format. They are not read.
     OtherEndings,
-    /// Files whose paths are not UTF-8. They are not read.
+    /// Files whose paths are not UTF-8, or have empty parts, `.`, `..` or control characters. They are not read.
     UnreadableNames,
     /// Files that are about the records beside them. They are not read.
     BesideRecords,
@@ -59,7 +59,9 @@ impl fmt::Display for Note {
             Self::OtherCharset => "files read in another charset than UTF-8",
             Self::HiddenFiles => "hidden files",
             Self::OtherEndings => "files of no known format, by the endings of their names",
-            Self::UnreadableNames => "files whose names are not UTF-8",
+            Self::UnreadableNames => {
+                "files whose names are not UTF-8, or have empty parts, dots or control characters"
+            }
             Self::NoFiles => "pipes and devices",
             Self::BesideRecords => "files of text or JSON beside files of records",
         })

@@ -194,7 +194,7 @@ pub(super) struct FoundColumns {
     pub(super) further_texts: Vec<String>,
     /// Known names of text columns that the file has, too, if no option says which is read.
     pub(super) other_texts: Vec<&'static str>,
-    /// Whether the fingerprints are told by the name of their column alone.
+    /// Whether the fingerprints are told by the name of their column alone, and another column may be that of texts.
     pub(super) are_guessed: bool,
     /// Whether the file is one array of JSON.
     pub(super) is_array: bool,
@@ -408,7 +408,8 @@ impl Columns {
             // What is only called so may be anything.
             && !TEXT_NAMES.iter().any(|name| names.contains(name))
         {
-            are_guessed = true;
+            let mut others = names.iter().filter(|name| id.as_deref() != Some(name));
+            are_guessed = others.any(|name| self.may_have_texts(name));
             Content::Fingerprint(FINGERPRINT_NAME.to_owned())
         } else {
             let mut asked = self.text_names(names);

@@ -2,10 +2,11 @@
 
 use std::fmt;
 
+use archive::schema::{DAY, FINGERPRINT, SKETCH};
 use serde::Serialize;
 
 use super::Documents;
-use super::columns::{Content, Says};
+use super::columns::{Columns, Content, Says};
 use super::file::InputFile;
 use crate::error::Result;
 
@@ -79,6 +80,16 @@ impl fmt::Display for ColumnsRead {
             }
         }
         Ok(())
+    }
+}
+
+impl Columns {
+    /// Whether nothing says what a column beside ready fingerprints has, so that it may have the texts.
+    pub(super) fn may_have_texts(&self, name: &str) -> bool {
+        let is_named = self.prefer.column() == Some(name)
+            || self.source.as_deref() == Some(name)
+            || self.carried.iter().any(|carried| carried == name);
+        !is_named && ![FINGERPRINT, SKETCH, DAY].contains(&name)
     }
 }
 

@@ -136,8 +136,6 @@ fn checked(bytes: &[u8], index: &Index) -> Result<LookupRequest, Problem> {
     })
 }
 
-/// The fingerprint of a query.
-
 /// Refuses a request whose `Content-Type` is missing or is not JSON: a web page can send such a request to this machine
 /// without being asked.
 fn require_json(request: &Request<Incoming>) -> Result<(), Problem> {

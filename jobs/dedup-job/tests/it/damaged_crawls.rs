@@ -42,7 +42,7 @@ fn run(dir: &Dir, new: &str, options: &str) -> (serde_json::Value, String) {
     (ran.json()["new"].clone(), ran.stderr)
 }
 
-/// Fault 54: a damaged member may still be decompressed, but to wrong bytes.
+/// Fault 113: a damaged member may still be decompressed, but to wrong bytes.
 #[test]
 fn no_wrong_byte_of_a_damaged_member_is_read_or_kept() {
     let dir = Dir::new();
@@ -82,7 +82,7 @@ fn no_wrong_byte_of_a_damaged_member_is_read_or_kept() {
     assert!(skipped.unwrap() >= 80, "{new}");
 }
 
-/// Fault 54: the length of a record may be wrong.
+/// Fault 113: the length of a record may be wrong.
 #[test]
 fn a_wrong_length_costs_one_record() {
     let dir = Dir::new();

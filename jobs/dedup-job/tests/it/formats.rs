@@ -169,7 +169,7 @@ fn ready_fingerprints_signed_unsigned_and_as_text() {
 #[test]
 fn awkward_ids_and_texts() {
     let dir = Dir::new();
-    let huge = "x".repeat(1 << 20);
+    let huge = "x".repeat(8 << 10);
     let ids = ["tab\t", "line\n", "comma,", "nul\0", "", &huge];
     let page = "the same six words on every page";
     write_parquet(

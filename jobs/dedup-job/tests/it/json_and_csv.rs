@@ -219,13 +219,13 @@ fn long_ids_are_refused_within_the_memory() {
         fs::write(dir.join(name), content).unwrap();
         let arguments = arguments(&dir, &dir.at(name), &base);
         let line = format!("{name}, {}", second_line(name));
-        let parts = [line.as_str(), "column \"id\"", length.as_str(), "1048576"];
+        let parts = [line.as_str(), "column \"id\"", length.as_str(), "8192"];
         refused_within_the_memory(&command(), arguments, 65, &parts);
     }
-    let longer = "x".repeat((1 << 20) + 1);
+    let longer = "x".repeat((8 << 10) + 1);
     write_documents(dir.join("long.parquet"), &[("a", "b"), (&longer, "c")]);
     let arguments = arguments(&dir, &dir.at("long.parquet"), &base);
-    let parts = ["long.parquet", "column \"id\"", "1048577", "1048576"];
+    let parts = ["long.parquet", "column \"id\"", "8193", "8192"];
     dedup_job(arguments).fails(65, &parts);
 }
 

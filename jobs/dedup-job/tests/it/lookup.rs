@@ -392,7 +392,7 @@ fn texts_are_looked_up_by_the_spec_of_the_archive() {
 fn equal_fingerprints_and_long_ids_are_limited_by_request_only() {
     let days = Days::new();
     let index = days.dir.at("index");
-    let long = "x".repeat((1 << 20) - 10);
+    let long = "x".repeat((8 << 10) - 10);
     let ids: Vec<String> = (0..500)
         .map(|number| {
             format!(
@@ -447,7 +447,7 @@ fn bad_requests_are_refused() {
     }
     dedup(&format!("lookup --index {index} --min-similarity 2 a")).fails(64, &["--min-similarity"]);
     for (line, reason) in [
-        ("{\"fp\": 1.5}", "64-bit integer"),
+        ("{\"fp\": 1.5}", "integer of 64 bits"),
         ("{}", "neither"),
         ("{\"fp\": \"xyz\"}", "16 hexadecimal"),
     ] {
@@ -627,10 +627,13 @@ fn builds_that_are_killed_go_on() {
     );
     // A build removes what a stopped one left a day ago.
     let index = days.dir.at("index");
-    let left: Vec<_> = ["segment-0.rows", ".segment-1.tables.x.tmp"]
-        .iter()
-        .map(|name| std::path::Path::new(&index).join(name))
-        .collect();
+    let left: Vec<_> = [
+        "segment-00000000000000000000000000000000.rows",
+        ".segment-00000000000000000000000000000001.tables.x.tmp",
+    ]
+    .iter()
+    .map(|name| std::path::Path::new(&index).join(name))
+    .collect();
     build(&days.archive, &index, "");
     for path in &left {
         let file = std::fs::File::create(path).unwrap();
@@ -804,63 +807,4 @@ fn an_index_in_a_store_is_used_from_copies() {
         .map(|hit| hit.0)
         .collect();
     assert_eq!(ids, ["a1", "b1", "c1", "d1"]);
-}
-
-/// The fingerprints of `testdata/index-format-1`, which an earlier build of this program made: see `testdata/README.md`.
-fn stored(number: u64) -> u64 {
-    let mut mixed = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    mixed ^= mixed >> 29;
-    mixed = mixed.wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    mixed ^ mixed >> 32
-}
-
-#[test]
-fn an_index_in_the_first_format_is_read() {
-    let index = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/index-format-1");
-    let info = verify(index);
-    assert_eq!(
-        (&info["rows"], &info["days"], &info["fingerprints"]),
-        (&json!(302), &json!(2), &json!(300))
-    );
-    let mut documents = Vec::new();
-    for number in 0..150 {
-        documents.push((format!("1/{number:03}"), "2026-01-01", stored(number)));
-        documents.push((
-            format!("2/{number:03}"),
-            "2026-01-02",
-            stored(number) ^ 1 << (number % 60),
-        ));
-    }
-    for day in ["2026-01-01", "2026-01-02"] {
-        documents.push(("twice".to_owned(), day, stored(7)));
-    }
-    let queries: Vec<u64> = (0..200)
-        .map(|number| stored(number) ^ 1 << (number % 64))
-        .collect();
-    let lines: Vec<String> = queries
-        .iter()
-        .map(|query| format!("{query:016x}"))
-        .collect();
-    for k in [1, 3, 8] {
-        for (query, mut found) in
-            queries
-                .iter()
-                .zip(hits(look_up(index, &format!("-k {k}"), &lines)))
-        {
-            let mut expected: Vec<_> = documents
-                .iter()
-                .map(|(id, day, fp)| {
-                    (
-                        id.clone(),
-                        u64::from((fp ^ query).count_ones()),
-                        Some((*day).to_owned()),
-                    )
-                })
-                .filter(|(_, distance, _)| *distance <= k)
-                .collect();
-            expected.sort();
-            found.sort();
-            assert_eq!(found, expected, "{query:016x}, k = {k}");
-        }
-    }
 }

@@ -245,7 +245,7 @@ fn columns_are_those_of_most_objects() {
         let object = serde_json::json!({ "id": id.to_string(), "text": text(id), "body": foot });
         lines += &format!("{object}\n");
     }
-    fs::write(dir.join("day.jsonl"), lines).unwrap();
+    fs::write(dir.join("day.jsonl"), &lines).unwrap();
     run(&dir, &["day.jsonl"], &[]).fails(65, &["text", "body", "--text-column"]);
     let only_text = lines.replace(&format!("\"body\":\"{foot}\",\"id\":\""), "\"id\":\"");
     let first = serde_json::json!({ "id": "0", "body": foot });

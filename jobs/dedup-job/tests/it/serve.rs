@@ -276,9 +276,11 @@ fn requests_are_answered_as_the_description_says() {
         ("{}", "neither"),
         ("{\"fp\": \"12\"}", "16 hexadecimal"),
         ("{\"fp\": 1.5}", "16 hexadecimal"),
-        ("{\"fp\": 1, \"k\": 9}", "from 0 to 8"),
+        ("{\"fp\": 1, \"k\": 9}", "at most 8"),
         ("{\"fp\": 1, \"limit\": 0}", "limit"),
         ("{\"fp\": 1, \"min_similarity\": 2}", "min_similarity"),
+        ("[null, null, null, 1]", "openapi.json"),
+        ("{\"queries\": [[\"text\"]]}", "openapi.json"),
         ("{\"fp\": 1, \"K\": 3}", "unknown field"),
         ("{\"fp\": 1, \"queries\": []}", "not both"),
         ("\"\u{0}\"", "openapi.json"),
@@ -917,7 +919,7 @@ fn refusals_say_what_is_allowed() {
     }
     served.stop();
     let served = Serving::start(&index, "");
-    let reply = served.ask("POST", "/v1/lookup", "{\"fp\": 18446744073709551615}");
+    let reply = served.ask("POST", "/v1/lookup", "{\"fp\": 18446744073709551616}");
     assert_eq!(reply.status, 400);
     assert!(
         reply.body.contains("16 hexadecimal digits"),

@@ -169,7 +169,7 @@ fn damage_is_counted_and_the_rest_is_read() {
     .fails(65, &["no.warc", "no WARC record"]);
 }
 
-/// Fault 53: whoever makes a file can make it look as if it could be cut where it cannot. It is read as a whole then, and the
+/// Fault 112: whoever makes a file can make it look as if it could be cut where it cannot. It is read as a whole then, and the
 /// results are those of one thread, which cuts no files.
 #[test]
 fn a_file_that_is_cut_within_a_member_is_read_as_a_whole() {
