@@ -53,13 +53,12 @@ pub async fn spooled(
     format: Option<Format>,
 ) -> Result<Vec<String>, Failure> {
     let mut files = Vec::with_capacity(paths.len());
-    let mut has_stdin = false;
+    if paths.iter().filter(|path| *path == STDIN).count() > 1 {
+        return Err(Failure::Usage(
+            "standard input can be read only once".into(),
+        ));
+    }
     for (number, path) in paths.into_iter().enumerate() {
-        if path == STDIN && std::mem::replace(&mut has_stdin, true) {
-            return Err(Failure::Usage(
-                "standard input can be read only once".into(),
-            ));
-        }
         if path != STDIN && !is_pipe(&path) {
             files.push(path);
             continue;

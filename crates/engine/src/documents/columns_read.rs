@@ -86,10 +86,10 @@ impl fmt::Display for ColumnsRead {
 impl Columns {
     /// Whether nothing says what a column beside ready fingerprints has, so that it may have the texts.
     pub(super) fn may_have_texts(&self, name: &str) -> bool {
-        let is_named = self.prefer.column() == Some(name)
-            || self.source.as_deref() == Some(name)
-            || self.carried.iter().any(|carried| carried == name);
-        !is_named && ![FINGERPRINT, SKETCH, DAY].contains(&name)
+        // Who names columns knows them.
+        let are_known =
+            self.prefer.column().is_some() || self.source.is_some() || !self.carried.is_empty();
+        !are_known && ![FINGERPRINT, SKETCH, DAY].contains(&name)
     }
 }
 

@@ -44,7 +44,7 @@ impl Lists {
         let mut all = self.no_lists.lock().unwrap_or_else(PoisonError::into_inner);
         let number = all.entry(url.to_owned()).or_default();
         *number += 1;
-        *number % TRIES != 0
+        !number.is_multiple_of(TRIES)
     }
 }
 
