@@ -261,7 +261,7 @@ impl Archive {
             let Some(actions) = self.log_actions(version).await? else {
                 // What was cleaned up may have brought other rows: their number tells most.
                 let rows: Option<u64> = files.iter().map(|file| file.rows).sum();
-                return Ok(committed.rows.is_some() && rows > committed.rows);
+                return Ok(rows.is_none() || rows != committed.rows);
             };
             let commits =
                 |action: &Action| matches!(action, Action::Txn(txn) if txn.app_id == name);

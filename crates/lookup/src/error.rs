@@ -44,7 +44,7 @@ pub enum LookupError {
     },
     /// A file in a format of another release.
     #[error(
-        "{object}: index format {found}; this release reads formats up to {known}: build the index again"
+        "{object}: index format {found}; this release reads format {known}: build the index again, in another directory"
     )]
     Format {
         /// The file.

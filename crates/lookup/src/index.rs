@@ -9,7 +9,7 @@ use storage::{Location, StorageError};
 
 use crate::error::{LookupError, Result};
 use crate::files::IndexFiles;
-use crate::manifest::{Manifest, SegmentEntry};
+use crate::manifest::{self, Manifest, SegmentEntry};
 use crate::search::Searcher;
 use crate::segment::{Document, Part, Segment};
 use crate::text_model::TextModel;
@@ -102,6 +102,13 @@ impl Index {
         let latest = latest.ok_or_else(|| LookupError::NotAnIndex {
             path: files.location().to_string(),
         })?;
+        let own = files
+            .location()
+            .child(&manifest::name(self.manifest.version))?;
+        // A list may leave out the last ones.
+        if latest.version < self.manifest.version && own.exists().await? {
+            return Ok(None);
+        }
         match latest {
             // A lower version belongs to an index that was made again.
             manifest if manifest != *self.manifest => {

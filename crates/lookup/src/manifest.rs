@@ -15,7 +15,7 @@ use crate::error::{LookupError, Result};
 use crate::segment::SegmentFacts;
 
 /// The format of manifests that this release writes.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 const PREFIX: &str = "manifest-";
 const ENDING: &str = ".json";
 /// The beginning of the names of segments.
@@ -175,7 +175,7 @@ impl Manifest {
             format: u32,
         }
         let any: AnyFormat = serde_json::from_slice(&bytes).map_err(damaged)?;
-        if any.format > FORMAT {
+        if any.format != FORMAT {
             return Err(LookupError::Format {
                 object: object.to_string(),
                 found: any.format,
@@ -213,9 +213,13 @@ impl Manifest {
     pub(crate) async fn latest(index: &Location) -> Result<Option<Self>> {
         // A build may remove old manifests between the two requests.
         for _ in 0..3 {
-            let Some(version) = versions(index).await?.pop() else {
+            let Some(mut version) = versions(index).await?.pop() else {
                 return Ok(None);
             };
+            // A list may leave out the last ones.
+            while index.local().is_none() && index.child(&name(version + 1))?.exists().await? {
+                version += 1;
+            }
             match Self::read(index, version).await {
                 Err(LookupError::Storage(StorageError::NotFound { .. })) => {}
                 read => return read.map(Some),

@@ -3,8 +3,11 @@
 //! A commit to an archive is one conditional create of a log entry. A server that ignores the condition lets two runs
 //! overwrite each other's commits, and reports success to both.
 
+use std::time::SystemTime;
+
 use object_store::{Error, ObjectStoreExt as _, PutMode, PutOptions};
 
+use crate::delta_log::LOG_DIRECTORY;
 use crate::error::{Result, StorageError};
 use crate::explain::explain;
 use crate::location::Location;
@@ -21,7 +24,30 @@ const CONTENT: &str =
 /// # Errors
 /// [`StorageError::Unconditional`] if the store does not honour them, after removing the object; or the store's own error.
 pub async fn require_conditional_create(archive: &Location) -> Result<()> {
-    let tested = archive.child(NAME)?;
+    let Some(local) = archive.local() else {
+        return require_of(archive, &archive.child(NAME)?).await;
+    };
+    // A commit writes to both.
+    let written = [LOG_DIRECTORY, "_dedup-job/days"];
+    for directory in written.into_iter().filter(|name| local.join(name).is_dir()) {
+        // Another process may test at the same time.
+        let now = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
+        let name = format!(
+            "{directory}/conditional-create-{}-{}",
+            std::process::id(),
+            now.as_nanos()
+        );
+        let tested = archive.child(&name)?;
+        let required = require_of(archive, &tested).await;
+        // If this fails, the file stays, which does no harm.
+        let _ = tested.store().delete(tested.path()).await;
+        required?;
+    }
+    Ok(())
+}
+
+/// Tests an object of an archive; see [`require_conditional_create`].
+async fn require_of(archive: &Location, tested: &Location) -> Result<()> {
     let unconditional = |reason: &str| StorageError::Unconditional {
         path: archive.to_string(),
         reason: reason.to_owned(),
@@ -33,11 +59,6 @@ pub async fn require_conditional_create(archive: &Location) -> Result<()> {
             .store()
             .put_opts(tested.path(), CONTENT.into(), options);
         match created.await {
-            Ok(_) if archive.local().is_some() => {
-                // If this fails, the file stays, which does no harm.
-                let _ = tested.store().delete(tested.path()).await;
-                return Ok(());
-            }
             // The store created the object or overwrote an existing one; the second request shows
             // which.
             Ok(_) => {}
@@ -51,7 +72,7 @@ pub async fn require_conditional_create(archive: &Location) -> Result<()> {
             Err(error) if explain(&error).text.contains("NotImplemented") => {
                 return Err(unconditional("it has no conditional create"));
             }
-            Err(error) => return Err(StorageError::store(&tested)(error)),
+            Err(error) => return Err(StorageError::store(tested)(error)),
         }
     }
     // If this fails, the object stays, which does no harm.

@@ -300,9 +300,9 @@ fn kind_without_code(error: &Error, whole: &str) -> ErrorKind {
         Error::NotFound { .. } => ErrorKind::Data,
         Error::PermissionDenied { .. } | Error::Unauthenticated { .. } => ErrorKind::Permission,
         Error::Precondition { .. } | Error::AlreadyExists { .. } => ErrorKind::TryAgain,
-        Error::UnknownConfigurationKey { .. } | Error::NotImplemented { .. } => {
-            ErrorKind::Configuration
-        }
+        Error::UnknownConfigurationKey { .. }
+        | Error::NotImplemented { .. }
+        | Error::NotSupported { .. } => ErrorKind::Configuration,
         Error::Generic { store, .. } if *store == "LocalFileSystem" => causes(error)
             .find_map(system_io_kind)
             // The system reported no error: the range lies past the end of the file, so the file is

@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::backtrace::Backtrace;
 use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use engine::EngineError;
@@ -12,12 +13,23 @@ use crate::exit::Failure;
 /// Where the last panic was, on whatever thread.
 static PLACE: Mutex<Option<String>> = Mutex::new(None);
 
+/// Whether panics are logged as well: those of a server's requests end no command.
+static ARE_LOGGED: AtomicBool = AtomicBool::new(false);
+
+/// Logs all panics from now on.
+pub fn log_all() {
+    ARE_LOGGED.store(true, Ordering::Relaxed);
+}
+
 /// Keeps where a panic was for the error that it becomes. The library of Parquet panics on some forged files; these panics become errors,
 /// and nothing else is to be said of them.
 pub fn stay_quiet() {
     std::panic::set_hook(Box::new(|panic: &PanicHookInfo<'_>| {
         let place = panic.location().map(ToString::to_string);
         *PLACE.lock().unwrap_or_else(PoisonError::into_inner) = place;
+        if ARE_LOGGED.load(Ordering::Relaxed) {
+            tracing::error!("{panic}");
+        }
         if std::env::var_os("RUST_BACKTRACE").is_some_and(|value| value != "0") {
             tracing::debug!("{panic}\n{}", Backtrace::force_capture());
         }

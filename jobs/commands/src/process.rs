@@ -86,7 +86,8 @@ pub fn run_until_stopped<T>(
     let mut signals = StopSignals::listen()?;
     let runtime = runtime(threads(common))?;
     let process = Process::new(common)?;
-    let done = runtime.block_on(work(&process, &mut signals));
+    panics::log_all();
+    let done = panics::caught(|| runtime.block_on(work(&process, &mut signals)));
     drop(process);
     runtime.shutdown_background();
     done
@@ -99,9 +100,8 @@ const BLOCKING: usize = 512;
 fn runtime(threads: usize) -> Result<Runtime, Failure> {
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(threads)
-        // Each running partition of JSON Lines or CSV files in an object store occupies two
-        // blocking threads: one parses a file, the other fetches the next.
-        .max_blocking_threads(BLOCKING + 2 * threads)
+        // Each running partition of files of rows in an object store occupies a blocking thread for each file that it opens ahead.
+        .max_blocking_threads(BLOCKING + 40 * threads)
         .enable_all()
         .build()
         .map_err(|source| Failure::Io {

@@ -25,7 +25,7 @@ use super::FingerprintReader;
 use crate::error::{ArchiveError, Result};
 use crate::file_checksums::SectorSums;
 use crate::local_pages::LocalPages;
-use crate::schema::{self, IdType, KEPT, MAX_ID_BYTES};
+use crate::schema::{self, IdType, KEPT};
 use crate::validated_pages::{FileParts, ValidatedRowGroups};
 
 /// If at least one row in `DENSE` is selected, all pages from the first selected row to the last are read. Of a dense selection,
@@ -332,7 +332,7 @@ impl MetadataFetch for Trailing {
 /// Converts ids to one of the two id types: text of any kind to UTF-8, integers of any width to 64 bits.
 ///
 /// # Errors
-/// When the values do not fit, or an id has more than [`MAX_ID_BYTES`].
+/// When the values do not fit, or an id is far too long.
 pub fn to_id_type(ids: &ArrayRef, id_type: IdType) -> std::result::Result<ArrayRef, ArrowError> {
     // Views of one long text take no memory before they are copied.
     let views = ids.as_string_view_opt().map(|views| views.lengths().max());
@@ -342,11 +342,15 @@ pub fn to_id_type(ids: &ArrayRef, id_type: IdType) -> std::result::Result<ArrayR
     Ok(ids)
 }
 
+/// The most bytes of an id that is stored already, so that such documents can still be found and removed. Documents with ids of more
+/// than [`MAX_ID_BYTES`](crate::MAX_ID_BYTES) are not taken any more.
+const MAX_STORED_ID: usize = 1 << 20;
+
 /// Refuses ids of which the longest has too many bytes.
 fn refuse_long(bytes: usize) -> std::result::Result<(), ArrowError> {
-    match bytes > MAX_ID_BYTES {
+    match bytes > MAX_STORED_ID {
         true => Err(ArrowError::InvalidArgumentError(format!(
-            "an id of {bytes} bytes; no id may have more than {MAX_ID_BYTES}"
+            "an id of {bytes} bytes; no id may have more than {MAX_STORED_ID}"
         ))),
         false => Ok(()),
     }
@@ -357,7 +361,7 @@ fn longest(texts: &StringArray) -> usize {
     let ends = texts.value_offsets();
     match ends.last().zip(ends.first()) {
         // None of few bytes is long.
-        Some((end, start)) if (end - start) as usize > MAX_ID_BYTES => {
+        Some((end, start)) if (end - start) as usize > MAX_STORED_ID => {
             let lengths = ends.windows(2).map(|ends| (ends[1] - ends[0]) as usize);
             lengths.max().unwrap_or(0)
         }

@@ -111,7 +111,7 @@ pub struct Verified {
 /// Files whose digests are computed at a time, and small files that are fetched at a time.
 const DIGESTS: usize = 32;
 /// Bytes of the files that are fetched at a time.
-const FETCHED_BYTES: u64 = 256 << 20;
+const FETCHED_BYTES: u64 = 32 << 20;
 
 impl Archive {
     /// The archive's data files.

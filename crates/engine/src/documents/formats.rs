@@ -156,7 +156,9 @@ pub(super) async fn open(
     match reader(&location.file_name()) {
         Some((Reader::Parquet, _)) => parquet::open(location, columns).await.map(Some),
         Some((Reader::Rows(format), compression)) => {
-            let is_small = location.known_size().is_some_and(|size| size <= SMALL);
+            // What is compressed may be large.
+            let is_small = compression == Compression::None
+                && location.known_size().is_some_and(|size| size <= SMALL);
             let permits = if is_small {
                 1
             } else {

@@ -155,6 +155,10 @@ fn in_flight(splits: &[Split]) -> usize {
     if !splits.iter().any(Split::is_remote) {
         return 1;
     }
+    // Each file is parsed ahead as it is opened, and what is compressed may be large.
+    if splits.iter().any(Split::is_compressed) {
+        return 2;
+    }
     let largest = splits.iter().map(Split::file_bytes).max().unwrap_or(0);
     (AHEAD_BYTES / largest.max(1)).clamp(2, MAX_AHEAD) as usize
 }

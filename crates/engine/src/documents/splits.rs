@@ -5,8 +5,9 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::file::{InputFile, RowRange};
+use super::file::{InputFile, RowRange, Source};
 use super::parquet;
+use super::rows::compression::Compression;
 
 /// Splits that each partition gets of one large row group: enough to deal evenly, whatever the
 /// sizes of other files.
@@ -167,6 +168,14 @@ impl Split {
     /// Whether its file is in a store.
     pub(super) fn is_remote(&self) -> bool {
         self.file.location.local().is_none()
+    }
+
+    /// Whether it is of a compressed file of rows.
+    pub(super) fn is_compressed(&self) -> bool {
+        match &self.file.source {
+            Source::Rows { compression, .. } => *compression != Compression::None,
+            Source::Local(_) | Source::Remote(_) => false,
+        }
     }
 
     /// Bytes of its whole file.

@@ -113,8 +113,12 @@ pub(super) async fn refresh(shared: Arc<Shared>) {
     loop {
         tokio::time::sleep(shared.settings.refresh).await;
         let followed = shared.current.follow().await;
-        let is_lost = matches!(followed, Err(LookupError::NotAnIndex { .. }));
-        shared.is_lost.store(is_lost, Ordering::Relaxed);
+        match &followed {
+            Ok(_) => shared.is_lost.store(false, Ordering::Relaxed),
+            Err(LookupError::NotAnIndex { .. }) => shared.is_lost.store(true, Ordering::Relaxed),
+            // The store does not say.
+            Err(_) => {}
+        }
         match followed {
             Ok(true) => {
                 let version = shared.current.serving().index().version();

@@ -12,7 +12,7 @@ mod temporary;
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, fchown};
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
@@ -75,7 +75,10 @@ impl Draft {
         };
         let (lock, file) = made.map_err(failed)?;
         if let Some(replaced) = local.as_deref().and_then(|local| local.metadata().ok()) {
-            take_rights(&lock, &replaced).map_err(failed)?;
+            // While it is written, its owner may write it, and nobody may read it who may not read the old one.
+            let mode = replaced.permissions().mode() & 0o777 | 0o600;
+            let written = lock.set_permissions(std::fs::Permissions::from_mode(mode));
+            written.map_err(failed)?;
         }
         Ok(Self {
             file,
@@ -197,6 +200,10 @@ impl Draft {
             self.send().await?;
         }
         if let Some(local) = &self.local {
+            if let Ok(replaced) = local.metadata() {
+                let io = |source| io_error(Some(&target), source);
+                take_rights(&self._lock, &replaced).map_err(io)?;
+            }
             return std::fs::rename(&self.file, local)
                 .and_then(|()| File::open(directory_of(local))?.sync_all())
                 .map_err(|source| io_error(Some(&target), source));
@@ -284,16 +291,18 @@ fn behind_links(path: &Path) -> std::io::Result<PathBuf> {
 
 /// Gives a draft the mode of the file that it replaces, and its owner and group where this process may.
 fn take_rights(draft: &File, replaced: &std::fs::Metadata) -> std::io::Result<()> {
-    draft.set_permissions(replaced.permissions())?;
     let own = draft.metadata()?;
     let owner = (replaced.uid() != own.uid()).then_some(replaced.uid());
     let group = (replaced.gid() != own.gid()).then_some(replaced.gid());
-    if owner.is_some() || group.is_some() {
-        // Only the owner of a file and root may do it. A change of the owner takes away some bits of the mode.
-        let _ = std::os::unix::fs::fchown(draft, owner, group);
-        draft.set_permissions(replaced.permissions())?;
+    let mut mode = replaced.permissions().mode() & 0o7777;
+    // Only root may give a file away; its owner may give it to his other groups.
+    let has_both = (owner.is_none() && group.is_none()) || fchown(draft, owner, group).is_ok();
+    let has_group = has_both || group.is_none() || fchown(draft, None, group).is_ok();
+    if !has_group {
+        // The rights of the old group are not those of another.
+        mode &= !0o070;
     }
-    Ok(())
+    draft.set_permissions(std::fs::Permissions::from_mode(mode))
 }
 
 /// The absolute path, without symlinks and dots if the path exists.

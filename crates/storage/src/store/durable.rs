@@ -80,6 +80,14 @@ fn write_file(target: &FsPath, payload: &PutPayload, create: bool) -> Result<()>
     }
 }
 
+/// Whether an error of a hard link says that the file system has none.
+fn has_no_links(error: &std::io::Error) -> bool {
+    use rustix::io::Errno;
+    let none = [Errno::PERM, Errno::OPNOTSUPP, Errno::NOSYS, Errno::MLINK];
+    none.iter()
+        .any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
+}
+
 /// Gives an unfinished file its name, unless there is a file of that name: by a rename that replaces nothing, or where the file system
 /// has none, by a hard link.
 ///
@@ -97,7 +105,7 @@ fn name_without_replacing(unfinished: &FsPath, target: &FsPath) -> std::io::Resu
             let _ = std::fs::remove_file(unfinished);
             Ok(())
         }
-        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Err(error),
+        Err(error) if !has_no_links(&error) => Err(error),
         Err(error) => Err(std::io::Error::new(
             std::io::ErrorKind::Unsupported,
             format!(

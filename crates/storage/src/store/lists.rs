@@ -15,7 +15,7 @@ use quick_xml::escape::resolve_predefined_entity;
 use quick_xml::events::{BytesRef, Event};
 
 /// Requests for a page, after which an answer that is no list is an error.
-const TRIES: u32 = 6;
+const TRIES: u32 = 8;
 
 /// What the lists of all stores showed.
 #[derive(Debug, Default)]
@@ -24,6 +24,8 @@ pub(super) struct Lists {
     odd_keys: Mutex<BTreeSet<String>>,
     /// How many answers to a request, by its URL, were no list.
     no_lists: Mutex<HashMap<String, u32>>,
+    /// For each page of a list, the one before it, by the marks where they begin.
+    before: Mutex<HashMap<(String, String), String>>,
 }
 
 impl Lists {
@@ -39,6 +41,32 @@ impl Lists {
         all.extend(keys);
     }
 
+    /// Notes that a page leads to the one at `next`; whether that is one before it.
+    fn leads_back(&self, request: &PageRequest, next: &str) -> bool {
+        let Some(mark) = &request.mark else {
+            return false;
+        };
+        let mut before = self.before.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut at = mark.clone();
+        loop {
+            if at == next {
+                return true;
+            }
+            match before.get(&(request.list.clone(), at)) {
+                Some(earlier) => at = earlier.clone(),
+                None => break,
+            }
+        }
+        before.insert((request.list.clone(), next.to_owned()), mark.clone());
+        false
+    }
+
+    /// Notes a page that is right.
+    fn forget(&self, url: &str) {
+        let mut all = self.no_lists.lock().unwrap_or_else(PoisonError::into_inner);
+        all.remove(url);
+    }
+
     /// Notes an answer that is no list; whether to ask again.
     fn is_asked_again(&self, url: &str) -> bool {
         let mut all = self.no_lists.lock().unwrap_or_else(PoisonError::into_inner);
@@ -51,6 +79,8 @@ impl Lists {
 /// A request for a page of a list.
 pub(super) struct PageRequest {
     url: String,
+    /// The list, whatever its page.
+    list: String,
     /// Where its page begins.
     mark: Option<String>,
 }
@@ -66,6 +96,11 @@ pub(super) fn page_request(request: &HttpRequest) -> Option<PageRequest> {
     let mark = pairs.iter().find(|(key, _)| marks.contains(&&**key));
     (is_list && request.method().as_str() == "GET").then(|| PageRequest {
         url: request.uri().to_string(),
+        list: {
+            let others = pairs.iter().filter(|(key, _)| !marks.contains(&&**key));
+            let others = others.map(|(key, value)| format!("{key}={value}&"));
+            format!("{}?{}", request.uri().path(), others.collect::<String>())
+        },
         mark: mark.map(|(_, value)| value.to_string()),
     })
 }
@@ -82,8 +117,15 @@ pub(super) async fn checked(
     }
     let (mut parts, body) = answer.into_parts();
     let body = body.bytes().await?;
-    let body = match check(&body, request.mark.as_deref()) {
-        Ok(List { left_out, odd }) => {
+    let checked = check(&body, request.mark.as_deref()).and_then(|list| {
+        match list.next.is_empty() || !lists.leads_back(request, &list.next) {
+            true => Ok(list),
+            false => Err(NoList::Other("leads back to an earlier page")),
+        }
+    });
+    let body = match checked {
+        Ok(List { left_out, odd, .. }) => {
+            lists.forget(&request.url);
             lists.add_odd_keys(odd);
             without(body, &left_out)
         }
@@ -121,6 +163,8 @@ struct List {
     left_out: Vec<Range<usize>>,
     /// The keys that no path can name.
     odd: Vec<String>,
+    /// Where the next page begins; empty behind the last.
+    next: String,
 }
 
 /// The body without these ranges, which ascend.
@@ -146,7 +190,7 @@ fn check(body: &[u8], mark: Option<&str>) -> Result<List, NoList> {
     // Names of the open elements, and the text of the innermost.
     let mut open: Vec<Vec<u8>> = Vec::new();
     let mut text = String::new();
-    let (mut entry_start, mut key) = (0, String::new());
+    let (mut entry_start, mut key, mut size) = (0, String::new(), String::new());
     let (mut is_whole, mut is_truncated, mut next) = (false, false, String::new());
     loop {
         let start = reader.buffer_position() as usize;
@@ -162,6 +206,7 @@ fn check(body: &[u8], mark: Option<&str>) -> Result<List, NoList> {
                     }
                     (_, b"Contents" | b"CommonPrefixes" | b"Blob" | b"BlobPrefix") => {
                         entry_start = start;
+                        size.clear();
                     }
                     _ => {}
                 }
@@ -175,11 +220,16 @@ fn check(body: &[u8], mark: Option<&str>) -> Result<List, NoList> {
                     (b"Contents", b"Key")
                     | (b"CommonPrefixes", b"Prefix")
                     | (b"Blob" | b"BlobPrefix", b"Name") => key = std::mem::take(&mut text),
+                    (b"Contents", b"Size") | (_, b"Content-Length") => {
+                        size = std::mem::take(&mut text);
+                    }
                     (_, b"Contents" | b"CommonPrefixes" | b"Blob" | b"BlobPrefix") => {
                         let is_file = matches!(name.as_slice(), b"Contents" | b"Blob");
-                        let is_odd = Path::parse(&key).is_err();
-                        // A key of a file that ends so is the mark of a folder.
-                        if is_odd || (is_file && key.ends_with('/')) {
+                        // An empty object whose key ends so is the mark of a folder.
+                        let is_folder = is_file && key.ends_with('/');
+                        let is_mark = is_folder && size.trim() == "0";
+                        let is_odd = !is_mark && (is_folder || Path::parse(&key).is_err());
+                        if is_odd || is_mark {
                             list.left_out
                                 .push(entry_start..reader.buffer_position() as usize);
                         }
@@ -206,7 +256,7 @@ fn check(body: &[u8], mark: Option<&str>) -> Result<List, NoList> {
         _ if !is_whole => Err(malformed),
         "" if is_truncated => Err(NoList::Other("has no token for the pages behind it")),
         next if !next.is_empty() && mark == Some(next) => Err(NoList::Other("leads to itself")),
-        _ => Ok(list),
+        _ => Ok(List { next, ..list }),
     }
 }
 
@@ -253,8 +303,32 @@ mod tests {
         }
         let error = check(b"<Error><Code>SlowDown</Code></Error>", None);
         assert_eq!(error, Err(NoList::Error));
-        for body in [whole.as_str(), &same, azure] {
-            assert_eq!(check(body.as_bytes(), None), Ok(List::default()), "{body}");
+        for (body, next) in [(whole.as_str(), ""), (&same, "a&b"), (azure, "a&b")] {
+            let next = next.to_owned();
+            let list = List {
+                next,
+                ..List::default()
+            };
+            assert_eq!(check(body.as_bytes(), None), Ok(list), "{body}");
+        }
+    }
+
+    #[test]
+    fn pages_that_lead_back_are_noticed() {
+        let lists = Lists::default();
+        let page = |mark: Option<&str>| PageRequest {
+            url: String::new(),
+            list: "day/".into(),
+            mark: mark.map(str::to_owned),
+        };
+        // A list may be asked for again.
+        for _ in 0..2 {
+            assert!(!lists.leads_back(&page(None), "a"));
+            assert!(!lists.leads_back(&page(Some("a")), "b"));
+            assert!(!lists.leads_back(&page(Some("b")), "c"));
+        }
+        for earlier in ["a", "b", "c"] {
+            assert!(lists.leads_back(&page(Some("c")), earlier), "{earlier}");
         }
     }
 
@@ -265,7 +339,8 @@ mod tests {
         let body = s3(&[
             &entry("a/b")[..],
             &entry("a//b"),
-            &entry("folder/"),
+            &entry("folder/").replace(">1<", ">0<"),
+            &entry("no-folder/"),
             &entry("a/x&amp;y&#33;"),
             &entry("a/./&lt;b"),
             &entry("a\tb"),
@@ -275,7 +350,7 @@ mod tests {
         ]
         .concat());
         let list = check(body.as_bytes(), None).unwrap();
-        assert_eq!(list.odd, ["a//b", "a/./<b", "a\tb", "c//"]);
+        assert_eq!(list.odd, ["a//b", "no-folder/", "a/./<b", "a\tb", "c//"]);
         let rest = without(body.into(), &list.left_out);
         let expected = s3(&format!(
             "{kept}<CommonPrefixes><Prefix>c/</Prefix></CommonPrefixes>"

@@ -43,7 +43,8 @@ impl Default for StoreOptions {
         Self {
             endpoint: None,
             allow_http: false,
-            retries: usize::MAX,
+            // The deadline ends them.
+            retries: 10_000,
             request_timeout: Duration::from_secs(30),
             deadline: Duration::from_secs(180),
         }

@@ -88,7 +88,7 @@ impl HttpService for WatchedClient {
             answer = checked(answer?, &list, &traffic.lists).await;
         }
         if let Ok(found) = answer {
-            answer = Ok(with_region(found));
+            answer = Ok(as_last(with_region(found)));
         }
         match &answer {
             Ok(answer) => {
@@ -107,8 +107,9 @@ impl HttpService for WatchedClient {
                     && !traffic.has_warned.swap(true, Ordering::Relaxed);
                 if is_first {
                     tracing::warn!(
-                        "{} does not answer: it is asked again, at the longest for --retry-deadline",
-                        host.as_deref().unwrap_or("the store")
+                        "{}: {}: it is asked again, at the longest for --retry-deadline",
+                        host.as_deref().unwrap_or("the store"),
+                        cause(error)
                     );
                 }
                 traffic.failed.fetch_add(1, Ordering::Relaxed);
@@ -116,6 +117,23 @@ impl HttpService for WatchedClient {
         }
         answer
     }
+}
+
+/// What an error is at its root, such as `Connection refused`.
+fn cause(error: &(dyn std::error::Error + 'static)) -> String {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    causes.last().map(ToString::to_string).unwrap_or_default()
+}
+
+/// The answer of a service that does not have what is asked for: as one that is not asked again.
+fn as_last(answer: HttpResponse) -> HttpResponse {
+    if answer.status().as_u16() != 501 {
+        return answer;
+    }
+    let (mut parts, _) = answer.into_parts();
+    parts.status = 400.try_into().unwrap_or(parts.status);
+    let body = "<Error><Code>NotImplemented</Code><Message>the service does not have this request</Message></Error>";
+    HttpResponse::from_parts(parts, body.to_owned().into())
 }
 
 /// The answer of a service that says in a header which region the bucket is in, and nothing in its body, as to a request for a head:

@@ -20,18 +20,19 @@ use crate::signals::StopSignals;
 /// Default of --listen.
 const LISTEN: &str = "127.0.0.1:8080";
 
-/// The address that HOST:PORT stands for; the first, if a name has several.
+/// The address that HOST:PORT stands for; of several, the first of IPv4.
 fn address(given: &str) -> Result<SocketAddr, Failure> {
     let usage = |reason: String| Failure::Usage(format!("--listen {given}: {reason}"));
-    let mut addresses = given
+    let addresses = given
         .to_socket_addrs()
         .map_err(|error| match error.kind() {
             ErrorKind::InvalidInput => usage("it is no HOST:PORT, such as 127.0.0.1:8080".into()),
             _ => usage(error.to_string()),
         })?;
-    addresses
-        .next()
-        .ok_or_else(|| usage("the host has no address".into()))
+    let addresses: Vec<SocketAddr> = addresses.collect();
+    let first = addresses.iter().find(|address| address.is_ipv4());
+    let first = first.or(addresses.first()).copied();
+    first.ok_or_else(|| usage("the host has no address".into()))
 }
 
 pub fn run(common: &CommonArgs, args: &ServeArgs) -> Result<(), Failure> {
