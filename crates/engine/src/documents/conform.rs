@@ -97,15 +97,23 @@ pub(super) fn file_column<'a>(
     column.ok_or_else(|| EngineError::Internal(format!("{object}: column {name:?} was not read")))
 }
 
-/// Whether the values are counters, codes or the like: several, and none that needs more than 32 bits. Of two fingerprints, this is so
-/// once in 2⁶⁴ times.
+/// Whether the values are counters, codes or the like: different ones, none of which needs more than 32 bits. Of two fingerprints, this
+/// is so once in 2⁶⁴ times.
 fn are_small(values: &ArrayRef) -> bool {
     let Some(values) = values.as_primitive_opt::<Int64Type>() else {
         return false;
     };
     let is_small = |value: i64| i32::try_from(value).is_ok() || u32::try_from(value).is_ok();
     let mut present = values.iter().flatten();
-    values.len() - values.null_count() > 1 && present.all(is_small)
+    let Some(first) = present.next().filter(|first| is_small(*first)) else {
+        return false;
+    };
+    let mut are_equal = true;
+    let are_small = present.all(|value| {
+        are_equal &= value == first;
+        is_small(value)
+    });
+    are_small && !are_equal
 }
 
 /// Converts a record batch of a file to the schema of the table. Refuses null ids, and ids that are

@@ -527,10 +527,10 @@ fn damaged_files_are_errors_that_name_them() {
     let text = std::fs::read_to_string(&manifest).unwrap();
     std::fs::write(
         &manifest,
-        text.replacen("\"format\": 1", "\"format\": 2", 1),
+        text.replacen("\"format\": 2", "\"format\": 3", 1),
     )
     .unwrap();
-    look_up(&index, "", &lines).fails(78, &["manifest-", "format 2", "build the index again"]);
+    look_up(&index, "", &lines).fails(78, &["manifest-", "format 3", "build the index again"]);
 }
 
 /// Commits forty documents near the queries of `same_as_brute_force`. Their ids begin with `number`. Returns them.
