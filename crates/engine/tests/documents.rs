@@ -436,7 +436,8 @@ async fn files_gone_or_cut_off_are_errors() {
     std::fs::write(&path, json_lines(0..9)).unwrap();
     let here = open(path.to_str().unwrap()).await;
     std::fs::remove_file(path).unwrap();
-    put(&store, "gone.jsonl", json_lines(0..9)).await;
+    // A small object would be in memory.
+    put(&store, "gone.jsonl", json_lines(0..90_000)).await;
     let there = open("s3://bucket/gone.jsonl").await;
     store.delete(&ObjectPath::from("gone.jsonl")).await.unwrap();
     for documents in [here, there] {

@@ -267,17 +267,17 @@ mod tests {
 
     #[test]
     fn long_ids_are_refused() {
-        let longest = vec![b'1'; 1 << 20];
+        let longest = vec![b'1'; 8 << 10];
         for (id, bytes) in [
-            (vec![b'1'; (1 << 20) + 1], (1 << 20) + 1),
-            (vec![0xff; 1 << 20], 3 << 20),
+            (vec![b'1'; (8 << 10) + 1], (8 << 10) + 1),
+            (vec![0xff; 8 << 10], 24 << 10),
         ] {
             let mut batch = batch(Content::Text("text".into()), IdType::String);
             batch.push(&[Some(&longest), None]).unwrap();
             let error = batch.push(&[Some(&id), None]).unwrap_err();
             assert_eq!(
                 error,
-                format!("column \"id\": an id of {bytes} bytes; no id may have more than 1048576")
+                format!("column \"id\": an id of {bytes} bytes; no id may have more than 8192")
             );
         }
     }
