@@ -86,7 +86,7 @@ fn pieces(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Whether two texts have so many words in common that it helps to see where they differ.
+/// Whether at least one in [`COMMON`] words of the shorter text is in the other one, too.
 fn have_common_words(left: &[String], right: &[String]) -> bool {
     let is_word = |word: &&String| word.chars().any(char::is_alphanumeric);
     let mut counts: HashMap<&str, usize> = HashMap::new();

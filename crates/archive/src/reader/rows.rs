@@ -346,7 +346,7 @@ pub fn to_id_type(ids: &ArrayRef, id_type: IdType) -> std::result::Result<ArrayR
 /// than [`MAX_ID_BYTES`](crate::MAX_ID_BYTES) are not taken any more.
 const MAX_STORED_ID: usize = 1 << 20;
 
-/// Refuses ids of which the longest has too many bytes.
+/// Refuses ids if the longest of them, of `bytes` bytes, is longer than [`MAX_STORED_ID`].
 fn refuse_long(bytes: usize) -> std::result::Result<(), ArrowError> {
     match bytes > MAX_STORED_ID {
         true => Err(ArrowError::InvalidArgumentError(format!(

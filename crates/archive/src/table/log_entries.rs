@@ -91,7 +91,7 @@ pub(super) async fn has_entry_behind(location: &Location, table: &DeltaTable) ->
     Ok(entry.exists().await?)
 }
 
-/// The name of the last checkpoint or of the hint at one, if the log has all entries, so that it can be read without it.
+/// Names the last checkpoint, or the hint if there is none, when the log has every entry since version 0: a reader then needs neither.
 pub(super) async fn dispensable_checkpoint(location: &Location) -> Result<Option<String>> {
     let mut listed = std::pin::pin!(list(location)?);
     let (mut checkpoint, mut versions) = (None, Vec::new());

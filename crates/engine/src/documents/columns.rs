@@ -194,7 +194,7 @@ pub(super) struct FoundColumns {
     pub(super) further_texts: Vec<String>,
     /// Known names of text columns that the file has, too, if no option says which is read.
     pub(super) other_texts: Vec<&'static str>,
-    /// Whether the fingerprints are told by the name of their column alone, and another column may be that of texts.
+    /// Whether the column of fingerprints was chosen by its name, `fp`, and the file has another column that may have the texts.
     pub(super) are_guessed: bool,
     /// Whether the file is one array of JSON.
     pub(super) is_array: bool,

@@ -155,7 +155,7 @@ fn in_flight(splits: &[Split]) -> usize {
     if !splits.iter().any(Split::is_remote) {
         return 1;
     }
-    // Each file is parsed ahead as it is opened, and what is compressed may be large.
+    // A thread parses each file as soon as it is opened, and a small compressed file may hold a large record.
     if splits.iter().any(Split::is_compressed) {
         return 2;
     }

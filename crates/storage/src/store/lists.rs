@@ -105,8 +105,8 @@ pub(super) fn page_request(request: &HttpRequest) -> Option<PageRequest> {
     })
 }
 
-/// The answer to a request for a page of a list, without what no path can name. One that is no list becomes status 503, so that it is
-/// asked again, or at last 400.
+/// Checks the answer to a request for a page of a list, and takes out the entries that no path can name. An answer that is no list gets
+/// status 503, which the client retries, and after [`TRIES`] of them 400, which it does not.
 pub(super) async fn checked(
     answer: HttpResponse,
     request: &PageRequest,

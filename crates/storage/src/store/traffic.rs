@@ -125,7 +125,7 @@ fn cause(error: &(dyn std::error::Error + 'static)) -> String {
     causes.last().map(ToString::to_string).unwrap_or_default()
 }
 
-/// The answer of a service that does not have what is asked for: as one that is not asked again.
+/// Turns 501 (Not Implemented) into 400, which the client does not retry.
 fn as_last(answer: HttpResponse) -> HttpResponse {
     if answer.status().as_u16() != 501 {
         return answer;
