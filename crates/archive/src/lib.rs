@@ -32,6 +32,7 @@ pub mod reader;
 mod recorded_settings;
 mod remove;
 mod row_group_sums;
+pub mod row_groups;
 mod run_defaults;
 pub mod schema;
 mod scope;

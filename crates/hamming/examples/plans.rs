@@ -16,6 +16,7 @@ fn main() -> Result<(), DesignError> {
     let limits = Limits {
         queries: number(2, 1_000_000_000),
         memory: (number(3, 1024) as usize) << 20,
+        ..Limits::default()
     };
     println!("design       tables passes      MiB   lookups candidates   ns each    seconds");
     for plan in Plan::alternatives(batch, k, &limits)? {

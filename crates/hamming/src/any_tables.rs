@@ -7,6 +7,7 @@ use crate::isa::Kernel;
 use crate::matches::Matches;
 use crate::mechanism::{BatchPart, MechanismTables, Times};
 use crate::permuted::Permuted;
+use crate::related::Related;
 use crate::variants::Variants;
 
 /// The tables of a design over a part of the batch, built by any of the mechanisms.
@@ -43,6 +44,15 @@ impl AnyTables {
             Mechanism::Permuted => Permuted::predict(design, entries),
             Mechanism::Halves => Halves::predict(design, entries),
             Mechanism::Variants => Variants::predict(design, entries),
+        }
+    }
+
+    /// See [`MechanismTables::related_ns`].
+    pub(crate) fn related_ns(design: &Design, related: &Related) -> f64 {
+        match design.mechanism() {
+            Mechanism::Permuted => Permuted::related_ns(design, related),
+            Mechanism::Halves => Halves::related_ns(design, related),
+            Mechanism::Variants => Variants::related_ns(design, related),
         }
     }
 

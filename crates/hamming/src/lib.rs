@@ -79,7 +79,7 @@
 //! ```
 //! use hamming::{Limits, Plan};
 //!
-//! let limits = Limits { memory: 1 << 30, queries: 1_000_000_000 };
+//! let limits = Limits { memory: 1 << 30, queries: 1_000_000_000, ..Limits::default() };
 //! for plan in Plan::alternatives(1_000_000, 3, &limits)? {
 //!     println!("{:<10} {:>4} MiB {:>8.1} ns", plan.design.name(), plan.bytes >> 20, plan.probe_ns);
 //! }
@@ -111,6 +111,7 @@ mod matches;
 mod parallel;
 mod permutation;
 pub mod prefetch;
+mod related;
 mod unchecked;
 
 mod isa;
@@ -135,6 +136,7 @@ pub use isa::Kernel;
 pub use matches::Match;
 pub use plan::{Limits, Plan, PlanError};
 pub use probe::Scratch;
+pub use related::Related;
 pub use tables::Tables;
 
 // The examples of the README are tests, too.

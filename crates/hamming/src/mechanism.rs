@@ -7,6 +7,7 @@ use crate::cost::Cost;
 use crate::design::Design;
 use crate::isa::Kernel;
 use crate::matches::Matches;
+use crate::related::Related;
 
 /// A probe takes this many of the batch's own values at once: enough for partitioning them by a
 /// table's keys to save time.
@@ -19,6 +20,11 @@ pub(crate) trait MechanismTables: Sized {
 
     /// Predicts the cost of the tables of `design` over `entries` entries.
     fn predict(design: &Design, entries: usize) -> Cost;
+
+    /// Nanoseconds that one entry adds to a probed fingerprint because the batch's values are not random.
+    fn related_ns(_design: &Design, _related: &Related) -> f64 {
+        0.0
+    }
 
     /// Describes in one line the layout of the tables of `design` over `entries` entries.
     fn describe(design: &Design, entries: usize) -> String;

@@ -40,6 +40,7 @@
 use crate::any_tables::AnyTables;
 use crate::cost::Cost;
 use crate::design::{Design, DesignError};
+use crate::related::Related;
 
 /// Reading and decoding one fingerprint of the archive, in nanoseconds; every pass pays it again.
 const DECODE_NS: f64 = 3.0;
@@ -56,6 +57,8 @@ pub struct Limits {
     pub memory: usize,
     /// How many fingerprints will be probed: the more there are, the larger are the tables worth building.
     pub queries: u64,
+    /// A sample of the batch. Without one, its fingerprints are taken for random.
+    pub related: Related,
 }
 
 impl Default for Limits {
@@ -63,6 +66,7 @@ impl Default for Limits {
         Self {
             memory: usize::MAX,
             queries: u64::MAX,
+            related: Related::default(),
         }
     }
 }
@@ -139,8 +143,8 @@ impl Plan {
         AnyTables::describe(&self.design, self.entries)
     }
 
-    /// Plans every design for `max_distance` that fits `limits`, each in its cheapest number of parts. The cheapest
-    /// plan is first.
+    /// Plans every design for `max_distance` that fits `limits`, each in its cheapest number of parts, for random
+    /// fingerprints. The cheapest plan is first.
     ///
     /// # Errors
     /// [`DesignError::DistanceTooLarge`].
@@ -160,7 +164,7 @@ impl Plan {
         Ok(plans)
     }
 
-    /// Plans the cheapest design for `max_distance` that fits `limits`.
+    /// Plans the cheapest design for `max_distance` that fits `limits`, given how related the fingerprints are.
     ///
     /// # Errors
     /// [`PlanError`] when the distance is too large or no tables fit.
@@ -169,9 +173,26 @@ impl Plan {
         max_distance: u32,
         limits: &Limits,
     ) -> Result<Self, PlanError> {
-        let best = Self::alternatives(fingerprints, max_distance, limits)?
-            .into_iter()
-            .next();
+        let mut best: Option<Self> = None;
+        for mut plan in Self::alternatives(fingerprints, max_distance, limits)? {
+            let seconds = |plan: &Self| plan.seconds(limits.queries);
+            // Related fingerprints make no plan cheaper.
+            if best
+                .as_ref()
+                .is_some_and(|best| seconds(best) <= seconds(&plan))
+            {
+                break;
+            }
+            // The parts have the entries together, however many they are.
+            plan.probe_ns +=
+                AnyTables::related_ns(&plan.design, &limits.related) * fingerprints as f64;
+            if best
+                .as_ref()
+                .is_none_or(|best| seconds(&plan) < seconds(best))
+            {
+                best = Some(plan);
+            }
+        }
         best.ok_or_else(|| {
             Self::out_of_memory(
                 &Design::all(max_distance).unwrap_or_default(),
@@ -248,7 +269,11 @@ mod tests {
     use crate::variants::VariantsPlan;
 
     fn limited(memory: usize, queries: u64) -> Limits {
-        Limits { memory, queries }
+        Limits {
+            memory,
+            queries,
+            ..Limits::default()
+        }
     }
 
     #[test]
@@ -275,6 +300,33 @@ mod tests {
             Plan::choose_parts(exhaustive, 1 << 20, &limited(1000, 1)),
             Err(PlanError::OutOfMemory { .. })
         ));
+    }
+
+    #[test]
+    fn related_fingerprints_are_probed_by_longer_keys() {
+        // Bits of most values are equal, as those of texts of one language.
+        let values: Vec<u64> = (1..300_000u64)
+            .map(|at| {
+                let draw = |times: u64| {
+                    (times * at)
+                        .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+                        .swap_bytes()
+                };
+                draw(1) & draw(3) & draw(7)
+            })
+            .collect();
+        let limits = |related| Limits {
+            queries: 300_000,
+            related,
+            ..Limits::default()
+        };
+        let choose = |related| {
+            Plan::choose(values.len(), 7, &limits(related))
+                .unwrap()
+                .design
+        };
+        let tables = |design: Design| design.blocks().len();
+        assert!(tables(choose(Related::of(&values))) < tables(choose(Related::default())));
     }
 
     #[test]

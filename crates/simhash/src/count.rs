@@ -16,7 +16,8 @@ pub(crate) struct Count {
 impl Count {
     /// Counts `hashes`, and forgets all earlier counts.
     pub(crate) fn fill(&mut self, hashes: &[u64]) {
-        let bits = (2 * hashes.len() as u64 + 1).next_power_of_two().ilog2();
+        // A quarter full at most: a slot that another hash has costs a wrong prediction.
+        let bits = (4 * hashes.len() as u64 + 1).next_power_of_two().ilog2();
         self.slots.clear();
         self.slots.resize(1 << bits, 0);
         // Room for one more than all, so that the place behind the last can be written.

@@ -144,7 +144,7 @@ impl Similarity {
     #[must_use]
     pub fn between(a: &Prepared, b: &Prepared, least: f64) -> f64 {
         match (a, b) {
-            (Prepared::Shingles(a), Prepared::Shingles(b)) => jaccard(a, b),
+            (Prepared::Shingles(a), Prepared::Shingles(b)) => jaccard(a, b, least),
             (Prepared::Weights(a), Prepared::Weights(b)) => {
                 // From 0, because the sum of no floats is -0.
                 let dot = intersection(a, b, |(hash, _)| *hash)
@@ -185,13 +185,33 @@ impl Similarity {
     }
 }
 
-/// The Jaccard similarity of two sets in ascending order; 1 if both are empty.
+/// The elements of a merge between two looks at whether it can still reach a similarity.
+const STEPS: usize = 16;
+
+/// The Jaccard similarity of two sets in ascending order; 1 if both are empty. A similarity below `least` may be returned as 0:
+/// the elements are hashes, so that of unlike sets a few of the smallest tell.
 #[must_use]
-pub fn jaccard(a: &[u64], b: &[u64]) -> f64 {
-    let common = intersection(a, b, |element| *element).count();
-    match a.len() + b.len() - common {
+pub fn jaccard(a: &[u64], b: &[u64], least: f64) -> f64 {
+    let similarity = |common: usize| match a.len() + b.len() - common {
         0 => 1.0,
         all => common as f64 / all as f64,
+    };
+    let (mut i, mut j, mut common) = (0, 0, 0);
+    loop {
+        let left = (a.len() - i).min(b.len() - j);
+        if left == 0 {
+            return similarity(common);
+        }
+        if similarity(common + left) < least {
+            return 0.0;
+        }
+        // So few that neither set ends. Without branches, because it is unpredictable which element is smaller.
+        for _ in 0..left.min(STEPS) {
+            let (x, y) = (a[i], b[j]);
+            i += usize::from(x <= y);
+            j += usize::from(y <= x);
+            common += usize::from(x == y);
+        }
     }
 }
 
@@ -270,7 +290,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn measures_equal_their_definitions(a in text(), b in text()) {
+        fn measures_equal_their_definitions(a in text(), b in text(), least in 0.0..1.0) {
             let words = |text: &str| -> Vec<String> { text.split(' ').filter(|w| !w.is_empty()).map(str::to_owned).collect() };
             let shingles = |text: &str| -> BTreeSet<Vec<String>> {
                 let words = words(text);
@@ -280,6 +300,13 @@ mod tests {
             let union = x.union(&y).count();
             let jaccard = if union == 0 { 1.0 } else { x.intersection(&y).count() as f64 / union as f64 };
             prop_assert_eq!(similarity(Measure::Jaccard, &a, &b), jaccard);
+            let sets: [Vec<u64>; 2] = [&x, &y].map(|set| {
+                let mut hashes: Vec<u64> = set.iter().map(|shingle| crate::hash::murmur3_low64(shingle.join(" ").as_bytes(), 0)).collect();
+                hashes.sort_unstable();
+                hashes
+            });
+            let bounded = super::jaccard(&sets[0], &sets[1], least);
+            prop_assert!(bounded == jaccard || bounded == 0.0 && jaccard < least, "{} {} {}", bounded, jaccard, least);
 
             let counts = |text: &str| words(text).into_iter().fold(BTreeMap::<String, f64>::new(), |mut counts, word| {
                 *counts.entry(word).or_default() += 1.0;

@@ -14,6 +14,7 @@
 //! larger for texts with few shingles for each bin.
 
 use crate::choice::{Choice, Name, by_name};
+use crate::isa::{Isa, Kernel, Work};
 
 /// The number of consecutive features in a shingle.
 const SHINGLE: usize = 3;
@@ -97,6 +98,12 @@ pub struct Sketcher {
     bits: u32,
     /// For each bin the smallest hash of its shingles, or [`EMPTY`].
     smallest: Vec<u64>,
+    /// For each bin its own smallest hash, or that of the bin which it copies.
+    filled: Vec<u64>,
+    /// The numbers of bins without shingles.
+    empty: Vec<u8>,
+    /// For each bin the bins that it copies when it is empty, in the order in which they are asked; [`ROUNDS`] rows.
+    copied: &'static [u8],
     /// The hashes of the last features, fewer than a shingle has.
     last: Vec<u64>,
     /// Whether there was a shingle.
@@ -113,6 +120,14 @@ impl Sketcher {
         (!size.is_none()).then(|| Self {
             bits: size.bits(),
             smallest: vec![EMPTY; size.bits() as usize],
+            filled: vec![EMPTY; size.bits() as usize],
+            empty: vec![0; size.bits() as usize],
+            copied: match size {
+                SketchBits::None => &[],
+                SketchBits::Bits64 => COPIED_64.as_flattened(),
+                SketchBits::Bits128 => COPIED_128.as_flattened(),
+                SketchBits::Bits256 => COPIED_256.as_flattened(),
+            },
             last: Vec::new(),
             has_shingles: false,
         })
@@ -171,27 +186,93 @@ impl Sketcher {
             let all = std::mem::take(&mut self.last);
             self.add_shingle(&all);
         }
-        for word in 0..self.bits / 64 {
-            let mut bits = 0;
-            for bit in 0..64 {
-                bits |= self.bit(64 * word + bit) << bit;
-            }
-            sketch.extend_from_slice(&bits.to_le_bytes());
-        }
+        self.fill_empty();
+        Kernel::detect().run(Store {
+            filled: &self.filled,
+            sketch,
+        });
     }
 
-    /// The bit that the sketch stores for a bin.
-    fn bit(&self, bin: u32) -> u64 {
-        let mut value = self.smallest[bin as usize];
-        let mut attempt = 0;
-        while value == EMPTY {
-            attempt += 1;
-            let other = mix(u64::from(bin) << 32 | attempt) >> (64 - self.bits.trailing_zeros());
-            value = self.smallest[other as usize];
+    /// Gives each bin without shingles the hash of another bin. Round by round, all empty bins ask their next bin: no
+    /// branch depends on a hash, which could not be predicted.
+    fn fill_empty(&mut self) {
+        let (bins, smallest, empty) = (self.smallest.len(), &self.smallest, &mut self.empty);
+        self.filled.copy_from_slice(smallest);
+        let mut left = 0;
+        for (bin, value) in smallest.iter().enumerate() {
+            empty[left] = bin as u8;
+            left += usize::from(*value == EMPTY);
         }
-        // Mixes in the bin's number, so that bins with the same hash store independent bits.
-        mix(value ^ u64::from(bin)) >> 63
+        for copied in self.copied.chunks_exact(bins) {
+            if left == 0 {
+                return;
+            }
+            for at in 0..std::mem::take(&mut left) {
+                let bin = empty[at];
+                let value = smallest[usize::from(copied[usize::from(bin)])];
+                self.filled[usize::from(bin)] = value;
+                empty[left] = bin;
+                left += usize::from(value == EMPTY);
+            }
+        }
+        for &bin in &empty[..left] {
+            let values =
+                (ROUNDS as u64..).map(|round| smallest[copied_bin(bin, round, self.bits) as usize]);
+            self.filled[usize::from(bin)] = values
+                .into_iter()
+                .find(|value| *value != EMPTY)
+                .unwrap_or(EMPTY);
+        }
     }
+}
+
+/// Appends the bit of each bin to the sketch.
+struct Store<'a> {
+    filled: &'a [u64],
+    sketch: &'a mut Vec<u8>,
+}
+
+impl Work for Store<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<const LANES: usize>(self, _isa: impl Isa) {
+        for (word, values) in self.filled.as_chunks::<64>().0.iter().enumerate() {
+            let mut bits = 0;
+            for (bit, value) in values.iter().enumerate() {
+                // Mixes in the bin's number, so that bins with the same hash store independent bits.
+                bits |= (mix(value ^ (64 * word + bit) as u64) >> 63) << bit;
+            }
+            self.sketch.extend_from_slice(&bits.to_le_bytes());
+        }
+    }
+}
+
+/// The rounds for which the bins that empty bins copy are in a table. Texts of few shingles take more.
+const ROUNDS: usize = 32;
+
+static COPIED_64: [[u8; 64]; ROUNDS] = copied();
+static COPIED_128: [[u8; 128]; ROUNDS] = copied();
+static COPIED_256: [[u8; 256]; ROUNDS] = copied();
+
+/// For each round and bin the bin that an empty bin asks.
+const fn copied<const BINS: usize>() -> [[u8; BINS]; ROUNDS] {
+    let mut copied = [[0; BINS]; ROUNDS];
+    let mut round = 0;
+    while round < ROUNDS {
+        let mut bin = 0;
+        while bin < BINS {
+            copied[round][bin] = copied_bin(bin as u8, round as u64, BINS as u32);
+            bin += 1;
+        }
+        round += 1;
+    }
+    copied
+}
+
+/// The bin that an empty bin asks in a round.
+const fn copied_bin(bin: u8, round: u64, bins: u32) -> u8 {
+    (mix((bin as u64) << 32 | (round + 1)) >> (64 - bins.trailing_zeros())) as u8
 }
 
 /// The hash of a shingle of features, given by their hashes.
@@ -204,7 +285,7 @@ pub(crate) fn shingle(features: &[u64]) -> u64 {
 
 /// Mixes all bits of `x` (the finalizer of splitmix64).
 #[inline(always)]
-fn mix(x: u64) -> u64 {
+const fn mix(x: u64) -> u64 {
     let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     x ^ (x >> 31)
@@ -247,6 +328,30 @@ mod tests {
         Sketcher::new(size).unwrap().sketch(hashes, &mut sketch);
         assert_eq!(sketch.len(), size.bytes());
         sketch
+    }
+
+    proptest! {
+        /// The definition, bin by bin.
+        #[test]
+        fn empty_bins_copy_others(features in proptest::collection::vec(any::<u64>(), 3..300)) {
+            for size in SIZES {
+                let bins = size.bits();
+                let bin_bits = bins.trailing_zeros();
+                let own = |bin: u64| {
+                    let shingles = features.windows(SHINGLE).map(shingle);
+                    shingles.filter(|shingle| shingle >> (64 - bin_bits) == bin).map(|shingle| shingle << bin_bits).min()
+                };
+                let smallest: Vec<_> = (0..u64::from(bins)).map(own).collect();
+                let mut expected = vec![0; size.bytes()];
+                for bin in 0..u64::from(bins) {
+                    let asked = (1..).map(|attempt| mix(bin << 32 | attempt) >> (64 - bin_bits));
+                    let mut values = std::iter::once(bin).chain(asked).filter_map(|bin| smallest[bin as usize]);
+                    let bit = mix(values.next().unwrap() ^ bin) >> 63;
+                    expected[bin as usize / 8] |= (bit as u8) << (bin % 8);
+                }
+                prop_assert_eq!(sketch(size, &features), expected);
+            }
+        }
     }
 
     /// The hash of a feature.

@@ -2,7 +2,6 @@
 //! the log.
 
 mod read;
-mod row_groups;
 mod write;
 mod written;
 

@@ -8,16 +8,15 @@ use object_store::ObjectStoreExt as _;
 use object_store::path::Path;
 use parquet::arrow::arrow_writer::{ArrowWriter, ArrowWriterOptions};
 use parquet::errors::ParquetError;
-use parquet::file::writer::SerializedFileWriter;
 use storage::{StorageError, Upload};
 
-use super::row_groups::{RowGroup, RowGroups};
 use super::{NO_DAY, WrittenFile};
 use crate::error::{ArchiveError, Result};
 use crate::file_checksums::{SectorSummer, Tail};
 use crate::parquet_properties::{Lifetime, ROW_GROUP_ROWS, writer_properties};
 use crate::reader::{ColumnNames, FingerprintReader};
 use crate::row_group_sums::RowGroupSummer;
+use crate::row_groups::RowGroups;
 use crate::schema::DAY;
 use crate::table::Archive;
 use crate::tail_facts::TailFacts;
@@ -124,7 +123,7 @@ impl Archive {
         let writer = ArrowWriter::try_new_with_options(Vec::new(), schema.clone(), options)
             .map_err(failed)?;
         let (mut writer, factory) = writer.into_serialized_writer().map_err(failed)?;
-        let mut row_groups = RowGroups::new(schema.clone(), factory);
+        let mut row_groups = RowGroups::new(schema.clone(), factory, ROW_GROUP_ROWS);
         let mut bounds: Option<(i64, i64)> = None;
         let mut sums = RowGroupSummer::default();
         let mut sectors = SectorSummer::default();
@@ -148,7 +147,7 @@ impl Archive {
             while let Some(batch) = coalescer.next_completed_batch() {
                 sums.update(batch.column(0).as_primitive::<Int64Type>().values());
                 if let Some(encoded) = row_groups.add(batch).await.map_err(failed)? {
-                    append(&mut writer, encoded).map_err(failed)?;
+                    encoded.append_to(&mut writer).map_err(failed)?;
                     let bytes = std::mem::take(writer.inner_mut());
                     sectors.update(&bytes);
                     let sent = upload.write(bytes.into()).await;
@@ -158,7 +157,7 @@ impl Archive {
         }
         row_groups.close();
         while let Some(encoded) = row_groups.next().await.map_err(failed)? {
-            append(&mut writer, encoded).map_err(failed)?;
+            encoded.append_to(&mut writer).map_err(failed)?;
         }
         writer.flush().map_err(|error| failed(error.into()))?;
         sectors.update(writer.inner());
@@ -240,18 +239,6 @@ impl Archive {
             }
         }
     }
-}
-
-/// Appends an encoded row group to a file.
-fn append(
-    writer: &mut SerializedFileWriter<Vec<u8>>,
-    encoded: RowGroup,
-) -> Result<(), ParquetError> {
-    let mut row_group = writer.next_row_group()?;
-    for column in encoded {
-        column.append_to_row_group(&mut row_group)?;
-    }
-    row_group.close().map(drop)
 }
 
 /// The least and the greatest fingerprint, extended by the next record batch in the sort order.

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
-use hamming::{Design, Limits, Plan, Tables};
+use hamming::{Design, Limits, Plan, Related, Tables};
 use tokio::sync::{OwnedRwLockReadGuard, RwLock};
 
 use super::Batch;
@@ -60,8 +60,13 @@ impl Batch {
         queries: u64,
         memory: usize,
     ) -> Result<Plan> {
-        let limits = Limits { memory, queries };
-        let values = self.distinct.values().len();
+        let values = self.distinct.values();
+        let limits = Limits {
+            memory,
+            queries,
+            related: Related::of(values),
+        };
+        let values = values.len();
         Ok(match design {
             Some(name) => Plan::choose_parts(Design::named(name, max_distance)?, values, &limits)?,
             None => Plan::choose(values, max_distance, &limits)?,

@@ -45,7 +45,7 @@ pub(super) fn pairs(sets: &[Vec<u64>], least: f64, mut each: impl FnMut(u32, u32
                 }
                 let similarity = match copy_of[a] == copy_of[b as usize] {
                     true => 1.0,
-                    false => jaccard(set, &sets[b as usize]),
+                    false => jaccard(set, &sets[b as usize], least),
                 };
                 if similarity >= least {
                     each(b, a as u32, similarity);

@@ -124,6 +124,7 @@ impl Counts {
         let limits = Limits {
             memory: asked.memory,
             queries: asked.archive,
+            ..Limits::default()
         };
         let known = self.bits.iter().flatten().count() as f64;
         let all_pairs = (known * (known - 1.0) / 2.0).max(1.0);

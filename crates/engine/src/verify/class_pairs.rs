@@ -34,7 +34,6 @@ use crate::documents::{DocumentId, RowSet};
 use crate::error::{EngineError, Result};
 use crate::pairs::{BASE_DAY, BASE_ID, DISTANCE};
 use crate::progress::Stage;
-use crate::resources::Resources;
 use crate::threads::ended;
 
 /// The most pairs that are written, read and compared at once.
@@ -266,17 +265,10 @@ pub(crate) async fn verify_class_pairs(
             .copy_wanted(context, Side::Archive, archive, id_type)
             .await?;
     }
-    let counts = Arc::new(Counts::default());
-    let comparer = Comparer {
-        texts,
-        min_similarity: verifier.verify.min_similarity,
-        by_model: verifier.by_model,
-        counts: Arc::clone(&counts),
-        resources: Resources::from_session(context)?,
-    };
+    let comparer = Comparer::new(texts, verifier, context)?;
+    let counts = Arc::clone(&comparer.counts);
     let pairs = range.end - range.start;
     comparer.resources.progress.begin(Stage::Verify, pairs);
-    let mut workers = verifier.workers(context);
     let schema = class_pairs::schema(id_type);
     let mut builder = RecordBatchReceiverStreamBuilder::new(Arc::clone(&schema), 2);
     let sender = builder.tx();
@@ -286,7 +278,7 @@ pub(crate) async fn verify_class_pairs(
             let rows = rows.map_err(|error| EngineError::arrow(&path, error))?;
             let pairs = Rows::read(&rows)?;
             let texts_of = |row| pairs.texts(row, &comparer.texts);
-            let verified = comparer.verify(&rows, &schema, texts_of, &mut workers)?;
+            let verified = comparer.verify(&rows, &schema, texts_of)?;
             if sender.blocking_send(Ok(verified)).is_err() {
                 break;
             }

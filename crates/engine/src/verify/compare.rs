@@ -2,28 +2,38 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use arrow::array::{ArrayRef, BooleanArray, Float64Array, RecordBatch};
 use arrow::datatypes::SchemaRef;
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
+use datafusion::prelude::SessionContext;
+use rayon::ThreadPool;
+use rayon::iter::{IndexedParallelIterator as _, IntoParallelIterator as _, ParallelIterator as _};
 use simhash::similarity::Prepared;
 use simhash::{Fingerprinter, Measure, Model, Similarity};
 
 use super::texts::{Place, Texts};
-use super::{Counts, bad_pairs};
+use super::{Counts, Verifier, bad_pairs};
 use crate::error::Result;
+use crate::memory::{free_bytes, limit_bytes};
 use crate::pairs::{self, SIMILARITY};
 use crate::resources::Resources;
+use crate::threads::thread_pool;
 
 /// Compares the texts of pairs.
 pub(super) struct Comparer {
     pub(super) texts: Texts,
+    prepared: PreparedTexts,
     pub(super) min_similarity: f64,
     /// Whether the fingerprints of texts tell which texts are meant; see [`super::Verifier`].
     pub(super) by_model: bool,
     pub(super) counts: Arc<Counts>,
     pub(super) resources: Arc<Resources>,
+    threads: ThreadPool,
+    /// The worker of each thread.
+    workers: Vec<Mutex<Worker>>,
 }
 
 /// The texts of the two documents of a pair. An id can have several.
@@ -38,19 +48,83 @@ pub(super) struct PairTexts<'a> {
     pub(super) distance: i32,
 }
 
+/// The prepared texts that all workers share.
+struct PreparedTexts {
+    /// By the numbers of the texts.
+    slots: Vec<OnceLock<Arc<Prepared>>>,
+    memory: MemoryReservation,
+    /// The most bytes that they may take.
+    most: usize,
+}
+
+impl PreparedTexts {
+    /// Room for as many of `texts` as a part of the free memory of `pool` holds.
+    fn new(texts: &Texts, pool: &Arc<dyn MemoryPool>) -> Self {
+        let memory = MemoryConsumer::new("prepared texts").register(pool);
+        let bytes = size_of::<OnceLock<Arc<Prepared>>>() * texts.len();
+        let most = free_bytes(pool) / SHARED_PART;
+        let texts = match bytes < most && memory.try_grow(bytes).is_ok() {
+            true => texts.len(),
+            false => 0,
+        };
+        Self {
+            slots: (0..texts).map(|_| OnceLock::new()).collect(),
+            memory,
+            most,
+        }
+    }
+
+    fn get(&self, place: Place) -> Option<&Arc<Prepared>> {
+        self.slots.get(place.number())?.get()
+    }
+
+    /// Keeps the prepared text of a place, if there is memory for it.
+    fn keep(&self, place: Place, text: &Arc<Prepared>) -> bool {
+        let bytes = PREPARED_BYTES + text.bytes();
+        let Some(slot) = self.slots.get(place.number()) else {
+            return false;
+        };
+        if self.memory.size() + bytes > self.most || self.memory.try_grow(bytes).is_err() {
+            return false;
+        }
+        // Another worker may have prepared it meanwhile.
+        slot.set(Arc::clone(text)).is_ok()
+    }
+}
+
 impl Comparer {
+    /// Compares `texts` as `verifier` says.
+    pub(super) fn new(texts: Texts, verifier: &Verifier, context: &SessionContext) -> Result<Self> {
+        let pool = &context.runtime_env().memory_pool;
+        let threads = thread_pool(context)?;
+        // The caches of all workers take at most an eighth of the memory.
+        let cache = CACHED_BYTES.min(limit_bytes(pool) / 8 / threads.current_num_threads());
+        let worker = |_| Worker::new(verifier.verify.measure, &verifier.model, cache);
+        Ok(Self {
+            workers: (0..threads.current_num_threads())
+                .map(worker)
+                .map(Mutex::new)
+                .collect(),
+            threads,
+            prepared: PreparedTexts::new(&texts, pool),
+            texts,
+            min_similarity: verifier.verify.min_similarity,
+            by_model: verifier.by_model,
+            counts: Arc::new(Counts::default()),
+            resources: Resources::from_session(context)?,
+        })
+    }
+
     /// The pairs of a record batch that are similar enough, with their similarities, as rows of
-    /// `schema`. `texts_of` gives the texts of the pair at a row. Each worker compares on a thread
-    /// of its own.
+    /// `schema`. `texts_of` gives the texts of the pair at a row.
     pub(super) fn verify<'a>(
         &'a self,
         batch: &RecordBatch,
         schema: &SchemaRef,
         texts_of: impl Fn(usize) -> PairTexts<'a> + Sync,
-        workers: &mut [Worker],
     ) -> Result<RecordBatch> {
         let rows = batch.num_rows();
-        let similarities = self.similarities(rows, texts_of, workers)?;
+        let similarities = self.similarities(rows, texts_of)?;
         let keep: BooleanArray = similarities
             .iter()
             .map(|similarity| Some(similarity.is_none_or(|found| found >= self.min_similarity)))
@@ -69,38 +143,24 @@ impl Comparer {
             .map_err(bad_pairs)
     }
 
-    /// The similarities of pairs of texts; `texts_of` gives the texts of each. Each worker compares on a thread of its own.
+    /// The similarities of pairs of texts; `texts_of` gives the texts of each.
     pub(super) fn similarities<'a>(
         &'a self,
         rows: usize,
         texts_of: impl Fn(usize) -> PairTexts<'a> + Sync,
-        workers: &mut [Worker],
     ) -> Result<Vec<Option<f64>>> {
-        let share = rows.div_ceil(workers.len()).max(1);
-        let texts_of = &texts_of;
-        let similarities: Result<Vec<Vec<Option<f64>>>> = std::thread::scope(|scope| {
-            let shares: Vec<_> = workers
-                .iter_mut()
-                .enumerate()
-                .map(|(at, worker)| {
-                    let range = (at * share).min(rows)..((at + 1) * share).min(rows);
-                    scope.spawn(move || {
-                        range
-                            .map(|row| self.similarity(&texts_of(row), worker))
-                            .collect()
-                    })
-                })
-                .collect();
-            let done = shares.into_iter().map(|share| {
-                share
-                    .join()
-                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-            });
-            done.collect()
-        });
+        let similarity = |row: usize| {
+            let worker = &self.workers[rayon::current_thread_index().unwrap_or(0)];
+            let mut worker = worker.lock().unwrap_or_else(PoisonError::into_inner);
+            self.similarity(&texts_of(row), &mut worker)
+        };
+        let similarities = self.threads.install(|| {
+            let pairs = (0..rows).into_par_iter().with_min_len(PAIRS_AT_ONCE);
+            pairs.map(similarity).collect::<Result<Vec<_>>>()
+        })?;
         let steps = &self.resources.progress.steps;
         steps.fetch_add(rows as u64, Ordering::Relaxed);
-        Ok(similarities?.into_iter().flatten().collect())
+        Ok(similarities)
     }
 
     /// The similarity of a pair's texts; `None` when a text was not found.
@@ -139,8 +199,8 @@ impl Comparer {
             if self.texts.are_equal(own, other)? {
                 return Ok(Some(1.0));
             }
-            let own = worker.prepared_text(&self.texts, own)?;
-            let other = worker.prepared_text(&self.texts, other)?;
+            let own = worker.prepared_text(self, own)?;
+            let other = worker.prepared_text(self, other)?;
             let found = Similarity::between(&own, &other, least);
             greatest = Some(greatest.map_or(found, |before: f64| before.max(found)));
             if greatest >= Some(1.0) {
@@ -160,8 +220,14 @@ fn combinations(new: &[Place], others: &[Place]) -> impl Iterator<Item = (Place,
     all.filter(|(own, other)| own != other || own.is_repeated)
 }
 
-/// The most bytes of prepared texts in a worker's cache, unless a single text has more.
-pub(super) const CACHED_BYTES: usize = 64 << 20;
+/// The part of the free memory that holds prepared texts, as many as it can.
+const SHARED_PART: usize = 2;
+/// Bytes of a prepared text beside its own: its counters and what the allocator takes.
+const PREPARED_BYTES: usize = 64;
+/// The most bytes of prepared texts in a worker's cache, where the others are that find no room, unless a single text has more.
+const CACHED_BYTES: usize = 64 << 20;
+/// The fewest pairs that a thread compares before another takes the next.
+const PAIRS_AT_ONCE: usize = 32;
 /// The most fingerprints in a worker's cache.
 const CACHED_FINGERPRINTS: usize = 1 << 16;
 
@@ -199,12 +265,16 @@ impl Worker {
     }
 
     /// The text at a place, prepared for comparisons.
-    fn prepared_text(&mut self, texts: &Texts, place: Place) -> Result<Arc<Prepared>> {
-        if let Some(ready) = self.prepared.get(&place) {
+    fn prepared_text(&mut self, comparer: &Comparer, place: Place) -> Result<Arc<Prepared>> {
+        let shared = comparer.prepared.get(place);
+        if let Some(ready) = shared.or_else(|| self.prepared.get(&place)) {
             return Ok(Arc::clone(ready));
         }
-        let text = texts.read(place)?;
+        let text = comparer.texts.read(place)?;
         let ready = Arc::new(self.similarity.prepare(&as_text(&text)));
+        if comparer.prepared.keep(place, &ready) {
+            return Ok(ready);
+        }
         if self.bytes + ready.bytes() > self.cache_bytes {
             self.prepared.clear();
             self.bytes = 0;

@@ -1,18 +1,16 @@
 //! Compares the texts of pairs that an audit drew; it reads the documents of the batch by their positions in the inputs.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use archive::IdType;
 use datafusion::prelude::SessionContext;
 
+use super::Verifier;
 use super::compare::{Comparer, PairTexts};
 use super::texts::{Side, Texts};
-use super::{Counts, Verifier};
 use crate::documents::{DocumentId, RowSet};
 use crate::error::Result;
 use crate::progress::Stage;
-use crate::resources::Resources;
 use crate::threads::blocking;
 
 /// A document of the batch, and the one that it repeats.
@@ -59,18 +57,11 @@ pub(crate) async fn similarities(
             .copy_wanted(context, Side::Archive, archive, id_type)
             .await?;
     }
-    let comparer = Comparer {
-        texts,
-        min_similarity: verifier.verify.min_similarity,
-        by_model: verifier.by_model,
-        counts: Arc::new(Counts::default()),
-        resources: Resources::from_session(context)?,
-    };
+    let comparer = Comparer::new(texts, verifier, context)?;
     comparer
         .resources
         .progress
         .begin(Stage::Verify, pairs.len() as u64);
-    let mut workers = verifier.workers(context);
     blocking(move || {
         let texts_of = |row: usize| {
             let DrawnPair {
@@ -90,7 +81,7 @@ pub(crate) async fn similarities(
                 distance: *distance,
             }
         };
-        comparer.similarities(pairs.len(), texts_of, &mut workers)
+        comparer.similarities(pairs.len(), texts_of)
     })
     .await
 }

@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use archive::IdType;
 use arrow::array::RecordBatch;
 use arrow::error::ArrowError;
-use compare::{CACHED_BYTES, Comparer, PairTexts, Worker};
+use compare::{Comparer, PairTexts};
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_plan::stream::RecordBatchReceiverStreamBuilder;
 use datafusion::prelude::SessionContext;
@@ -35,10 +35,8 @@ pub(crate) use text_classes::TextClasses;
 use crate::documents::{Columns, DocumentId, Documents, LeftOut, Pages};
 use crate::error::{EngineError, Result};
 use crate::job::{Answers, Receipt};
-use crate::memory::limit_bytes;
 use crate::pairs::{self, Pairs, Similarities};
 use crate::progress::Stage;
-use crate::resources::Resources;
 
 /// How pairs are to be verified: by sketches when they are found, or by texts afterwards.
 #[derive(Debug, Clone, PartialEq)]
@@ -221,16 +219,6 @@ impl Verifier {
     pub(crate) fn has_archive_texts(&self) -> bool {
         self.archive.is_some()
     }
-
-    /// A worker for each thread.
-    fn workers(&self, context: &SessionContext) -> Vec<Worker> {
-        let threads = context.state().config().target_partitions();
-        // The caches of all workers take at most an eighth of the memory.
-        let memory = limit_bytes(&context.runtime_env().memory_pool);
-        let cache = CACHED_BYTES.min(memory / 8 / threads.max(1));
-        let worker = |_| Worker::new(self.verify.measure, &self.model, cache);
-        (0..threads).map(worker).collect()
-    }
 }
 
 /// What is known about the documents of a run's pairs.
@@ -267,13 +255,7 @@ pub(crate) async fn verify(
     origin: Origin,
     scratch: &Path,
 ) -> Result<(SendableRecordBatchStream, Arc<Counts>)> {
-    let Verifier {
-        verify,
-        by_model,
-        batch,
-        archive,
-        ..
-    } = verifier;
+    let Verifier { batch, archive, .. } = verifier;
     // Ask for the texts of all documents in pairs, on each side where they can be.
     let mut texts = Texts::create(scratch, &context.runtime_env().memory_pool)?;
     for rows in within(read_pairs(unverified)?, range.clone()) {
@@ -295,27 +277,20 @@ pub(crate) async fn verify(
             .await?;
     }
 
-    let counts = Arc::new(Counts::default());
     let schema = pairs::schema(origin.id_type, Similarities::Known);
     let mut builder = RecordBatchReceiverStreamBuilder::new(Arc::clone(&schema), 2);
     let sender = builder.tx();
-    let comparer = Comparer {
-        texts,
-        min_similarity: verify.min_similarity,
-        by_model: *by_model,
-        counts: Arc::clone(&counts),
-        resources: Resources::from_session(context)?,
-    };
+    let comparer = Comparer::new(texts, verifier, context)?;
+    let counts = Arc::clone(&comparer.counts);
     let pairs = range.end - range.start;
     comparer.resources.progress.begin(Stage::Verify, pairs);
-    let mut workers = verifier.workers(context);
     let reader = within(read_pairs(unverified)?, range);
     builder.spawn_blocking(move || {
         for rows in reader {
             let rows = rows?;
             let pairs = Pairs::read(&rows).map_err(bad_pairs)?;
             let texts_of = |row| texts_of_pair(&comparer.texts, &pairs, row, origin);
-            let verified = comparer.verify(&rows, &schema, texts_of, &mut workers)?;
+            let verified = comparer.verify(&rows, &schema, texts_of)?;
             if sender.blocking_send(Ok(verified)).is_err() {
                 break;
             }

@@ -62,6 +62,13 @@ const STORED_BYTES: usize = 48;
 /// Bytes of a copied id in a set, without its text.
 const COPY_BYTES: usize = 48;
 
+impl Place {
+    /// The number of the text, from 0 on.
+    pub(super) fn number(self) -> usize {
+        self.number as usize
+    }
+}
+
 impl Texts {
     pub(super) fn create(scratch: &Path, pool: &Arc<dyn MemoryPool>) -> Result<Self> {
         let path = scratch.join("texts");
@@ -220,6 +227,11 @@ impl Texts {
             path: self.path.display().to_string(),
             source,
         })
+    }
+
+    /// The number of texts.
+    pub(super) fn len(&self) -> usize {
+        self.number as usize
     }
 
     /// The places of an id's texts.

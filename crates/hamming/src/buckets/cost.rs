@@ -8,9 +8,9 @@ const BUCKET_NS: f64 = 5.0;
 /// Partitioning one fingerprint by the key of a table, in nanoseconds.
 const PARTITION_NS: f64 = 5.0;
 /// Comparing a prefetched cache line of tags, in nanoseconds.
-const CACHE_LINE_NS: f64 = 1.0;
+pub(crate) const CACHE_LINE_NS: f64 = 1.0;
 /// Finding the entry of a tag that passes, and comparing it in full, in nanoseconds.
-const COMPARE_NS: f64 = 20.0;
+pub(crate) const COMPARE_NS: f64 = 20.0;
 /// Putting one variant into a bucket, in nanoseconds.
 const VARIANT_NS: f64 = 7.0;
 

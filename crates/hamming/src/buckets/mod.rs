@@ -23,12 +23,12 @@ mod tag_buckets;
 mod tag_scheme;
 mod tag_table;
 
-pub(crate) use cost::add_tables;
+pub(crate) use cost::{CACHE_LINE_NS, COMPARE_NS, add_tables};
 pub(crate) use field::{Field, counting_sort};
 pub(crate) use plan::TablePlan;
 pub(crate) use probe::{ProbeBuffers, probe_in_given_order, probe_tables};
 pub(crate) use queries::{Queries, Survivor};
-pub(crate) use tag::TagTest;
+pub(crate) use tag::{Tag, TagTest};
 pub(crate) use tag_buckets::Buckets;
 pub(crate) use tag_scheme::TagScheme;
 pub(crate) use tag_table::TagTable;

@@ -16,7 +16,8 @@ use crate::isa::Kernel;
 use crate::matches::Matches;
 use crate::mechanism::{BatchPart, MechanismTables, Times};
 use crate::parallel::build_in_parallel;
-use plan::PermutedPlan;
+use crate::related::Related;
+use plan::{CANDIDATE_NS, PermutedPlan};
 use probe::{Indexed, Lookup, ProbeEveryTable};
 use table::PermutedTable;
 
@@ -41,6 +42,15 @@ impl MechanismTables for Permuted {
 
     fn predict(design: &Design, entries: usize) -> Cost {
         PermutedPlan::new(design, entries).cost()
+    }
+
+    fn related_ns(design: &Design, related: &Related) -> f64 {
+        let agree = |block: &Block| related.share(|difference| block.agrees(difference));
+        design
+            .blocks()
+            .iter()
+            .map(|block| CANDIDATE_NS * agree(block))
+            .sum()
     }
 
     fn describe(design: &Design, entries: usize) -> String {

@@ -13,7 +13,7 @@ const TABLE_NS: f64 = 10.0;
 /// One lookup in the first-level cache, in nanoseconds.
 const LOOKUP_NS: f64 = 4.0;
 /// Comparing one candidate of a bucket, in nanoseconds.
-const CANDIDATE_NS: f64 = 0.6;
+pub(super) const CANDIDATE_NS: f64 = 0.6;
 /// The most bits of a directory (2²⁸ starts of 4 bytes: 1 GiB).
 const MAX_DIRECTORY_BITS: u32 = 28;
 

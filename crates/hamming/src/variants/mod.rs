@@ -20,6 +20,7 @@ use crate::isa::Kernel;
 use crate::matches::Matches;
 use crate::mechanism::{BatchPart, MechanismTables, SELF_CHUNK, Times};
 use crate::parallel::build_in_parallel;
+use crate::related::Related;
 use table::VariantTable;
 
 /// Bytes held for one probed fingerprint: the caller's chunk and the partitioned chunk each hold
@@ -38,6 +39,10 @@ impl MechanismTables for Variants {
 
     fn predict(design: &Design, entries: usize) -> Cost {
         VariantsPlan::new(design, entries).cost()
+    }
+
+    fn related_ns(design: &Design, related: &Related) -> f64 {
+        VariantsPlan::related_ns(design, related)
     }
 
     fn describe(design: &Design, entries: usize) -> String {

@@ -3,9 +3,10 @@
 use super::fill::ENTRY_BYTES;
 use super::pigeonring::pigeonring_scheme;
 use super::tag_index::TagIndex;
-use crate::buckets::{TablePlan, add_tables};
+use crate::buckets::{CACHE_LINE_NS, COMPARE_NS, TablePlan, Tag as _, add_tables};
 use crate::cost::Cost;
 use crate::design::Design;
+use crate::related::Related;
 
 /// The layouts of the tables of a design over a number of entries.
 #[derive(Debug)]
@@ -36,6 +37,26 @@ impl VariantsPlan {
         let mut cost = Cost::default();
         add_tables(&mut cost, &self.tables, self.entries, 1.0, true);
         cost
+    }
+
+    /// See [`crate::mechanism::MechanismTables::related_ns`]: entries whose keys agree are candidates, and those of them that
+    /// pass the tests by the pigeonring principle are compared.
+    pub(super) fn related_ns(design: &Design, related: &Related) -> f64 {
+        let blocks = design.blocks();
+        let of_block = |at: usize| {
+            let chain = |difference: u64, len: usize| {
+                let ring = (0..len).map(|more| &blocks[(at + more) % blocks.len()]);
+                let differing: u32 = ring
+                    .clone()
+                    .map(|block| (difference & block.mask).count_ones())
+                    .sum();
+                differing < ring.map(|block| block.radius + 1).sum()
+            };
+            let candidates = related.share(|difference| chain(difference, 1));
+            let compared = related.share(|difference| (1..=3).all(|len| chain(difference, len)));
+            CACHE_LINE_NS * candidates / u32::LANES as f64 + COMPARE_NS * compared
+        };
+        (0..blocks.len()).map(of_block).sum()
     }
 
     /// Describes the layout in one line.

@@ -191,6 +191,7 @@ fn plans(
     let limits = Limits {
         memory: memory.saturating_sub(DOCUMENT_BYTES * documents),
         queries,
+        ..Limits::default()
     };
     if let Some(design) = only {
         let plan = Plan::choose_parts(design, documents, &limits).map_err(EngineError::from)?;

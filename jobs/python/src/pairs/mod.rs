@@ -6,7 +6,7 @@ mod side;
 use std::ops::Range;
 use std::sync::Arc;
 
-use hamming::{Distinct, Kernel, Limits, Match, Plan, Scratch, Tables};
+use hamming::{Distinct, Kernel, Limits, Match, Plan, Related, Scratch, Tables};
 use pyo3::prelude::*;
 
 use self::found::{Pair, Pairs};
@@ -105,7 +105,7 @@ impl<'py> Join<'py> {
         }
         let (batch, all, progress) = (self.distinct(side)?, &self.pairs, &self.progress);
         let count = batch.values().len();
-        let plan = self.plan(count, count)?;
+        let plan = self.plan(batch.values(), count)?;
         for part in 0..plan.parts {
             let tables = self.tables(&batch, &plan, part)?;
             let pieces = pieces(count, PIECE.min(most_at_once(&plan))).into_iter();
@@ -160,7 +160,7 @@ impl<'py> Join<'py> {
         }
         let (batch, all, progress) = (self.distinct(small)?, &self.pairs, &self.progress);
         let values = large.values();
-        let plan = self.plan(batch.values().len(), values.len())?;
+        let plan = self.plan(batch.values(), values.len())?;
         for part in 0..plan.parts {
             let tables = self.tables(&batch, &plan, part)?;
             let share = values.len().div_ceil(self.threads).max(1);
@@ -222,13 +222,14 @@ impl<'py> Join<'py> {
         })
     }
 
-    /// Plans the tables of a batch of `distinct` fingerprints with which `queries` are compared.
-    fn plan(&self, distinct: usize, queries: usize) -> PyResult<Plan> {
+    /// Plans the tables of a batch of distinct fingerprints with which `queries` are compared.
+    fn plan(&self, distinct: &[u64], queries: usize) -> PyResult<Plan> {
         let limits = Limits {
             memory: self.memory,
             queries: queries as u64,
+            related: Related::of(distinct),
         };
-        Ok(Plan::choose(distinct, self.max_distance, &limits).map_err(Failed::from)?)
+        Ok(Plan::choose(distinct.len(), self.max_distance, &limits).map_err(Failed::from)?)
     }
 
     /// Builds the tables of a part of the batch.

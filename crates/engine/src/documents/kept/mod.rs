@@ -1,6 +1,7 @@
 //! Copies of the kept documents: the rows of the inputs with all their columns, in the inputs' formats, order and
 //! compression.
 
+mod pieces;
 mod rows;
 
 use std::collections::HashSet;
@@ -206,8 +207,7 @@ impl Documents {
                 .copy_joined(context, kept, target, files.replace, scratch)
                 .await;
         }
-        let limit = row_limit(context);
-        let threads = context.state().config().target_partitions();
+        let share = Share::of(context);
         let copying = self
             .files
             .iter()
@@ -222,9 +222,9 @@ impl Documents {
                 replace: files.replace,
                 scratch: scratch.to_owned(),
             };
-            copying.copy(limit)
+            copying.copy(share)
         });
-        let mut copied = futures::stream::iter(copying).buffered(threads.max(1));
+        let mut copied = futures::stream::iter(copying).buffered(share.threads);
         let mut copies = KeptDrafts::default();
         while let Some(draft) = copied.next().await {
             match draft? {
@@ -263,7 +263,7 @@ impl Documents {
             if self.files.len() > 1 {
                 Arc::make_mut(&mut input).columns.is_joined = true;
             }
-            write_kept(input, first_part, kept, row_limit(context), out).await?;
+            write_kept(input, first_part, kept, Share::of(context), out).await?;
         }
         one_draft(draft, target, replace).await
     }
@@ -356,7 +356,7 @@ impl Documents {
             Arc::clone(input),
             first_part,
             Arc::clone(kept),
-            row_limit(context),
+            Share::of(context),
             out,
         )
         .await?;
@@ -440,7 +440,7 @@ struct Copying {
 
 impl Copying {
     /// Copies the kept rows of the file.
-    async fn copy(self, limit: Limit) -> Result<Copied> {
+    async fn copy(self, share: Share) -> Result<Copied> {
         let Self { input, target, .. } = &self;
         if input.columns.is_one_document && !self.kept.contains(self.first_part, 0) {
             let is_stale = self.replace == Replace::Everything && target.exists().await?;
@@ -458,7 +458,7 @@ impl Copying {
             Arc::clone(input),
             self.first_part,
             Arc::clone(&self.kept),
-            limit,
+            share,
             out,
         )
         .await?;
@@ -468,19 +468,39 @@ impl Copying {
     }
 }
 
+/// What a copy may take of the machine.
+#[derive(Clone, Copy)]
+struct Share {
+    /// Of rows in memory.
+    limit: Limit,
+    /// At least one.
+    threads: usize,
+}
+
+impl Share {
+    fn of(context: &SessionContext) -> Self {
+        Self {
+            limit: row_limit(context),
+            threads: context.state().config().target_partitions().max(1),
+        }
+    }
+}
+
 /// Copies the kept rows of a file, on another thread. The caller keeps the draft: if a signal ends the run, it is removed, even while
 /// that thread goes on.
 async fn write_kept(
     input: Arc<InputFile>,
     first_part: usize,
     kept: Arc<RowSet>,
-    limit: Limit,
+    share: Share,
     out: Output,
 ) -> Result<()> {
     let write = async move {
         let is_kept = |part, row| kept.contains(first_part + part, row);
         match &input.source {
-            Source::Rows { .. } => rows::copy(&input, limit, out, &is_kept).await,
+            Source::Rows { .. } => {
+                rows::copy(&input, share.limit, share.threads, out, &is_kept).await
+            }
             Source::Local(_) | Source::Remote(_) => {
                 parquet::copy(&input, out, &|row| is_kept(0, row)).await
             }

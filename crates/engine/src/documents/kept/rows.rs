@@ -4,6 +4,8 @@ use std::io::{BufWriter, Write};
 
 use flate2::write::GzEncoder;
 
+use super::pieces::Pieces;
+
 use super::Output;
 use crate::documents::file::{InputFile, Source};
 use crate::documents::rows::compression::Compression;
@@ -19,6 +21,7 @@ const ZSTD_LEVEL: i32 = 3;
 pub(super) async fn copy(
     file: &InputFile,
     limit: Limit,
+    threads: usize,
     out: Output,
     is_kept: &(dyn Fn(usize, u64) -> bool + Sync),
 ) -> Result<()> {
@@ -30,7 +33,7 @@ pub(super) async fn copy(
     };
     let compression = *compression;
     // A file in a store must be read on a blocking thread.
-    let work = || copy_blocking(file, compression, limit, out, is_kept);
+    let work = || copy_blocking(file, compression, limit, threads, out, is_kept);
     match tokio::runtime::Handle::current().runtime_flavor() {
         tokio::runtime::RuntimeFlavor::CurrentThread => work(),
         _ => tokio::task::block_in_place(work),
@@ -41,13 +44,22 @@ fn copy_blocking(
     file: &InputFile,
     compression: Compression,
     limit: Limit,
+    threads: usize,
     out: Output,
     is_kept: &dyn Fn(usize, u64) -> bool,
 ) -> Result<()> {
     let Output { file: target, name } = out;
     let failed = |source| Output::failed(&name, source);
     let compresses_each = file.compresses_each_record();
-    let mut writer = Writer::new(BufWriter::new(target), compression).map_err(failed)?;
+    let target = BufWriter::new(target);
+    let mut writer = match compression {
+        // Compression takes longer than all else. One frame of zstd, since some readers take the first of several for all.
+        Compression::Gzip => RecordWriter::Pieces(Pieces::new(target, compression, threads)),
+        Compression::Zstd if compresses_each => {
+            RecordWriter::Pieces(Pieces::new(target, compression, threads))
+        }
+        _ => RecordWriter::Direct(Writer::new(target, compression).map_err(failed)?),
+    };
     let (mut copied, mut footer) = (0, &b""[..]);
     // Only files without header, separator and footer are cut into several parts.
     for (part, bytes) in file.parts().into_iter().enumerate() {
@@ -59,9 +71,7 @@ fn copy_blocking(
             if is_kept(part, row) {
                 if copied > 0 {
                     writer.write_all(separator).map_err(failed)?;
-                    if compresses_each {
-                        writer = writer.next_member(compression).map_err(failed)?;
-                    }
+                    writer.end_record(compresses_each).map_err(failed)?;
                 }
                 writer.write_all(record).map_err(failed)?;
                 copied += 1;
@@ -74,15 +84,48 @@ fn copy_blocking(
     writer.finish().map_err(failed)
 }
 
+/// Writes records to the copy.
+enum RecordWriter<W: Write> {
+    Direct(Writer<W>),
+    Pieces(Pieces<W>),
+}
+
+impl<W: Write> RecordWriter<W> {
+    fn write_all(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        match self {
+            Self::Direct(writer) => writer.write_all(bytes),
+            Self::Pieces(pieces) => {
+                pieces.add(bytes);
+                Ok(())
+            }
+        }
+    }
+
+    /// Ends a record behind which another follows; `is_member` says whether it is compressed on its own.
+    fn end_record(&mut self, is_member: bool) -> std::io::Result<()> {
+        match self {
+            Self::Direct(_) => Ok(()),
+            Self::Pieces(pieces) => pieces.end_record(is_member),
+        }
+    }
+
+    fn finish(self) -> std::io::Result<()> {
+        match self {
+            Self::Direct(writer) => writer.end()?.flush(),
+            Self::Pieces(pieces) => pieces.finish(),
+        }
+    }
+}
+
 /// Writes with one of the compressions.
-enum Writer<W: Write> {
+pub(super) enum Writer<W: Write> {
     Plain(W),
     Gzip(GzEncoder<W>),
     Zstd(zstd::stream::write::Encoder<'static, W>),
 }
 
 impl<W: Write> Writer<W> {
-    fn new(out: W, compression: Compression) -> std::io::Result<Self> {
+    pub(super) fn new(out: W, compression: Compression) -> std::io::Result<Self> {
         Ok(match compression {
             Compression::None => Self::Plain(out),
             Compression::Gzip => Self::Gzip(GzEncoder::new(out, flate2::Compression::default())),
@@ -90,7 +133,7 @@ impl<W: Write> Writer<W> {
         })
     }
 
-    fn write_all(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+    pub(super) fn write_all(&mut self, bytes: &[u8]) -> std::io::Result<()> {
         match self {
             Self::Plain(out) => out.write_all(bytes),
             Self::Gzip(out) => out.write_all(bytes),
@@ -98,17 +141,8 @@ impl<W: Write> Writer<W> {
         }
     }
 
-    /// Ends the compressed data, and begins the next gzip member or zstd frame.
-    fn next_member(self, compression: Compression) -> std::io::Result<Self> {
-        Self::new(self.end()?, compression)
-    }
-
-    fn finish(self) -> std::io::Result<()> {
-        self.end()?.flush()
-    }
-
     /// Ends the compressed data.
-    fn end(self) -> std::io::Result<W> {
+    pub(super) fn end(self) -> std::io::Result<W> {
         match self {
             Self::Plain(out) => Ok(out),
             Self::Gzip(out) => out.finish(),

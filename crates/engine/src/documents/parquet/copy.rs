@@ -1,5 +1,6 @@
 //! Copies rows of a Parquet file with all their columns.
 
+use std::fs::File;
 use std::io::BufWriter;
 use std::sync::Arc;
 
@@ -12,10 +13,13 @@ use ::parquet::errors::ParquetError;
 use ::parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
 use ::parquet::file::properties::WriterProperties;
 use ::parquet::file::reader::ChunkReader;
+use ::parquet::file::writer::SerializedFileWriter;
 use archive::ArchiveError;
+use archive::row_groups::RowGroups;
 use archive::validated_pages::{FileParts, ValidatedRowGroups, WholeFile};
 use arrow::array::{ArrayRef, AsArray as _, BooleanArray, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow::error::ArrowError;
 
 use super::checked::{Checked, DAMAGED};
 use super::footer::strings_as_bytes;
@@ -23,7 +27,7 @@ use crate::documents::file::{InputFile, Source};
 use crate::documents::kept::Output;
 use crate::error::{EngineError, Result};
 
-/// The copy starts a new row group when the current one takes more memory than this.
+/// The copy starts a new row group when the rows of the current one take more memory than this.
 const ROW_GROUP_BYTES: usize = 256 << 20;
 /// The most rows that are decoded at once.
 const BATCH_ROWS: u64 = 1024;
@@ -54,7 +58,7 @@ pub(in crate::documents) async fn copy(
             match &file.source {
                 Source::Local(local) => {
                     let groups = copy.row_group(WholeFile(local.open()?), number);
-                    copy.add(&groups, rows, |row| is_kept(first + row))?;
+                    copy.add(&groups, rows, |row| is_kept(first + row)).await?;
                 }
                 Source::Remote(remote) => {
                     let columns = original.row_group(number).columns().iter();
@@ -67,14 +71,14 @@ pub(in crate::documents) async fn copy(
                     let bytes = remote.clone().get_byte_ranges(ranges.clone()).await;
                     let parts = FileParts::new(&ranges, bytes.map_err(failed)?);
                     let groups = copy.row_group(parts, number);
-                    copy.add(&groups, rows, |row| is_kept(first + row))?;
+                    copy.add(&groups, rows, |row| is_kept(first + row)).await?;
                 }
                 Source::Rows { .. } => {}
             }
         }
         first += rows;
     }
-    copy.finish()
+    copy.finish().await
 }
 
 /// A copy that is being written.
@@ -86,7 +90,11 @@ struct Copy {
     metadata: ArrowReaderMetadata,
     /// Schema of the copy. It has strings where `metadata` has bytes.
     schema: SchemaRef,
-    writer: ArrowWriter<BufWriter<std::fs::File>>,
+    /// Rows that wait for the end of their row group, on their way to the file.
+    row_groups: RowGroups,
+    /// Bytes of the rows of the row group that is open.
+    bytes: usize,
+    writer: SerializedFileWriter<BufWriter<File>>,
 }
 
 impl Copy {
@@ -133,9 +141,8 @@ impl Copy {
         let most_rows = usize::try_from(most_rows.unwrap_or(1)).unwrap_or(1).max(1);
         // The key-value metadata contain the original's Arrow schema, which has the columns of the
         // copy, too.
-        let mut properties = WriterProperties::builder()
-            .set_max_row_group_row_count(Some(most_rows))
-            .set_key_value_metadata(file.key_value_metadata().cloned());
+        let mut properties =
+            WriterProperties::builder().set_key_value_metadata(file.key_value_metadata().cloned());
         let first = original.row_groups().first();
         for column in first.map(|group| group.columns()).unwrap_or_default() {
             let path = column.column_path().clone();
@@ -150,13 +157,16 @@ impl Copy {
         } = out;
         let writer = BufWriter::new(file);
         let writer = ArrowWriter::try_new_with_options(writer, Arc::clone(&schema), options);
-        let writer = writer
+        let (writer, factory) = writer
+            .and_then(ArrowWriter::into_serialized_writer)
             .map_err(|error| EngineError::from(ArchiveError::parquet(target.clone())(error)))?;
         Ok(Self {
             name,
             target,
             metadata,
+            row_groups: RowGroups::new(Arc::clone(&schema), factory, most_rows),
             schema,
+            bytes: 0,
             writer,
         })
     }
@@ -171,7 +181,7 @@ impl Copy {
     }
 
     /// Adds those rows of a row group of `rows` rows that `is_kept` accepts.
-    fn add<R: ChunkReader + 'static>(
+    async fn add<R: ChunkReader + 'static>(
         &mut self,
         groups: &ValidatedRowGroups<R>,
         rows: u64,
@@ -201,18 +211,41 @@ impl Copy {
                 object: self.name.clone(),
                 source,
             })?;
-            let mut written = self.writer.write(&kept);
-            if written.is_ok() && self.writer.in_progress_size() > ROW_GROUP_BYTES {
-                written = self.writer.flush();
-            }
+            let written = self.write(kept).await;
             written.map_err(|error| self.not_written(error))?;
         }
         Ok(())
     }
 
-    fn finish(self) -> Result<()> {
+    /// Writes rows, while other threads encode those before.
+    async fn write(&mut self, mut rows: RecordBatch) -> Result<(), ParquetError> {
+        while rows.num_rows() > 0 {
+            let room = self.row_groups.room();
+            let some = rows.num_rows().min(room);
+            let now = rows.slice(0, some);
+            rows = rows.slice(some, rows.num_rows() - some);
+            self.bytes += bytes_of(&now)?;
+            let mut encoded = self.row_groups.add(now).await?;
+            if some == room {
+                self.bytes = 0;
+            } else if self.bytes > ROW_GROUP_BYTES {
+                self.bytes = 0;
+                encoded = self.row_groups.end_row_group().await?;
+            }
+            if let Some(encoded) = encoded {
+                encoded.append_to(&mut self.writer)?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn finish(mut self) -> Result<()> {
         let target = self.target;
         let failed = |error| EngineError::from(ArchiveError::parquet(target.clone())(error));
+        self.row_groups.close();
+        while let Some(encoded) = self.row_groups.next().await.map_err(failed)? {
+            encoded.append_to(&mut self.writer).map_err(failed)?;
+        }
         let buffered = self.writer.into_inner().map_err(failed)?;
         let flushed = buffered.into_inner().map(drop);
         flushed.map_err(|error| Output::failed(&target, error.into_error()))
@@ -230,20 +263,28 @@ impl Copy {
     }
 }
 
+/// Bytes of rows in memory.
+fn bytes_of(rows: &RecordBatch) -> Result<usize, ArrowError> {
+    let columns = rows.columns().iter();
+    columns
+        .map(|column| column.to_data().get_slice_memory_size())
+        .sum()
+}
+
 /// Converts texts, which were read as bytes, to strings.
-fn with_texts(
-    batch: &RecordBatch,
-    schema: &SchemaRef,
-) -> Result<RecordBatch, arrow::error::ArrowError> {
+fn with_texts(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, ArrowError> {
     let columns = batch.columns().iter().zip(schema.fields());
     let columns = columns.map(|(column, field)| -> ArrayRef {
         match (column.data_type(), field.data_type()) {
             (DataType::Binary, DataType::Utf8) => {
-                let texts = column.as_binary::<i32>().iter();
-                let texts: StringArray = texts
-                    .map(|text| text.map(String::from_utf8_lossy))
-                    .collect();
-                Arc::new(texts)
+                let bytes = column.as_binary::<i32>();
+                let texts = StringArray::try_from_binary(bytes.clone());
+                Arc::new(texts.unwrap_or_else(|_| {
+                    let texts = bytes.iter();
+                    texts
+                        .map(|text| text.map(String::from_utf8_lossy))
+                        .collect()
+                }))
             }
             _ => Arc::clone(column),
         }

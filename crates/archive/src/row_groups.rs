@@ -1,6 +1,7 @@
-//! Encodes the row groups of a data file on threads of their own, several at a time.
+//! Encodes the row groups of a Parquet file on threads of their own, several at a time.
 
 use std::collections::VecDeque;
+use std::io::Write;
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 
@@ -10,22 +11,40 @@ use parquet::arrow::arrow_writer::{
     ArrowColumnChunk, ArrowColumnWriter, ArrowRowGroupWriterFactory, compute_leaves,
 };
 use parquet::errors::ParquetError;
+use parquet::file::writer::SerializedFileWriter;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
-
-use crate::parquet_properties::ROW_GROUP_ROWS;
 
 /// Maximum full row groups that are encoded while the next one gets its rows.
 const AT_ONCE: usize = 1;
 /// Maximum KiB of rows that wait for their encoders.
 const WAITING_KIB: usize = 48 << 10;
 
-/// The columns of an encoded row group.
-pub(super) type RowGroup = Vec<ArrowColumnChunk>;
+/// An encoded row group.
+pub struct RowGroup(Vec<ArrowColumnChunk>);
+
+impl RowGroup {
+    /// Appends the row group to a file.
+    ///
+    /// # Errors
+    /// [`ParquetError`] when the file cannot be written.
+    pub fn append_to<W: Write + Send>(
+        self,
+        writer: &mut SerializedFileWriter<W>,
+    ) -> Result<(), ParquetError> {
+        let mut row_group = writer.next_row_group()?;
+        for column in self.0 {
+            column.append_to_row_group(&mut row_group)?;
+        }
+        row_group.close().map(drop)
+    }
+}
 
 /// Encodes rows as row groups; the rows arrive in the order of the file.
-pub(super) struct RowGroups {
+pub struct RowGroups {
     schema: SchemaRef,
     factory: ArrowRowGroupWriterFactory,
+    /// The rows of a full row group.
+    full: usize,
     /// Row groups that were begun.
     begun: usize,
     /// The row group that gets the next rows, and how many it has.
@@ -42,10 +61,13 @@ struct Encoder {
 }
 
 impl RowGroups {
-    pub(super) fn new(schema: SchemaRef, factory: ArrowRowGroupWriterFactory) -> Self {
+    /// Row groups of `full` rows of `schema`; the last may have fewer.
+    #[must_use]
+    pub fn new(schema: SchemaRef, factory: ArrowRowGroupWriterFactory, full: usize) -> Self {
         Self {
             schema,
             factory,
+            full,
             begun: 0,
             open: None,
             encoding: VecDeque::new(),
@@ -53,12 +75,18 @@ impl RowGroups {
         }
     }
 
-    /// Adds a record batch, which must fit into the row group that is open. If more than
-    /// [`AT_ONCE`] full row groups are then being encoded, waits for the oldest, and returns it.
-    pub(super) async fn add(
-        &mut self,
-        batch: RecordBatch,
-    ) -> Result<Option<RowGroup>, ParquetError> {
+    /// How many rows the row group that is open still takes.
+    #[must_use]
+    pub fn room(&self) -> usize {
+        self.full - self.open.as_ref().map_or(0, |(_, rows)| *rows)
+    }
+
+    /// Adds a record batch of at most [`Self::room`] rows. If more than [`AT_ONCE`] full row groups are then being encoded,
+    /// waits for the oldest, and returns it.
+    ///
+    /// # Errors
+    /// [`ParquetError`] when a thread cannot start, or rows cannot be encoded.
+    pub async fn add(&mut self, batch: RecordBatch) -> Result<Option<RowGroup>, ParquetError> {
         let kib = batch.get_array_memory_size().div_ceil(1024);
         let kib = kib.min(WAITING_KIB) as u32;
         let permit = Arc::clone(&self.waiting).acquire_many_owned(kib).await;
@@ -70,11 +98,24 @@ impl RowGroups {
         let rows = before + batch.num_rows();
         // If the encoder failed, `next` returns its error.
         let _ = encoder.rows.send((batch, permit));
-        if rows < ROW_GROUP_ROWS {
+        if rows < self.full {
             self.open = Some((encoder, rows));
             return Ok(None);
         }
         self.encoding.push_back(encoder);
+        self.oldest().await
+    }
+
+    /// Ends the row group that is open, and waits as [`Self::add`].
+    ///
+    /// # Errors
+    /// As [`Self::add`].
+    pub async fn end_row_group(&mut self) -> Result<Option<RowGroup>, ParquetError> {
+        self.close();
+        self.oldest().await
+    }
+
+    async fn oldest(&mut self) -> Result<Option<RowGroup>, ParquetError> {
         match self.encoding.len() > AT_ONCE {
             true => self.next().await,
             false => Ok(None),
@@ -83,7 +124,10 @@ impl RowGroups {
 
     /// Waits for the encoder of the oldest row group that has all its rows, and returns that row
     /// group; `None` if there is none.
-    pub(super) async fn next(&mut self) -> Result<Option<RowGroup>, ParquetError> {
+    ///
+    /// # Errors
+    /// As [`Self::add`].
+    pub async fn next(&mut self) -> Result<Option<RowGroup>, ParquetError> {
         let Some(Encoder { rows, encoded }) = self.encoding.pop_front() else {
             return Ok(None);
         };
@@ -95,7 +139,7 @@ impl RowGroups {
     }
 
     /// Ends the row group that is open, because no rows follow.
-    pub(super) fn close(&mut self) {
+    pub fn close(&mut self) {
         let open = self.open.take();
         self.encoding.extend(open.map(|(encoder, _)| encoder));
     }
@@ -111,7 +155,8 @@ impl RowGroups {
                 encode(&schema, &batch, &mut columns)?;
             }
             let columns = std::mem::take(&mut columns).into_iter();
-            columns.map(ArrowColumnWriter::close).collect()
+            let columns: Result<_, _> = columns.map(ArrowColumnWriter::close).collect();
+            columns.map(RowGroup)
         };
         // A thread of its own: it waits for rows, and the runtime's blocking threads may be few.
         let started = std::thread::Builder::new()
@@ -126,16 +171,16 @@ impl RowGroups {
     }
 }
 
-/// Encodes rows; none of the columns is nested.
+/// Encodes rows; `columns` are the leaves of all columns.
 fn encode(
     schema: &SchemaRef,
     batch: &RecordBatch,
     columns: &mut [ArrowColumnWriter],
 ) -> Result<(), ParquetError> {
-    let arrays = schema.fields().iter().zip(batch.columns());
-    for (column, (field, array)) in columns.iter_mut().zip(arrays) {
-        for leaf in compute_leaves(field, array)? {
-            column.write(&leaf)?;
+    let mut columns = columns.iter_mut();
+    for (field, array) in schema.fields().iter().zip(batch.columns()) {
+        for (leaf, column) in compute_leaves(field, array)?.iter().zip(&mut columns) {
+            column.write(leaf)?;
         }
     }
     Ok(())

@@ -1,0 +1,86 @@
+//! [`Related`]: how often fingerprints of a batch agree where random ones would not.
+//!
+//! Texts of one language or of one source share features, so their fingerprints agree in more bits than half: then a query
+//! has more candidates than among random fingerprints, and most in the designs with the shortest keys.
+
+/// The most values of a sample.
+const MOST_VALUES: usize = 1448;
+/// Fewer pairs than this may agree by chance.
+const LEAST_PAIRS: usize = 16;
+
+/// The differences of the pairs of a sample of a batch; by default of none.
+#[derive(Debug, Clone, Default)]
+pub struct Related {
+    differences: Vec<u64>,
+}
+
+impl Related {
+    /// Samples the distinct values of a batch. The same values give the same sample.
+    #[must_use]
+    pub fn of(values: &[u64]) -> Self {
+        let sample: Vec<u64> = match values.len() <= MOST_VALUES {
+            true => values.to_vec(),
+            // The values are in order, so those of a sample must not have equal steps.
+            false => (0..MOST_VALUES as u64)
+                .map(|at| values[(u128::from(scattered(at)) * values.len() as u128 >> 64) as usize])
+                .collect(),
+        };
+        let pairs = sample.iter().enumerate();
+        let differences = pairs.flat_map(|(at, a)| sample[..at].iter().map(move |b| a ^ b));
+        Self {
+            // A value drawn twice is no pair.
+            differences: differences.filter(|difference| *difference != 0).collect(),
+        }
+    }
+
+    /// The share of pairs whose difference passes `test`; 0 if so few do that it may be chance.
+    pub(crate) fn share(&self, test: impl Fn(u64) -> bool) -> f64 {
+        let passing = self
+            .differences
+            .iter()
+            .filter(|difference| test(**difference));
+        match passing.count() {
+            ..LEAST_PAIRS => 0.0,
+            passing => passing as f64 / self.differences.len() as f64,
+        }
+    }
+}
+
+/// A number whose bits all depend on `at`: the finalizer of splitmix64.
+fn scattered(at: u64) -> u64 {
+    let x = (at + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn random_values_are_not_related() {
+        let values: Vec<u64> = (0..100_000).map(scattered).collect();
+        let related = Related::of(&values);
+        assert_eq!(
+            related.share(|difference| difference.count_ones() <= 12),
+            0.0
+        );
+        assert!(related.share(|difference| difference.count_ones() <= 32) > 0.4);
+    }
+
+    #[test]
+    fn values_that_share_bits_are_related() {
+        // A quarter of the values are within 4 bits of one value.
+        let values: Vec<u64> = (0..100_000u64)
+            .map(|at| match at % 4 {
+                0 => (0..4).fold(u64::MAX, |value, bit| {
+                    value ^ 1 << (scattered(4 * at + bit) % 64)
+                }),
+                _ => scattered(at),
+            })
+            .collect();
+        let share = Related::of(&values).share(|difference| difference.count_ones() <= 8);
+        assert!((0.05..0.08).contains(&share), "{share}");
+    }
+}
