@@ -6,7 +6,6 @@
 use std::collections::{BTreeSet, HashSet};
 
 use arrow::array::{Array as _, AsArray as _, BooleanArray, RecordBatch};
-use arrow::compute::SortColumn;
 use arrow::datatypes::Int64Type;
 use arrow::error::ArrowError;
 use chrono::NaiveDate;
@@ -237,8 +236,8 @@ impl Archive {
                 Some(_) => Box::new(rest),
                 // Files of other programs may not be sorted.
                 None => {
-                    let rest: Vec<RecordBatch> = rest.collect::<Result<_>>()?;
-                    Box::new(std::iter::once(sorted(&rest).map_err(arrow_error(file))))
+                    let rows = sorted(rest.collect::<Result<_>>()?);
+                    Box::new(rows.map(|batch| batch.map_err(arrow_error(file))))
                 }
             };
             let from = written.len();
@@ -379,18 +378,44 @@ fn rows_without(batch: &RecordBatch, ids: &IdSet) -> Result<RecordBatch, ArrowEr
     arrow::compute::filter_record_batch(batch, &stay)
 }
 
+/// Rows of a record batch of [`sorted`]: ids of 1 MiB, which other programs may have written, must fit one array.
+const SORTED_ROWS: usize = 512;
+
 /// The rows of all record batches, sorted by fingerprint, then id.
-fn sorted(batches: &[RecordBatch]) -> Result<RecordBatch, ArrowError> {
-    let Some(first) = batches.first() else {
-        return Err(ArrowError::InvalidArgumentError("no rows".into()));
+fn sorted(
+    batches: Vec<RecordBatch>,
+) -> impl Iterator<Item = Result<RecordBatch, ArrowError>> + Send {
+    let fingerprint =
+        |batch: &RecordBatch, row| batch.column(0).as_primitive::<Int64Type>().value(row);
+    let number = |batch: &RecordBatch, row| {
+        Some(batch.column(1).as_primitive_opt::<Int64Type>()?.value(row))
     };
-    let all = arrow::compute::concat_batches(&first.schema(), batches)?;
-    let columns = all.columns().iter().map(|column| SortColumn {
-        values: column.clone(),
-        options: None,
-    });
-    let order = arrow::compute::lexsort_to_indices(&columns.collect::<Vec<_>>(), None)?;
-    arrow::compute::take_record_batch(&all, &order)
+    let mut order: Vec<(i64, (usize, usize))> = Vec::new();
+    for (at, batch) in batches.iter().enumerate() {
+        order.extend((0..batch.num_rows()).map(|row| (fingerprint(batch, row), (at, row))));
+    }
+    let by_id = |(at, row): (usize, usize), (other, of_other): (usize, usize)| {
+        let (a, b) = (&batches[at], &batches[other]);
+        match (number(a, row), number(b, of_other)) {
+            (Some(a), Some(b)) => a.cmp(&b),
+            _ => {
+                let [a_ids, b_ids] = [a, b].map(|batch| batch.column(1).as_string::<i32>());
+                a_ids.value(row).cmp(b_ids.value(of_other))
+            }
+        }
+    };
+    order.sort_by(|a, b| a.0.cmp(&b.0).then_with(|| by_id(a.1, b.1)));
+    let mut from = 0;
+    std::iter::from_fn(move || {
+        let rows: Vec<_> = order[from..]
+            .iter()
+            .take(SORTED_ROWS)
+            .map(|(_, row)| *row)
+            .collect();
+        from += rows.len();
+        let all: Vec<_> = batches.iter().collect();
+        (!rows.is_empty()).then(|| arrow::compute::interleave_record_batch(&all, &rows))
+    })
 }
 
 #[cfg(test)]

@@ -159,6 +159,59 @@ impl<R: ChunkReader + 'static> ValidatedRowGroups<R> {
         let levels: FieldLevels = parquet_to_arrow_field_levels(schema, mask, fields)?;
         ParquetRecordBatchReader::try_new_with_row_groups(&levels, self, batch_size, selection)
     }
+
+    /// The bytes that a row takes in memory in the columns `leaves`: on average, and more where a dictionary has longer values,
+    /// since each row that has one gets a copy, which no size in the footer counts.
+    ///
+    /// # Errors
+    /// [`ParquetError`] when a dictionary cannot be read, or the Parquet library panics.
+    pub fn row_bytes(&self, leaves: impl Iterator<Item = usize> + Clone) -> Result<u64> {
+        let mut most = 0;
+        for group in self.groups.clone() {
+            let mut bytes = 0u64;
+            for leaf in leaves.clone() {
+                bytes = bytes.saturating_add(self.value_bytes(group, leaf)?);
+            }
+            most = most.max(bytes);
+        }
+        Ok(most)
+    }
+
+    /// As [`Self::row_bytes`], in one column of one row group.
+    fn value_bytes(&self, group: usize, leaf: usize) -> Result<u64> {
+        let rows = self
+            .metadata
+            .row_group(group)
+            .num_rows()
+            .max(1)
+            .cast_unsigned();
+        let chunk = self.metadata.row_group(group).column(leaf);
+        let average = chunk.uncompressed_size().max(0).cast_unsigned() / rows;
+        let column = chunk.column_descr_ptr();
+        let longest = match column.physical_type() {
+            Type::FIXED_LEN_BYTE_ARRAY => column.type_length().max(0).cast_unsigned().into(),
+            Type::BYTE_ARRAY if chunk.dictionary_page_offset().is_some() => {
+                match self.chunk(group, leaf)?.get_next_page()? {
+                    Some(Page::DictionaryPage { buf, .. }) => longest(&buf),
+                    _ => 0,
+                }
+            }
+            _ => 0,
+        };
+        let values = (chunk.num_values().max(0).cast_unsigned()).div_ceil(rows);
+        Ok(average.max(longest.saturating_mul(values)))
+    }
+}
+
+/// The length of the longest of the texts that a page has.
+fn longest(mut values: &[u8]) -> u64 {
+    let mut longest = 0;
+    while let Some((length, rest)) = values.split_first_chunk() {
+        let length = u32::from_le_bytes(*length);
+        longest = longest.max(length);
+        values = rest.get(length as usize..).unwrap_or_default();
+    }
+    longest.into()
 }
 
 impl<R: ChunkReader + 'static> RowGroups for ValidatedRowGroups<R> {

@@ -67,13 +67,13 @@ pub enum EngineError {
         /// The system's error.
         source: std::io::Error,
     },
-    /// The batch is committed, but its outputs could not be published.
-    #[error(
-        "day {day} is committed, but its output is not in place: {source}; run the same command again, which finds the day committed and writes the output"
-    )]
+    /// The batch is committed or some outputs are in place, but another output could not be published.
+    #[error("{}", not_in_place(day.as_deref(), placed, source))]
     Unpublished {
-        /// The day of the batch.
-        day: String,
+        /// The day of the batch, if it is committed.
+        day: Option<String>,
+        /// The outputs that are in place.
+        placed: Vec<String>,
         /// The error of the output.
         source: Box<EngineError>,
     },
@@ -126,6 +126,19 @@ impl EngineError {
             }
             _ => Self::Query { operation, source },
         }
+    }
+
+    /// Why a disk has no room for what DataFusion writes to the scratch directory; `None` if this is another error. All others that
+    /// read and write files name them.
+    #[must_use]
+    pub fn as_full_scratch(&self) -> Option<&std::io::Error> {
+        let Self::Query { source, .. } = self else {
+            return None;
+        };
+        let is_own = first_cause::<Self>(source).is_some()
+            || first_cause::<ArchiveError>(source).is_some()
+            || first_cause::<StorageError>(source).is_some();
+        full_disk(source).filter(|_| !is_own)
     }
 
     /// The error when the Arrow file at `path` cannot be read or written.
@@ -211,6 +224,21 @@ fn first_cause<E: std::error::Error + 'static>(error: &DataFusionError) -> Optio
     causes(error).find_map(|cause| cause.downcast_ref::<E>())
 }
 
+/// The first error of a full disk among an error and its causes. Libraries put errors into each other in several ways.
+fn full_disk<'e>(error: &'e (dyn std::error::Error + 'static)) -> Option<&'e std::io::Error> {
+    use std::io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+    if let Some(error) = error.downcast_ref::<std::io::Error>() {
+        return match error.kind() {
+            StorageFull | QuotaExceeded | FileTooLarge => Some(error),
+            _ => full_disk(error.get_ref()?),
+        };
+    }
+    if let Some(ArrowError::IoError(_, error)) = error.downcast_ref() {
+        return full_disk(error);
+    }
+    full_disk(error.source()?)
+}
+
 /// The error, its cause, and so on.
 fn causes(error: &DataFusionError) -> impl Iterator<Item = &(dyn std::error::Error + 'static)> {
     std::iter::successors(Some(error as &(dyn std::error::Error + 'static)), |error| {
@@ -234,6 +262,20 @@ pub(crate) fn root_message(error: &DataFusionError) -> String {
         DataFusionError::IoError(inner) => inner.to_string(),
         DataFusionError::Execution(message) | DataFusionError::Plan(message) => message.clone(),
         other => scrub(first_line(&other.to_string())),
+    }
+}
+
+/// What is done, and what is not.
+fn not_in_place(day: Option<&str>, placed: &[String], error: &EngineError) -> String {
+    let placed = match placed {
+        [] => String::new(),
+        some => format!("; in place already: {}", some.join(", ")),
+    };
+    match day {
+        Some(day) => format!(
+            "day {day} is committed, but its output is not in place: {error}{placed}; run the same command again, which finds the day committed and writes the output"
+        ),
+        None => format!("{error}{placed}"),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Map 1: turns the documents of a batch into one sorted file of fingerprints.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -14,7 +14,7 @@ use arrow::error::ArrowError;
 use chrono::NaiveDate;
 use datafusion::common::ScalarValue;
 use datafusion::dataframe::DataFrame;
-use datafusion::execution::memory_pool::MemoryConsumer;
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::prelude::{Expr, SessionContext, ident};
 use futures::StreamExt as _;
 use rayon::ThreadPool;
@@ -187,7 +187,7 @@ pub async fn write_sorted(
         true => Some(KeysWriter::create(&scratch.join("keys.arrow"))?),
         false => None,
     };
-    let mut ids = IdCount::default();
+    let mut ids = IdCount::new(&context);
     let arrow_error = |source| ArchiveError::Arrow {
         object: given.to_owned(),
         source,
@@ -198,11 +198,11 @@ pub async fn write_sorted(
             keys.write(&batch)?;
         }
         let batch = select_columns(&batch, &schema).map_err(arrow_error)?;
-        ids.add(FingerprintRows::read(&batch).map_err(arrow_error)?.ids);
+        ids.add(FingerprintRows::read(&batch).map_err(arrow_error)?.ids)?;
         writer.write(batch)?;
     }
     let file = writer.finish()?;
-    let duplicate_ids = ids.duplicates(&file, &thread_pool(&context)?)?;
+    let duplicate_ids = ids.duplicates(&thread_pool(&context)?);
     Ok(FingerprintedBatch {
         file,
         texts: counters.texts.counts(),
@@ -291,7 +291,7 @@ impl FingerprintedBatch {
         }
         let path = scratch.join("left.parquet");
         let mut writer = FingerprintWriter::create(&path, self.file.id_type, &self.file.spec)?;
-        let mut ids = IdCount::default();
+        let mut ids = IdCount::new(context);
         let mut masks = Vec::new();
         let arrow_error = |source: ArrowError| ArchiveError::Arrow {
             object: self.file.path.display().to_string(),
@@ -312,7 +312,7 @@ impl FingerprintedBatch {
             };
             let mask: BooleanArray = (0..batch.num_rows()).map(is_remaining).collect();
             let batch = arrow::compute::filter_record_batch(&batch, &mask).map_err(arrow_error)?;
-            ids.add(FingerprintRows::read(&batch).map_err(arrow_error)?.ids);
+            ids.add(FingerprintRows::read(&batch).map_err(arrow_error)?.ids)?;
             writer.write(batch)?;
             masks.push(mask);
         }
@@ -320,7 +320,7 @@ impl FingerprintedBatch {
         let filtered = |keys: &Keys| keys.filtered(&scratch.join("left.arrow"), &masks);
         Ok(Self {
             keys: self.keys.as_ref().map(filtered).transpose()?,
-            duplicate_ids: ids.duplicates(&file, &thread_pool(context)?)?,
+            duplicate_ids: ids.duplicates(&thread_pool(context)?),
             file,
             texts: self.texts,
             read: self.read.clone(),
@@ -347,51 +347,44 @@ fn document_key(rows: FingerprintRows<'_>, row: usize) -> u128 {
     u128::from_le_bytes(key)
 }
 
-/// Counts repeated ids: keeps an 8-byte hash of each id, and reads the file again only if a hash repeats.
-#[derive(Debug, Default)]
+/// Counts repeated ids by 96 bits of hashes: the chance that any two of a billion ids share them is 10⁻¹¹.
+#[derive(Debug)]
 struct IdCount {
-    hashes: Vec<u64>,
+    hashes: Vec<[u32; 3]>,
+    memory: MemoryReservation,
 }
 
 impl IdCount {
-    fn add(&mut self, ids: &ArrayRef) {
-        each_id(ids, |id| {
-            self.hashes.push(simhash::hash::murmur3_low64(id, 0))
-        });
+    fn new(context: &SessionContext) -> Self {
+        let pool = &context.runtime_env().memory_pool;
+        Self {
+            hashes: Vec::new(),
+            memory: MemoryConsumer::new("hashes of ids").register(pool),
+        }
     }
 
-    /// The number of rows that repeat the id of an earlier row; `file` holds the rows whose ids were added.
-    fn duplicates(mut self, file: &FingerprintFile, threads: &ThreadPool) -> Result<u64> {
+    fn add(&mut self, ids: &ArrayRef) -> Result<()> {
+        let bytes = size_of::<[u32; 3]>() * ids.len();
+        self.memory
+            .try_grow(bytes)
+            .map_err(|_| EngineError::OutOfMemory {
+                what: format!("counting repeated ids among {}", self.hashes.len()),
+            })?;
+        each_id(ids, |id| {
+            let [hash, more] = [0, 1].map(|seed| simhash::hash::murmur3_low64(id, seed));
+            self.hashes
+                .push([hash as u32, (hash >> 32) as u32, more as u32]);
+        });
+        Ok(())
+    }
+
+    /// The number of rows that repeat the id of an earlier row.
+    fn duplicates(mut self, threads: &ThreadPool) -> u64 {
         // The closure makes this crate compile the sort, optimised; without it, the sort is that of
         // a dependency, which is not.
         threads.install(|| self.hashes.par_sort_unstable_by(|a, b| a.cmp(b)));
-        let suspects: HashSet<u64> = self
-            .hashes
-            .windows(2)
-            .filter(|pair| pair[0] == pair[1])
-            .map(|pair| pair[0])
-            .collect();
-        drop(self.hashes);
-        if suspects.is_empty() {
-            return Ok(0);
-        }
-        let mut seen: HashSet<Vec<u8>> = HashSet::new();
-        let mut duplicates = 0;
-        for batch in file.read()? {
-            let batch = batch?;
-            let rows = FingerprintRows::read(&batch).map_err(|source| ArchiveError::Arrow {
-                object: file.path.display().to_string(),
-                source,
-            })?;
-            each_id(rows.ids, |id| {
-                if suspects.contains(&simhash::hash::murmur3_low64(id, 0))
-                    && !seen.insert(id.to_vec())
-                {
-                    duplicates += 1;
-                }
-            });
-        }
-        Ok(duplicates)
+        let pairs = self.hashes.windows(2);
+        pairs.filter(|pair| pair[0] == pair[1]).count() as u64
     }
 }
 

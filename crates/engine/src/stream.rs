@@ -96,6 +96,14 @@ fn received<T: Send + 'static>(
     .boxed()
 }
 
+/// Bytes of the values of a record batch, which may be a slice of others.
+pub(crate) fn bytes(rows: &RecordBatch) -> std::result::Result<usize, ArrowError> {
+    let columns = rows.columns().iter();
+    columns
+        .map(|column| column.to_data().get_slice_memory_size())
+        .sum()
+}
+
 /// A stream of the record batches that an iterator makes.
 pub fn of_batches(
     schema: SchemaRef,

@@ -71,6 +71,19 @@ pub fn run<T>(
     let work = work(&process);
     let work = signals.interrupt(&process.resources.progress, work);
     let done = panics::caught(|| runtime.block_on(work));
+    let done = done.map_err(|failure| match &failure {
+        Failure::Engine(error) => match error.as_full_scratch() {
+            Some(full) => Failure::Io {
+                path: format!(
+                    "the scratch directory {}",
+                    process.scratch.parent().display()
+                ),
+                source: std::io::Error::new(full.kind(), full.to_string()),
+            },
+            None => failure,
+        },
+        _ => failure,
+    });
     drop(display);
     drop(process);
     // Abandoned work on other threads must not delay the exit.

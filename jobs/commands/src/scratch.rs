@@ -59,6 +59,11 @@ impl Scratch {
     pub fn path(&self) -> &Path {
         self.directory.path()
     }
+
+    /// The directory that it is in, as given.
+    pub fn parent(&self) -> &Path {
+        self.path().parent().unwrap_or(self.path())
+    }
 }
 
 /// Removes the directories of dead processes; file permissions protect those of other users.
@@ -74,7 +79,13 @@ fn remove_abandoned(parent: &Path) {
 
 /// Whether the directory's process is certainly dead.
 fn is_abandoned(directory: &DirEntry, origin: Option<Origin>) -> bool {
-    let lock = || File::open(directory.path().join(LOCK)).map(|lock| lock.try_lock());
+    let path = directory.path().join(LOCK);
+    // To open a pipe that somebody put there would wait for its writer.
+    let is_file = || std::fs::symlink_metadata(&path).is_ok_and(|found| found.is_file());
+    let lock = || match is_file() {
+        true => File::open(&path).map(|lock| lock.try_lock()),
+        false => Err(std::io::ErrorKind::InvalidInput.into()),
+    };
     match origin {
         // Locks of other hosts may be invisible here.
         Some(Origin::OtherHost) => false,

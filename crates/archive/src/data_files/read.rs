@@ -7,7 +7,7 @@ use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
 use bytes::Bytes;
 use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::ParquetRecordBatchReader;
+use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, RowGroups};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::ParquetMetaDataReader;
 use sha2::{Digest as _, Sha256};
@@ -20,8 +20,10 @@ use crate::schema::{self, FINGERPRINT, ID, IdType};
 use crate::table::{Archive, DataFile};
 use crate::validated_pages::{FileParts, ValidatedRowGroups};
 
-/// Rows of a record batch.
-const RECORD_BATCH_ROWS: usize = 8192;
+/// The most rows of a record batch.
+const RECORD_BATCH_ROWS: u64 = 8192;
+/// Bytes of a record batch, unless a row has more.
+const RECORD_BATCH_BYTES: u64 = 16 << 20;
 
 /// The rows of a data file in memory, as record batches of fingerprints and ids.
 pub(crate) struct StoredRows {
@@ -53,7 +55,15 @@ impl StoredRows {
         let groups = 0..metadata.num_row_groups();
         let groups = ValidatedRowGroups::new(FileParts::whole(bytes), metadata, groups);
         // The Parquet library panics on some forged footers and pages.
-        let read = || groups.read(ProjectionMask::all(), RECORD_BATCH_ROWS, None);
+        let read = || {
+            let leaves = 0..RowGroups::metadata(&groups)
+                .file_metadata()
+                .schema_descr()
+                .num_columns();
+            let rows = RECORD_BATCH_BYTES / groups.row_bytes(leaves)?.max(1);
+            let rows = rows.clamp(1, RECORD_BATCH_ROWS) as usize;
+            groups.read(ProjectionMask::all(), rows, None)
+        };
         let batches = std::panic::catch_unwind(std::panic::AssertUnwindSafe(read));
         let batches = batches.unwrap_or_else(|_| {
             let reason = "the footer is damaged";

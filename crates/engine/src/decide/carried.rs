@@ -34,6 +34,12 @@ use crate::threads::blocking;
 const RANK: &str = "rank";
 /// Stands for the rank of a row that is no document of the batch.
 const NONE: u32 = u32::MAX;
+/// The part of the free memory that the rows of a merge may take together.
+const MERGED_ROWS_PART: usize = 16;
+/// The bytes that a row may have, unless memory is scarce.
+const ROW_BYTES: usize = 1 << 20;
+/// The rows that are merged at once where memory is scarce.
+const LEAST_ROWS: usize = 64;
 /// Bytes of memory of a document while ranks are made: its position.
 const POSITION_BYTES: usize = 8;
 
@@ -148,13 +154,18 @@ async fn sorted(
     let bytes_of_row = documents.carried_bytes() / ranks.count.max(1) as u64;
     let runtime = context.runtime_env();
     memory::merge_without_limit(&runtime);
-    let bytes = memory::sorted_bytes(memory::free_bytes(&runtime.memory_pool), partitions);
+    let free = memory::free_bytes(&runtime.memory_pool);
+    let bytes = memory::sorted_bytes(free, partitions);
     // Few rows at once: a value may be long.
     let rows = bytes / bytes_of_row.max(1) as usize;
+    // The sort merges rows by their number, whatever their bytes.
+    let merged = free / MERGED_ROWS_PART;
+    let at_once = (merged / ROW_BYTES).clamp(LEAST_ROWS, ROWS_AT_ONCE);
     let size = BatchSize {
-        rows: rows.clamp(1, ROWS_AT_ONCE),
+        rows: rows.clamp(1, at_once),
         bytes,
     };
+    let most = merged / size.rows;
     let table = match in_parts {
         Some(answers) => answers.table(context, &documents.carried_schema())?,
         None => documents.carried_table(context, partitions)?,
@@ -169,7 +180,16 @@ async fn sorted(
     let ranked = partitions.into_iter().map(|rows| {
         let (ranks, of_rows) = (Arc::clone(&ranks), Arc::clone(&schema));
         let rows = rows.map(move |batch| -> datafusion::error::Result<RecordBatch> {
-            Ok(ranks.ranked(&batch?, &of_rows)?)
+            let ranked = ranks.ranked(&batch?, &of_rows)?;
+            match longest_row(&ranked, most)? {
+                longest if longest > most => Err(EngineError::OutOfMemory {
+                    what: format!(
+                        "a row of {longest} bytes in the columns of --columns; under this limit it may have {most}"
+                    ),
+                }
+                .into()),
+                _ => Ok(ranked),
+            }
         });
         let rows = RecordBatchStreamAdapter::new(Arc::clone(&schema), rows);
         stream::coalesced(Box::pin(rows), size)
@@ -181,6 +201,15 @@ async fn sorted(
     let config = state.config().clone().with_batch_size(size.rows);
     *state.config_mut() = config;
     DataFrame::new(state, plan).execute_stream().await
+}
+
+/// The bytes of the longest of `rows`, if it has more than `most`.
+fn longest_row(rows: &RecordBatch, most: usize) -> Result<usize, ArrowError> {
+    if stream::bytes(rows)? <= most {
+        return Ok(0);
+    }
+    let mut each = (0..rows.num_rows()).map(|row| stream::bytes(&rows.slice(row, 1)));
+    each.try_fold(0, |longest, bytes| Ok(longest.max(bytes?)))
 }
 
 /// Decisions and the carried columns of their documents, both in the order of the decisions.

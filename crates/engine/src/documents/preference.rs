@@ -1,12 +1,15 @@
 //! Which of several near-duplicates is preferred: the order of documents by a column, or by the length of their texts.
 
+use std::cmp::Ordering;
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
 use arrow::array::{Array as _, ArrayRef, AsArray as _, BinaryArray};
-use arrow::datatypes::{DataType, Float64Type, Int64Type, TimeUnit, UInt64Type};
+use arrow::datatypes::{
+    DataType, Decimal256Type, Float64Type, Int64Type, TimeUnit, UInt64Type, i256,
+};
 
 /// How documents are ordered by preference. Of equally preferred ones, that with the smallest id
 /// comes first.
@@ -80,6 +83,13 @@ pub(crate) fn length_key(features: usize) -> Vec<u8> {
 /// Sort keys of a column's values: in the order of their bytes, the most preferred value comes
 /// first. A value without a key comes last.
 pub(super) fn keys(column: &ArrayRef, descending: bool) -> Result<BinaryArray, String> {
+    let times = |column: &ArrayRef, nanoseconds: i128| {
+        let times = arrow::compute::cast(column, &DataType::Int64);
+        let times = times.map_err(|error| error.to_string())?;
+        let times = times.as_primitive::<Int64Type>().iter();
+        let key = |time: i64| directed(integer_key(i128::from(time) * nanoseconds), descending);
+        Ok(times.map(|time| time.map(key)).collect())
+    };
     let as_type = |column: &ArrayRef, data_type: &DataType| {
         arrow::compute::cast(column, data_type).map_err(|error| error.to_string())
     };
@@ -93,13 +103,31 @@ pub(super) fn keys(column: &ArrayRef, descending: bool) -> Result<BinaryArray, S
         | DataType::BinaryView => {
             let texts = as_type(column, &DataType::Binary)?;
             let texts = texts.as_binary::<i32>().iter();
-            let key = |text: &[u8]| directed(text_key(text), descending);
-            return Ok(texts.map(|text| text.map(key)).collect());
+            let key = |text: &[u8]| match text.len() > MAX_TEXT {
+                true => Err(format!(
+                    "a value of {} bytes; documents are not ordered by values of more than {MAX_TEXT}",
+                    text.len()
+                )),
+                false => Ok(directed(text_key(text), descending)),
+            };
+            return texts.map(|text| text.map(key).transpose()).collect();
         }
         // Files may have different units of time; keys have one.
-        DataType::Date32 | DataType::Date64 | DataType::Timestamp(..) => {
-            let micros = DataType::Timestamp(TimeUnit::Microsecond, None);
-            as_type(&as_type(column, &micros)?, &DataType::Int64)?
+        DataType::Date32 => return times(column, 86_400_000_000_000),
+        DataType::Date64 | DataType::Timestamp(TimeUnit::Millisecond, _) => {
+            return times(column, 1_000_000);
+        }
+        DataType::Timestamp(TimeUnit::Second, _) => return times(column, 1_000_000_000),
+        DataType::Timestamp(TimeUnit::Microsecond, _) => return times(column, 1000),
+        DataType::Timestamp(TimeUnit::Nanosecond, _) => return times(column, 1),
+        DataType::Decimal32(_, scale)
+        | DataType::Decimal64(_, scale)
+        | DataType::Decimal128(_, scale)
+        | DataType::Decimal256(_, scale) => {
+            let wide = as_type(column, &DataType::Decimal256(76, *scale))?;
+            let numbers = wide.as_primitive::<Decimal256Type>().iter();
+            let key = |number: i256| directed(decimal_key(number, *scale), descending);
+            return Ok(numbers.map(|number| number.map(key)).collect());
         }
         DataType::Boolean => as_type(column, &DataType::Int64)?,
         DataType::UInt64 => {
@@ -108,11 +136,11 @@ pub(super) fn keys(column: &ArrayRef, descending: bool) -> Result<BinaryArray, S
             return Ok(numbers.map(|number| number.map(key)).collect());
         }
         kind if kind.is_integer() => as_type(column, &DataType::Int64)?,
-        kind if kind.is_floating() || kind.is_decimal() => {
+        kind if kind.is_floating() => {
             let numbers = as_type(column, &DataType::Float64)?;
             let numbers = numbers.as_primitive::<Float64Type>().iter();
             let numbers = numbers.map(|number| number.filter(|number| !number.is_nan()));
-            let key = |number: f64| directed(float_key(number, 0), descending);
+            let key = |number: f64| directed(float_key(number, i256::ZERO), descending);
             return Ok(numbers.map(|number| number.map(key)).collect());
         }
         other => return Err(format!("documents cannot be ordered by values of {other}")),
@@ -126,27 +154,64 @@ pub(super) fn keys(column: &ArrayRef, descending: bool) -> Result<BinaryArray, S
 const NUMBER: u8 = 1;
 const TEXT: u8 = 2;
 
+/// The most bytes of a text that documents are ordered by, as of an id.
+const MAX_TEXT: usize = archive::MAX_ID_BYTES;
+
 /// The key of a text; a text that is a number gets the key of the number.
 fn text_key(text: &[u8]) -> Vec<u8> {
     let number = std::str::from_utf8(text).unwrap_or_default().trim();
-    if let Ok(integer) = number.parse::<i64>() {
-        return integer_key(integer.into());
+    if let Some((digits, scale)) = decimal(number) {
+        return decimal_key(digits.into(), scale);
     }
     match number.parse::<f64>() {
-        Ok(number) if number.is_finite() => float_key(number, 0),
+        Ok(number) if number.is_finite() => float_key(number, i256::ZERO),
         _ => [&[TEXT], text].concat(),
     }
 }
 
-fn integer_key(number: i128) -> Vec<u8> {
-    let rounded = number as f64;
-    // A float has 53 bits. The difference that rounding took away tells neighbouring integers
-    // apart.
-    float_key(rounded, (number - rounded as i128) as i64)
+/// The digits of a decimal number in `text`, and how many of them are behind the point; `None` if there are too many, or an exponent.
+fn decimal(text: &str) -> Option<(i128, i8)> {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    let digits: i128 = format!("{whole}{fraction}").parse().ok()?;
+    let is_number = fraction.bytes().all(|byte| byte.is_ascii_digit());
+    (is_number && fraction.len() < 38).then_some((digits, fraction.len() as i8))
 }
 
-/// The key of `number + rest`.
-fn float_key(number: f64, rest: i64) -> Vec<u8> {
+fn integer_key(number: i128) -> Vec<u8> {
+    decimal_key(number.into(), 0)
+}
+
+/// The key of `digits` / 10^`scale`.
+fn decimal_key(digits: i256, scale: i8) -> Vec<u8> {
+    const EXACT: i128 = 1 << 53;
+    if let Some(digits) = digits
+        .to_i128()
+        .filter(|digits| (-EXACT..EXACT).contains(digits))
+        && (0..=22).contains(&scale)
+    {
+        // Both are floats without rounding, so their quotient is the nearest one.
+        return float_key(digits as f64 / 10f64.powi(scale.into()), i256::ZERO);
+    }
+    let rounded = format!("{digits}e{}", -i32::from(scale))
+        .parse()
+        .unwrap_or(f64::NAN);
+    // A float has 53 bits. The difference that rounding took away tells neighbours apart. It is in units of the 38th decimal, so
+    // that columns of different scales have the same keys.
+    let power = |exponent: u32| i256::from(10).checked_pow(exponent).unwrap_or(i256::MAX);
+    let nearest = format!("{:.0}", rounded * 10f64.powi(scale.into()));
+    let nearest = i256::from_string(&nearest).unwrap_or(digits);
+    let unit = power(u32::try_from(38 - i32::from(scale)).unwrap_or(0));
+    float_key(
+        rounded,
+        digits
+            .wrapping_sub(nearest)
+            .checked_mul(unit)
+            .unwrap_or(i256::ZERO),
+    )
+}
+
+/// The key of `number` and a small rest.
+fn float_key(number: f64, rest: i256) -> Vec<u8> {
     // Adding 0.0 makes both zeros equal. The bits of negative floats sort in reverse, so invert
     // them.
     let bits = (number + 0.0).to_bits();
@@ -155,10 +220,10 @@ fn float_key(number: f64, rest: i64) -> Vec<u8> {
         _ => !bits,
     };
     // The rest is nearly always 0, and then takes one byte.
-    let rest = match rest {
-        ..0 => [&[0], &rest.to_be_bytes()[..]].concat(),
-        0 => vec![1],
-        1.. => [&[2], &rest.to_be_bytes()[..]].concat(),
+    let rest = match rest.cmp(&i256::ZERO) {
+        Ordering::Less => [&[0], &rest.to_be_bytes()[..]].concat(),
+        Ordering::Equal => vec![1],
+        Ordering::Greater => [&[2], &rest.to_be_bytes()[..]].concat(),
     };
     [&[NUMBER], &ordered.to_be_bytes()[..], &rest].concat()
 }
@@ -178,8 +243,8 @@ mod tests {
     use std::sync::Arc;
 
     use arrow::array::{
-        BooleanArray, Date32Array, Float64Array, Int64Array, StringArray,
-        TimestampMillisecondArray, TimestampNanosecondArray, UInt64Array,
+        BooleanArray, Date32Array, Decimal128Array, Float64Array, Int64Array, StringArray,
+        TimestampMillisecondArray, TimestampNanosecondArray, TimestampSecondArray, UInt64Array,
     };
 
     use super::*;
@@ -190,6 +255,48 @@ mod tests {
         let mut rows: Vec<usize> = (0..keys.len()).collect();
         rows.sort_by_key(|&row| (keys.is_null(row), keys.value(row).to_vec()));
         rows
+    }
+
+    #[test]
+    fn keys_are_exact() {
+        let texts = [
+            "0.10000000000000000002",
+            "0.1",
+            "18446744073709551615",
+            "18446744073709551614",
+            "0.10000000000000000001",
+        ];
+        assert_eq!(
+            order(Arc::new(StringArray::from(texts.to_vec())), false),
+            [1, 4, 0, 3, 2]
+        );
+        let digits = [
+            10_000_000_000_000_000_002i128,
+            10_000_000_000_000_000_000,
+            -1,
+            10_000_000_000_000_000_001,
+        ];
+        for scale in [0, 5, 20, 37, -3] {
+            let decimals = Decimal128Array::from(digits.to_vec())
+                .with_precision_and_scale(38, scale)
+                .unwrap();
+            assert_eq!(order(Arc::new(decimals), false), [2, 1, 3, 0], "{scale}");
+        }
+        let nanoseconds = TimestampNanosecondArray::from(vec![
+            1_700_000_000_000_000_001,
+            1_700_000_000_000_000_000,
+        ]);
+        assert_eq!(order(Arc::new(nanoseconds), false), [1, 0]);
+        let seconds = TimestampSecondArray::from(vec![i64::MAX, i64::MAX - 1]);
+        assert_eq!(order(Arc::new(seconds), false), [1, 0]);
+        let long = "x".repeat(MAX_TEXT + 1);
+        assert!(
+            keys(
+                &(Arc::new(StringArray::from(vec![long])) as ArrayRef),
+                false
+            )
+            .is_err()
+        );
     }
 
     #[test]

@@ -16,7 +16,7 @@ use arrow::error::ArrowError;
 use datafusion::execution::SendableRecordBatchStream;
 use encode::{Encoder, arrow_error};
 use futures::StreamExt as _;
-use storage::Draft;
+use storage::{Draft, Location};
 
 pub use existing::{COMPONENT_COLUMNS, OutputKind, Present, REPORT_START, may_replace, present};
 pub use read::{ReadPair, ReadRow, read_rows};
@@ -137,6 +137,12 @@ impl DraftOutput {
     #[must_use]
     pub fn is_to_stdout(&self) -> bool {
         self.draft.is_to_stdout()
+    }
+
+    /// Where it is to be; `None` for standard output.
+    #[must_use]
+    pub fn target(&self) -> Option<&Location> {
+        self.draft.target()
     }
 
     /// Puts the file in its place, where it replaces an earlier one, or copies it to standard output.

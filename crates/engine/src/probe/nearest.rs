@@ -34,6 +34,18 @@ impl Neighbour {
     }
 }
 
+/// Bytes of the ids that become one array.
+const PIECE_BYTES: usize = 16 << 20;
+
+/// Matches, and the rows that they refer to.
+#[derive(Default)]
+struct Piece {
+    matches: Vec<RowMatch>,
+    rows: Vec<ArchiveRow>,
+    /// Bytes of the rows.
+    bytes: usize,
+}
+
 /// For each distinct fingerprint of the batch, its nearest documents.
 pub(super) struct Nearest {
     limit: usize,
@@ -100,7 +112,7 @@ impl Nearest {
         Ok(left_out)
     }
 
-    /// Returns the collected documents by day: matches, and the rows that they refer to.
+    /// Returns the collected documents by day, in pieces of about [`PIECE_BYTES`]: matches, and the rows that they refer to.
     pub(super) fn into_matches(
         self,
         schema: &SchemaRef,
@@ -108,19 +120,34 @@ impl Nearest {
         let text_ids = schema
             .field_with_name(BASE_ID)
             .is_ok_and(|field| *field.data_type() == DataType::Utf8);
-        let mut days: BTreeMap<Option<i32>, (Vec<RowMatch>, Vec<ArchiveRow>)> = BTreeMap::new();
+        let mut days: BTreeMap<Option<i32>, Vec<Piece>> = BTreeMap::new();
         for (entry, kept) in self.kept {
             for Neighbour { values, row } in kept {
-                let (matches, rows) = days.entry(row.day).or_default();
+                let pieces = days.entry(row.day).or_default();
+                if pieces.last().is_none_or(|piece| piece.bytes >= PIECE_BYTES) {
+                    pieces.push(Piece::default());
+                }
+                let Some(Piece {
+                    matches,
+                    rows,
+                    bytes,
+                }) = pieces.last_mut()
+                else {
+                    continue;
+                };
                 matches.push(RowMatch {
                     entry,
                     values,
                     row: rows.len() as u32,
                 });
+                *bytes += row.bytes();
                 rows.push(row);
             }
         }
-        days.into_iter().map(move |(day, (matches, rows))| {
+        let pieces = days.into_iter();
+        let pieces =
+            pieces.flat_map(|(day, pieces)| pieces.into_iter().map(move |piece| (day, piece)));
+        pieces.map(move |(day, Piece { matches, rows, .. })| {
             (matches, ArchiveRows::from_rows(day, rows, text_ids))
         })
     }

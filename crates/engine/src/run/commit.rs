@@ -3,7 +3,7 @@
 use archive::{Append, Archive, DecisionSettings, RowDecisions, RunDefaults, StagedDay};
 use arrow::buffer::BooleanBuffer;
 use chrono::NaiveDate;
-use storage::Draft;
+use storage::{Draft, is_closed_pipe};
 
 use super::Run;
 use super::compare::Compared;
@@ -190,29 +190,40 @@ pub(super) async fn publish(
     commit: Commit,
     day: Option<NaiveDate>,
 ) -> Result<()> {
+    let mut placed = Vec::new();
     let published = async {
         if let Some(draft) = fingerprints {
+            let target = draft.target().map(ToString::to_string);
             draft.publish().await?;
+            placed.extend(target);
         }
         let (decided, pairs) = (compared.decided, compared.output);
         let (kept, decisions) =
             decided.map_or((None, None), |decided| (decided.kept, decided.decisions));
         if let Some(kept) = kept {
-            kept.publish().await?;
+            kept.publish(&mut placed).await?;
         }
         let outputs = [decisions, pairs].into_iter().flatten();
         // Standard output last, because it cannot be taken back.
         let (to_stdout, files): (Vec<_>, Vec<_>) = outputs.partition(DraftOutput::is_to_stdout);
         for output in files.into_iter().chain(to_stdout) {
+            let target = output.target().map(ToString::to_string);
             output.publish().await?;
+            placed.extend(target);
         }
         Ok(())
     };
-    published.await.map_err(|error| match (commit, day) {
-        (Commit::Committed(_), Some(day)) => EngineError::Unpublished {
-            day: day.to_string(),
-            source: Box::new(error),
-        },
-        _ => error,
+    let published: Result<()> = published.await;
+    let day = day.filter(|_| matches!(commit, Commit::Committed(_)));
+    published.map_err(|error| {
+        let is_closed = matches!(&error, EngineError::Storage(error) if is_closed_pipe(error));
+        match day.is_none() && (placed.is_empty() || is_closed) {
+            true => error,
+            false => EngineError::Unpublished {
+                day: day.map(|day| day.to_string()),
+                placed,
+                source: Box::new(error),
+            },
+        }
     })
 }

@@ -185,6 +185,12 @@ impl Draft {
         Ok(size)
     }
 
+    /// Where it is to be; `None` for standard output.
+    #[must_use]
+    pub fn target(&self) -> Option<&Location> {
+        self.target.as_ref()
+    }
+
     /// Turns the draft into its target, replacing a file or object of that name, or copies it to standard output.
     ///
     /// # Errors

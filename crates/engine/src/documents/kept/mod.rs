@@ -66,14 +66,28 @@ pub struct KeptDrafts {
 }
 
 impl KeptDrafts {
-    /// Puts the files in their places, one after the other, and removes old copies of documents that are not kept now.
+    /// Puts the files in their places, one after the other, and removes old copies of documents that are not kept now. Adds the
+    /// names of those in place to `placed`: of many the first, and how many there are.
     ///
     /// # Errors
     /// As [`Draft::publish`], and when a file cannot be removed.
-    pub async fn publish(self) -> Result<()> {
+    pub async fn publish(self, placed: &mut Vec<String>) -> Result<()> {
+        let (mut first, mut done) = (None, 0);
+        let mut published = Ok(());
         for draft in self.drafts {
-            draft.publish().await?;
+            let target = draft.target().map(ToString::to_string);
+            published = draft.publish().await;
+            if published.is_err() {
+                break;
+            }
+            first = first.or(target);
+            done += 1;
         }
+        placed.extend(first.map(|first| match done {
+            1 => first,
+            _ => format!("{first} and {} other kept files", done - 1),
+        }));
+        published?;
         let copying = self.copies.iter();
         let copying = copying.map(|(copy, target)| copy.copy_within_store(target));
         futures::stream::iter(copying)

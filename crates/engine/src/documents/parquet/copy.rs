@@ -5,7 +5,7 @@ use std::io::BufWriter;
 use std::sync::Arc;
 
 use ::parquet::arrow::ProjectionMask;
-use ::parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, RowGroups as _};
+use ::parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use ::parquet::arrow::arrow_writer::{ArrowWriter, ArrowWriterOptions};
 use ::parquet::arrow::async_reader::AsyncFileReader as _;
 use ::parquet::basic::{ConvertedType, LogicalType, Repetition, Type as PhysicalType};
@@ -26,6 +26,7 @@ use super::footer::strings_as_bytes;
 use crate::documents::file::{InputFile, Source};
 use crate::documents::kept::Output;
 use crate::error::{EngineError, Result};
+use crate::stream;
 
 /// The copy starts a new row group when the rows of the current one take more memory than this.
 const ROW_GROUP_BYTES: usize = 256 << 20;
@@ -188,11 +189,8 @@ impl Copy {
         is_kept: impl Fn(u64) -> bool,
     ) -> Result<()> {
         let fields = Some(self.metadata.schema().fields());
-        let bytes: i64 = groups
-            .row_groups()
-            .map(|group| group.total_byte_size())
-            .sum();
-        let row_bytes = bytes.max(0).cast_unsigned() / rows.max(1);
+        let leaves = 0..self.metadata.parquet_schema().num_columns();
+        let row_bytes = self.catch_panic(|| groups.row_bytes(leaves.clone()))?;
         let batch_rows = (BATCH_BYTES / row_bytes.max(1)).clamp(1, BATCH_ROWS) as usize;
         let reader =
             self.catch_panic(|| groups.read_as(fields, ProjectionMask::all(), batch_rows, None))?;
@@ -224,7 +222,7 @@ impl Copy {
             let some = rows.num_rows().min(room);
             let now = rows.slice(0, some);
             rows = rows.slice(some, rows.num_rows() - some);
-            self.bytes += bytes_of(&now)?;
+            self.bytes += stream::bytes(&now)?;
             let mut encoded = self.row_groups.add(now).await?;
             if some == room {
                 self.bytes = 0;
@@ -261,14 +259,6 @@ impl Copy {
         let called = called.unwrap_or_else(|_| Err(ParquetError::General(DAMAGED.into())));
         called.map_err(|error| ArchiveError::parquet(self.name.clone())(error).into())
     }
-}
-
-/// Bytes of rows in memory.
-fn bytes_of(rows: &RecordBatch) -> Result<usize, ArrowError> {
-    let columns = rows.columns().iter();
-    columns
-        .map(|column| column.to_data().get_slice_memory_size())
-        .sum()
 }
 
 /// Converts texts, which were read as bytes, to strings.

@@ -47,14 +47,10 @@ pub(in crate::documents) async fn read(
     wanted: Option<WantedRows>,
     memory: usize,
 ) -> Result<Batches> {
-    let slice = RowGroup::new(file, rows, object)?;
     // A row is read whole, and a few copies are in memory while it is decoded and fingerprinted.
     let longest = memory / 4;
-    if slice.row_bytes > longest as u64 {
-        return Err(EngineError::OutOfMemory {
-            what: format!("{} has rows of {} bytes", slice.object, slice.row_bytes),
-        });
-    }
+    let slice = RowGroup::new(file, rows, object, longest as u64)?;
+    slice.check_row(slice.row_bytes)?;
     let batches = match &file.source {
         Source::Local(local) => {
             let pages = slice.pages(WholeFile(local.open()?));
@@ -135,7 +131,8 @@ struct RowGroup {
     rows: u64,
     /// Average bytes of a row, before compression.
     row_bytes: u64,
-    batch_rows: usize,
+    /// The most bytes of a row.
+    longest: u64,
 }
 
 /// Rows that a reader is to return.
@@ -146,7 +143,7 @@ struct Selected {
 }
 
 impl RowGroup {
-    fn new(file: &InputFile, range: &RowRange, object: String) -> Result<Self> {
+    fn new(file: &InputFile, range: &RowRange, object: String, longest: u64) -> Result<Self> {
         let Some(metadata) = file.footer.clone() else {
             return Err(file.bad_data("it has no footer".into()));
         };
@@ -154,7 +151,6 @@ impl RowGroup {
         let rows = metadata.metadata().row_group(number).num_rows();
         let rows = rows.max(0).cast_unsigned();
         let row_bytes = bytes(file, &metadata, number) / rows.max(1);
-        let batch_rows = BATCH_BYTES / row_bytes.max(1);
         let column = |name: &str| {
             let found = leaf::find(metadata.schema(), name);
             let found = found.map(|leaf| LeafColumn::new(name, &leaf));
@@ -169,9 +165,19 @@ impl RowGroup {
             cut: range.cut.clone(),
             rows: range.cut.as_ref().map_or(rows, |cut| cut.len() as u64),
             row_bytes,
-            batch_rows: batch_rows.clamp(1, BATCH_ROWS as u64) as usize,
+            longest,
             metadata,
         })
+    }
+
+    /// Refuses rows of so many bytes.
+    fn check_row(&self, bytes: u64) -> Result<()> {
+        match bytes > self.longest {
+            true => Err(EngineError::OutOfMemory {
+                what: format!("{} has rows of {bytes} bytes", self.object),
+            }),
+            false => Ok(()),
+        }
     }
 
     /// The row group, with its pages in `source`.
@@ -260,10 +266,13 @@ impl RowGroup {
     ) -> Result<Checked> {
         let Selected { rows, selection } = selected;
         let schema = self.metadata.parquet_schema();
-        let mask = ProjectionMask::leaves(schema, columns.iter().map(|column| column.index));
+        let leaves = columns.iter().map(|column| column.index);
+        let row_bytes = self.catch_panic(|| pages.row_bytes(leaves.clone()))?;
+        self.check_row(row_bytes)?;
+        let batch_rows = (BATCH_BYTES / row_bytes.max(1)).clamp(1, BATCH_ROWS as u64) as usize;
+        let mask = ProjectionMask::leaves(schema, leaves);
         let fields = Some(self.metadata.schema().fields());
-        let reader =
-            self.catch_panic(|| pages.read_as(fields, mask, self.batch_rows, selection))?;
+        let reader = self.catch_panic(|| pages.read_as(fields, mask, batch_rows, selection))?;
         Ok(Checked::new(reader, self.object.clone(), rows))
     }
 
