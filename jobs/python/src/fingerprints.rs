@@ -9,7 +9,7 @@ use simhash::Fingerprinter;
 
 use crate::error::Failed;
 use crate::export::Array;
-use crate::interrupt::{for_each, thread_count};
+use crate::interrupt::{for_each, thread_count, unless_stopped};
 use crate::model::Model;
 use crate::progress::Progress;
 use crate::texts::{Texts, for_each_text};
@@ -42,7 +42,8 @@ pub(crate) fn fingerprint(
     let model = &model.get().model;
     let texts = Texts::from_python(texts, column.as_deref())?;
     let progress = Progress::new(progress, "fingerprinting", texts.rows());
-    let start = || Fingerprinter::new(model.clone());
+    let model = model.clone();
+    let start = move || Fingerprinter::new(model.clone());
     let (values, nulls) = each_text(
         py,
         &progress,
@@ -79,43 +80,53 @@ pub(crate) fn sketch(
     }
     let texts = Texts::from_python(texts, column.as_deref())?;
     let progress = Progress::new(progress, "sketching", texts.rows());
-    let start = || (Fingerprinter::new(model.clone()), Vec::new());
-    let make =
-        |(fingerprinter, sketch): &mut (Fingerprinter, Vec<u8>), text: &str, value: &mut [u8]| {
-            sketch.clear();
-            let made = fingerprinter.fingerprint_and_sketch(text, sketch);
-            if made.is_some() {
-                value.copy_from_slice(sketch);
-            }
-            made.is_some()
-        };
+    let model = model.clone();
+    let start = move || (Fingerprinter::new(model.clone()), Vec::new());
+    let make = move |(fingerprinter, sketch): &mut (Fingerprinter, Vec<u8>),
+                     text: &str,
+                     value: &mut [u8]| {
+        sketch.clear();
+        let made = fingerprinter.fingerprint_and_sketch(text, sketch);
+        if made.is_some() {
+            value.copy_from_slice(sketch);
+        }
+        made.is_some()
+    };
     let (values, nulls) = each_text(py, &progress, &texts, threads, bytes, start, make)?;
     let (length, values) = (bytes as i32, Buffer::from_vec(values));
     let values = FixedSizeBinaryArray::try_new_with_len(length, values, nulls, texts.rows());
     Ok(Array::new(Arc::new(values.map_err(Failed::from)?)))
 }
 
+/// Bytes of a text that takes so long that a signal must end it.
+const LONG: usize = 4 << 20;
+
 /// Calls `make` with each text and the place of its result, of `width` values, on several threads; `start` makes the state
 /// of a thread. Returns the results, and the nulls: texts that are null, and those for which `make` returned false.
-fn each_text<T: Copy + Default + Send, State>(
+fn each_text<T: Copy + Default + Send + 'static, State>(
     py: Python<'_>,
     progress: &Progress,
     texts: &Texts,
     threads: Option<usize>,
     width: usize,
-    start: impl Fn() -> State + Sync,
-    make: impl Fn(&mut State, &str, &mut [T]) -> bool + Sync,
+    start: impl Fn() -> State + Clone + Send + Sync + 'static,
+    make: impl Fn(&mut State, &str, &mut [T]) -> bool + Clone + Send + Sync + 'static,
 ) -> PyResult<(Vec<T>, Option<NullBuffer>)> {
     let mut values = vec![T::default(); texts.rows() * width];
     let mut valid = vec![false; texts.rows()];
     let threads = thread_count(threads);
     let pieces = pieces(texts, threads, &mut values, &mut valid, width);
+    let bytes = pieces
+        .iter()
+        .map(|piece| piece.texts.get_array_memory_size());
+    let is_short = bytes.sum::<usize>() < LONG;
     for_each(
         py,
         progress,
         pieces.into_iter(),
+        is_short,
         threads,
-        start,
+        &start,
         |state, piece, stop| {
             let rows = piece.valid.len();
             let mut places = piece.values.chunks_exact_mut(width).zip(piece.valid);
@@ -125,7 +136,20 @@ fn each_text<T: Copy + Default + Send, State>(
                     return;
                 }
                 if let (Some((value, valid)), Some(text)) = (places.next(), text) {
-                    *valid = make(state, text, value);
+                    if text.len() < LONG {
+                        *valid = make(state, text, value);
+                        return;
+                    }
+                    let (start, make, text) = (start.clone(), make.clone(), text.to_owned());
+                    let made = unless_stopped(stop, move || {
+                        let mut value = vec![T::default(); width];
+                        let is_valid = make(&mut start(), &text, &mut value);
+                        (is_valid, value)
+                    });
+                    if let Some((is_valid, made)) = made {
+                        *valid = is_valid;
+                        value.copy_from_slice(&made);
+                    }
                 }
             });
             progress.advance(rows);

@@ -197,6 +197,7 @@ impl Index {
             py,
             &progress,
             pieces.into_iter(),
+            true,
             threads,
             start,
             |(answerer, queries), (number, piece), _| {

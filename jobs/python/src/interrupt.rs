@@ -44,11 +44,13 @@ impl Stop {
 ///
 /// # Errors
 /// The first error of `work`; or the exception of a signal, such as `KeyboardInterrupt`, or of the function that gets the
-/// reports. Pieces that other threads have begun are ended first: `work` may return early once its [`Stop`] is set.
+/// reports. Pieces that other threads have begun are ended first: `work` may return early once its [`Stop`] is set. A single piece
+/// that `is_short` is done here, and no signal ends it.
 pub(crate) fn for_each<Piece, State>(
     py: Python<'_>,
     progress: &Progress,
     pieces: impl ExactSizeIterator<Item = Piece> + Send,
+    is_short: bool,
     threads: usize,
     start: impl Fn() -> State + Sync,
     work: impl Fn(&mut State, Piece, &Stop) -> Result<(), Failed> + Sync,
@@ -70,7 +72,7 @@ pub(crate) fn for_each<Piece, State>(
             }
         };
         let mut interrupted = None;
-        if count <= 1 {
+        if count <= 1 && is_short {
             run();
         } else {
             std::thread::scope(|scope| {
@@ -102,6 +104,30 @@ pub(crate) fn for_each<Piece, State>(
             (None, None) => Ok(()),
         }
     })
+}
+
+/// Runs `work`, which cannot be stopped, on a thread of its own; `None` once `stop` is set. The thread is abandoned then, as by
+/// [`on_thread`].
+pub(crate) fn unless_stopped<T: Send + 'static>(
+    stop: &Stop,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Option<T> {
+    let (done, end) = channel();
+    let thread = std::thread::spawn(move || {
+        // Nobody receives it after a signal.
+        let _ = done.send(work());
+    });
+    loop {
+        match end.recv_timeout(CHECK) {
+            Ok(result) => return Some(result),
+            Err(RecvTimeoutError::Timeout) if stop.is_set() => return None,
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => match thread.join() {
+                Err(panic) => std::panic::resume_unwind(panic),
+                Ok(()) => return None,
+            },
+        }
+    }
 }
 
 /// Runs `work`, which cannot be stopped, on a thread of its own, and reports the progress. After a signal, the thread is

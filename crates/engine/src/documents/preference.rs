@@ -1,5 +1,6 @@
 //! Which of several near-duplicates is preferred: the order of documents by a column, or by the length of their texts.
 
+use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime};
 use std::cmp::Ordering;
 use std::fmt;
 use std::str::FromStr;
@@ -18,8 +19,8 @@ pub enum Prefer {
     /// The longest text, in features: markup, scripts and white space do not count.
     #[default]
     LongestText,
-    /// The values of a column of the documents. Numbers, times and texts that are numbers come before other texts, and a
-    /// document without a value comes last.
+    /// The values of a column of the documents. Numbers, times and texts that are numbers or times come before other texts, and
+    /// a document without a value comes last.
     Column {
         /// Its name.
         name: String,
@@ -157,9 +158,12 @@ const TEXT: u8 = 2;
 /// The most bytes of a text that documents are ordered by, as of an id.
 const MAX_TEXT: usize = archive::MAX_ID_BYTES;
 
-/// The key of a text; a text that is a number gets the key of the number.
+/// The key of a text; a text that is a number or a time gets the key of the number, or of the time.
 fn text_key(text: &[u8]) -> Vec<u8> {
     let number = std::str::from_utf8(text).unwrap_or_default().trim();
+    if let Some(time) = time(number) {
+        return integer_key(time);
+    }
     if let Some((digits, scale)) = decimal(number) {
         return decimal_key(digits.into(), scale);
     }
@@ -167,6 +171,23 @@ fn text_key(text: &[u8]) -> Vec<u8> {
         Ok(number) if number.is_finite() => float_key(number, i256::ZERO),
         _ => [&[TEXT], text].concat(),
     }
+}
+
+/// The time in `text`, by ISO 8601, in nanoseconds since 1970; without an offset, in UTC.
+fn time(text: &str) -> Option<i128> {
+    if text.as_bytes().get(4) != Some(&b'-') {
+        return None;
+    }
+    let with_offset = || DateTime::parse_from_rfc3339(text).map(|time| time.to_utc());
+    let without =
+        || NaiveDateTime::from_str(&text.replacen(' ', "T", 1)).map(|time| time.and_utc());
+    let day = || NaiveDate::from_str(text).map(|day| day.and_time(NaiveTime::MIN).and_utc());
+    let time = with_offset()
+        .or_else(|_| without())
+        .or_else(|_| day())
+        .ok()?;
+    let seconds = i128::from(time.timestamp()) * 1_000_000_000;
+    Some(seconds + i128::from(time.timestamp_subsec_nanos()))
 }
 
 /// The digits of a decimal number in `text`, and how many of them are behind the point; `None` if there are too many, or an exponent.
@@ -289,6 +310,17 @@ mod tests {
         assert_eq!(order(Arc::new(nanoseconds), false), [1, 0]);
         let seconds = TimestampSecondArray::from(vec![i64::MAX, i64::MAX - 1]);
         assert_eq!(order(Arc::new(seconds), false), [1, 0]);
+        let times = [
+            "2024-01-02T12:00:00+02:00",
+            "2024-01-02T11:00:00Z",
+            "2024-01-02 09:30:00.5",
+            "2024-01-02",
+            "2024-01-02T11:00:00.000000001Z",
+        ];
+        assert_eq!(
+            order(Arc::new(StringArray::from(times.to_vec())), false),
+            [3, 2, 0, 1, 4]
+        );
         let long = "x".repeat(MAX_TEXT + 1);
         assert!(
             keys(

@@ -114,6 +114,7 @@ impl<'py> Join<'py> {
                 self.py,
                 progress,
                 pieces,
+                true,
                 self.threads,
                 Scratch::default,
                 |scratch, piece, stop| {
@@ -175,6 +176,7 @@ impl<'py> Join<'py> {
                 self.py,
                 progress,
                 pieces,
+                true,
                 self.threads,
                 Scratch::default,
                 |scratch, piece, stop| {
