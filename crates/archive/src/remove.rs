@@ -407,20 +407,57 @@ fn sorted(
     order.sort_by(|a, b| a.0.cmp(&b.0).then_with(|| by_id(a.1, b.1)));
     let mut from = 0;
     std::iter::from_fn(move || {
-        let rows: Vec<_> = order[from..]
-            .iter()
-            .take(SORTED_ROWS)
-            .map(|(_, row)| *row)
-            .collect();
+        let rows = order[from..].iter().take(SORTED_ROWS).map(|(_, row)| *row);
+        let mut rows: Vec<(usize, usize)> = rows.collect();
         from += rows.len();
-        let all: Vec<_> = batches.iter().collect();
-        (!rows.is_empty()).then(|| arrow::compute::interleave_record_batch(&all, &rows))
+        // Only those that have one of the rows: there may be very many.
+        let numbers: BTreeSet<usize> = rows.iter().map(|(at, _)| *at).collect();
+        let numbers: Vec<usize> = numbers.into_iter().collect();
+        for (at, _) in &mut rows {
+            *at = numbers.partition_point(|number| number < at);
+        }
+        let some: Vec<_> = numbers.iter().map(|at| &batches[*at]).collect();
+        (!rows.is_empty()).then(|| arrow::compute::interleave_record_batch(&some, &rows))
     })
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use arrow::array::{ArrayRef, Int64Array, StringArray};
+    use simhash::SketchBits;
+
     use super::*;
+
+    #[test]
+    fn rows_of_many_batches_are_sorted() {
+        let schema = crate::schema::fingerprint_schema(IdType::String, SketchBits::None, false);
+        let batch = |from: i64| {
+            let numbers = (0..97).map(|row| (row * 7 + from) % 31);
+            let ids = (0..97).map(|row| Some(format!("{}", (row * 13 + from) % 101)));
+            let columns: Vec<ArrayRef> = vec![
+                Arc::new(numbers.collect::<Int64Array>()),
+                Arc::new(ids.collect::<StringArray>()),
+            ];
+            RecordBatch::try_new(Arc::clone(&schema), columns).unwrap()
+        };
+        let rows = |batch: &RecordBatch| -> Vec<(i64, String)> {
+            let numbers = batch.column(0).as_primitive::<Int64Type>().values();
+            let ids = batch.column(1).as_string::<i32>().iter().flatten();
+            numbers
+                .iter()
+                .copied()
+                .zip(ids.map(str::to_owned))
+                .collect()
+        };
+        let batches: Vec<RecordBatch> = (0..20).map(batch).collect();
+        let mut expected: Vec<_> = batches.iter().flat_map(rows).collect();
+        expected.sort();
+        let found: Vec<_> = sorted(batches).map(|batch| batch.unwrap()).collect();
+        assert!(found.len() > 1);
+        assert_eq!(found.iter().flat_map(rows).collect::<Vec<_>>(), expected);
+    }
 
     #[test]
     fn ids_are_parsed_by_type() {

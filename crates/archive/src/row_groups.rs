@@ -85,8 +85,12 @@ impl RowGroups {
     /// waits for the oldest, and returns it.
     ///
     /// # Errors
-    /// [`ParquetError`] when a thread cannot start, or rows cannot be encoded.
+    /// [`ParquetError`] when there are more rows, a thread cannot start, or rows cannot be encoded.
     pub async fn add(&mut self, batch: RecordBatch) -> Result<Option<RowGroup>, ParquetError> {
+        if batch.num_rows() > self.room() {
+            let reason = "a record batch does not fit its row group";
+            return Err(ParquetError::General(reason.into()));
+        }
         let kib = batch.get_array_memory_size().div_ceil(1024);
         let kib = kib.min(WAITING_KIB) as u32;
         let permit = Arc::clone(&self.waiting).acquire_many_owned(kib).await;

@@ -275,7 +275,7 @@ fn not_in_place(day: Option<&str>, placed: &[String], error: &EngineError) -> St
         Some(day) => format!(
             "day {day} is committed, but its output is not in place: {error}{placed}; run the same command again, which finds the day committed and writes the output"
         ),
-        None => format!("{error}{placed}"),
+        None => format!("{error}{placed}; run the command again, with --overwrite"),
     }
 }
 

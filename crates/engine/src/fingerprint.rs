@@ -8,17 +8,15 @@ use std::sync::atomic::Ordering;
 use archive::fingerprint_file::{FingerprintFile, FingerprintWriter};
 use archive::schema::{FINGERPRINT, ID, SKETCH};
 use archive::{Archive, ArchiveError, IdType};
-use arrow::array::{Array as _, ArrayRef, AsArray as _, BooleanArray};
+use arrow::array::{Array as _, AsArray as _, BooleanArray};
 use arrow::datatypes::{FieldRef, Int64Type, Schema, SchemaRef};
 use arrow::error::ArrowError;
 use chrono::NaiveDate;
 use datafusion::common::ScalarValue;
 use datafusion::dataframe::DataFrame;
-use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
+use datafusion::execution::memory_pool::MemoryConsumer;
 use datafusion::prelude::{Expr, SessionContext, ident};
 use futures::StreamExt as _;
-use rayon::ThreadPool;
-use rayon::slice::ParallelSliceMut as _;
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 use simhash::Spec;
@@ -30,13 +28,13 @@ use crate::decide::keys::KeysWriter;
 use crate::documents::{DECISION_COLUMNS, DecisionColumn, Documents, POSITION, PREFERENCE, TEXT};
 use crate::error::{EngineError, Result};
 use crate::fingerprint_sort;
+use crate::id_count::IdCount;
 use crate::map_counters::MapCounters;
 use crate::progress::Progress;
 use crate::read_counts::{Note, Notes, ReadCounts};
 use crate::recipe::Recipe;
 use crate::stream::{self, BatchSize};
 use crate::text_counts::{TextCounters, TextCounts};
-use crate::threads::thread_pool;
 use crate::udf::{MadeOfText, Part};
 
 /// A batch's file of fingerprints, with counts of its documents.
@@ -187,7 +185,7 @@ pub async fn write_sorted(
         true => Some(KeysWriter::create(&scratch.join("keys.arrow"))?),
         false => None,
     };
-    let mut ids = IdCount::new(&context);
+    let mut ids = IdCount::new(scratch);
     let arrow_error = |source| ArchiveError::Arrow {
         object: given.to_owned(),
         source,
@@ -202,7 +200,7 @@ pub async fn write_sorted(
         writer.write(batch)?;
     }
     let file = writer.finish()?;
-    let duplicate_ids = ids.duplicates(&thread_pool(&context)?);
+    let duplicate_ids = ids.duplicates(&context)?;
     Ok(FingerprintedBatch {
         file,
         texts: counters.texts.counts(),
@@ -291,7 +289,7 @@ impl FingerprintedBatch {
         }
         let path = scratch.join("left.parquet");
         let mut writer = FingerprintWriter::create(&path, self.file.id_type, &self.file.spec)?;
-        let mut ids = IdCount::new(context);
+        let mut ids = IdCount::new(scratch);
         let mut masks = Vec::new();
         let arrow_error = |source: ArrowError| ArchiveError::Arrow {
             object: self.file.path.display().to_string(),
@@ -320,7 +318,7 @@ impl FingerprintedBatch {
         let filtered = |keys: &Keys| keys.filtered(&scratch.join("left.arrow"), &masks);
         Ok(Self {
             keys: self.keys.as_ref().map(filtered).transpose()?,
-            duplicate_ids: ids.duplicates(&thread_pool(context)?),
+            duplicate_ids: ids.duplicates(context)?,
             file,
             texts: self.texts,
             read: self.read.clone(),
@@ -345,57 +343,4 @@ fn document_key(rows: FingerprintRows<'_>, row: usize) -> u128 {
     let mut key = [0; 16];
     key.copy_from_slice(&hash.finalize()[..16]);
     u128::from_le_bytes(key)
-}
-
-/// Counts repeated ids by 96 bits of hashes: the chance that any two of a billion ids share them is 10⁻¹¹.
-#[derive(Debug)]
-struct IdCount {
-    hashes: Vec<[u32; 3]>,
-    memory: MemoryReservation,
-}
-
-impl IdCount {
-    fn new(context: &SessionContext) -> Self {
-        let pool = &context.runtime_env().memory_pool;
-        Self {
-            hashes: Vec::new(),
-            memory: MemoryConsumer::new("hashes of ids").register(pool),
-        }
-    }
-
-    fn add(&mut self, ids: &ArrayRef) -> Result<()> {
-        let bytes = size_of::<[u32; 3]>() * ids.len();
-        self.memory
-            .try_grow(bytes)
-            .map_err(|_| EngineError::OutOfMemory {
-                what: format!("counting repeated ids among {}", self.hashes.len()),
-            })?;
-        each_id(ids, |id| {
-            let [hash, more] = [0, 1].map(|seed| simhash::hash::murmur3_low64(id, seed));
-            self.hashes
-                .push([hash as u32, (hash >> 32) as u32, more as u32]);
-        });
-        Ok(())
-    }
-
-    /// The number of rows that repeat the id of an earlier row.
-    fn duplicates(mut self, threads: &ThreadPool) -> u64 {
-        // The closure makes this crate compile the sort, optimised; without it, the sort is that of
-        // a dependency, which is not.
-        threads.install(|| self.hashes.par_sort_unstable_by(|a, b| a.cmp(b)));
-        let pairs = self.hashes.windows(2);
-        pairs.filter(|pair| pair[0] == pair[1]).count() as u64
-    }
-}
-
-/// Calls `each` with every id, as bytes.
-fn each_id(ids: &ArrayRef, mut each: impl FnMut(&[u8])) {
-    if let Some(text) = ids.as_string_opt::<i32>() {
-        text.iter().flatten().for_each(|id| each(id.as_bytes()));
-    } else if let Some(numbers) = ids.as_primitive_opt::<Int64Type>() {
-        numbers
-            .values()
-            .iter()
-            .for_each(|id| each(&id.to_le_bytes()));
-    }
 }

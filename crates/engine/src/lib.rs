@@ -18,6 +18,7 @@ pub mod error;
 pub mod explain;
 pub mod fingerprint;
 mod fingerprint_sort;
+mod id_count;
 pub mod idf;
 pub mod job;
 pub mod map_counters;

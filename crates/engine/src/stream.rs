@@ -96,14 +96,6 @@ fn received<T: Send + 'static>(
     .boxed()
 }
 
-/// Bytes of the values of a record batch, which may be a slice of others.
-pub(crate) fn bytes(rows: &RecordBatch) -> std::result::Result<usize, ArrowError> {
-    let columns = rows.columns().iter();
-    columns
-        .map(|column| column.to_data().get_slice_memory_size())
-        .sum()
-}
-
 /// A stream of the record batches that an iterator makes.
 pub fn of_batches(
     schema: SchemaRef,
@@ -179,7 +171,7 @@ impl Coalescer {
     }
 
     fn push(&mut self, batch: RecordBatch) -> Result<(), ArrowError> {
-        let (rows, bytes) = (batch.num_rows(), bytes_of_values(&batch)?);
+        let (rows, bytes) = (batch.num_rows(), bytes(&batch)?);
         if bytes > self.size.bytes {
             return self.push_cut(&batch, bytes);
         }
@@ -241,7 +233,7 @@ fn copied(batch: &RecordBatch, rows: Range<usize>) -> Result<RecordBatch, ArrowE
 }
 
 /// The bytes of the values in a record batch, without the rest of their buffers.
-fn bytes_of_values(batch: &RecordBatch) -> Result<usize, ArrowError> {
+pub(crate) fn bytes(batch: &RecordBatch) -> std::result::Result<usize, ArrowError> {
     let columns = batch.columns().iter();
     columns
         .map(|column| column.to_data().get_slice_memory_size())

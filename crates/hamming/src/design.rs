@@ -19,6 +19,8 @@
 
 use std::fmt;
 
+use crate::ball::volume;
+
 /// The largest distance that a join supports.
 pub const MAX_DISTANCE: u32 = 16;
 
@@ -35,6 +37,12 @@ pub struct Block {
 }
 
 impl Block {
+    /// The share of random pairs that differ in at most the radius of the block's bits.
+    pub(crate) fn random_share(&self) -> f64 {
+        let bits = self.mask.count_ones();
+        volume(bits, self.radius) / 2f64.powi(bits.cast_signed())
+    }
+
     /// Whether a pair whose fingerprints differ in the bits of `difference` agrees on this block.
     #[inline(always)]
     #[must_use]

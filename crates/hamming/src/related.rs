@@ -33,15 +33,16 @@ impl Related {
         }
     }
 
-    /// The share of pairs whose difference passes `test`; 0 if so few do that it may be chance.
-    pub(crate) fn share(&self, test: impl Fn(u64) -> bool) -> f64 {
+    /// By how much the share of pairs whose difference passes `test` exceeds that of `random` pairs; 0 if so few do that it may be
+    /// chance.
+    pub(crate) fn excess(&self, test: impl Fn(u64) -> bool, random: f64) -> f64 {
         let passing = self
             .differences
             .iter()
             .filter(|difference| test(**difference));
         match passing.count() {
             ..LEAST_PAIRS => 0.0,
-            passing => passing as f64 / self.differences.len() as f64,
+            passing => (passing as f64 / self.differences.len() as f64 - random).max(0.0),
         }
     }
 }
@@ -57,16 +58,20 @@ fn scattered(at: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ball::volume;
 
     #[test]
     fn random_values_are_not_related() {
         let values: Vec<u64> = (0..100_000).map(scattered).collect();
         let related = Related::of(&values);
-        assert_eq!(
-            related.share(|difference| difference.count_ones() <= 12),
-            0.0
-        );
-        assert!(related.share(|difference| difference.count_ones() <= 32) > 0.4);
+        let within = |bits: u32| {
+            let random = volume(64, bits) / 2f64.powi(64);
+            related.excess(|difference| difference.count_ones() <= bits, random)
+        };
+        assert_eq!(within(12), 0.0);
+        for bits in [24, 28, 32] {
+            assert!(within(bits) < 0.002, "{bits}: {}", within(bits));
+        }
     }
 
     #[test]
@@ -80,7 +85,7 @@ mod tests {
                 _ => scattered(at),
             })
             .collect();
-        let share = Related::of(&values).share(|difference| difference.count_ones() <= 8);
+        let share = Related::of(&values).excess(|difference| difference.count_ones() <= 8, 0.0);
         assert!((0.05..0.08).contains(&share), "{share}");
     }
 }

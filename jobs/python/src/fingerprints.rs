@@ -118,8 +118,8 @@ fn each_text<T: Copy + Default + Send + 'static, State>(
     let pieces = pieces(texts, threads, &mut values, &mut valid, width);
     let bytes = pieces
         .iter()
-        .map(|piece| piece.texts.get_array_memory_size());
-    let is_short = bytes.sum::<usize>() < LONG;
+        .map(|piece| piece.texts.to_data().get_slice_memory_size());
+    let is_short = bytes.map(|bytes| bytes.unwrap_or(LONG)).sum::<usize>() < LONG;
     for_each(
         py,
         progress,

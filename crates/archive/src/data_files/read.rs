@@ -24,6 +24,8 @@ use crate::validated_pages::{FileParts, ValidatedRowGroups};
 const RECORD_BATCH_ROWS: u64 = 8192;
 /// Bytes of a record batch, unless a row has more.
 const RECORD_BATCH_BYTES: u64 = 16 << 20;
+/// The most bytes of a record batch, if dictionaries have longer values.
+const MOST_BATCH_BYTES: u64 = 256 << 20;
 
 /// The rows of a data file in memory, as record batches of fingerprints and ids.
 pub(crate) struct StoredRows {
@@ -60,8 +62,9 @@ impl StoredRows {
                 .file_metadata()
                 .schema_descr()
                 .num_columns();
-            let rows = RECORD_BATCH_BYTES / groups.row_bytes(leaves)?.max(1);
-            let rows = rows.clamp(1, RECORD_BATCH_ROWS) as usize;
+            let row_bytes = groups.row_bytes(leaves)?;
+            let rows =
+                row_bytes.rows_within(RECORD_BATCH_BYTES, MOST_BATCH_BYTES, RECORD_BATCH_ROWS);
             groups.read(ProjectionMask::all(), rows, None)
         };
         let batches = std::panic::catch_unwind(std::panic::AssertUnwindSafe(read));

@@ -21,10 +21,9 @@ use crate::schema::DAY;
 use crate::table::Archive;
 use crate::tail_facts::TailFacts;
 
-/// Rows of the record batches that the encoders get.
-const ENCODED_ROWS: usize = ROW_GROUP_ROWS / 32;
-/// Bytes of rows after which they are encoded, however few they are.
-const ENCODED_BYTES: usize = 64 << 20;
+/// Rows of the record batches that the encoders get, a divisor of a row group and a multiple of a segment. So few that ids of 1 MiB,
+/// which other programs may have written, fit one array.
+const ENCODED_ROWS: usize = 1 << 10;
 
 /// Hands out rows in any number, whatever the sizes of the record batches that hold them. The
 /// record batches must be sorted by fingerprint, nulls last; rows without a fingerprint are
@@ -130,7 +129,6 @@ impl Archive {
         let mut sums = RowGroupSummer::default();
         let mut sectors = SectorSummer::default();
         let mut rest = count as usize;
-        let mut waiting = 0;
         let mut coalescer = BatchCoalescer::new(schema.clone(), ENCODED_ROWS);
         while rest > 0 {
             let Some(batch) = rows.next(rest)? else {
@@ -143,14 +141,8 @@ impl Archive {
             let columns = batch.columns().to_vec();
             let batch = RecordBatch::try_new(schema.clone(), columns).map_err(arrow_error)?;
             bounds = extend_bounds(bounds, &batch);
-            let bytes = batch
-                .columns()
-                .iter()
-                .map(|column| column.to_data().get_slice_memory_size());
-            waiting += bytes.sum::<Result<usize, _>>().map_err(arrow_error)?;
             coalescer.push_batch(batch).map_err(arrow_error)?;
-            if rest == 0 || waiting > ENCODED_BYTES {
-                waiting = 0;
+            if rest == 0 {
                 coalescer.finish_buffered_batch().map_err(arrow_error)?;
             }
             while let Some(batch) = coalescer.next_completed_batch() {

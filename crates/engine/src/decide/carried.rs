@@ -5,6 +5,7 @@
 //! and then both streams run side by side.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use archive::IdType;
 use arrow::array::{Array as _, ArrayRef, AsArray as _, RecordBatch, UInt32Array};
@@ -36,7 +37,7 @@ const RANK: &str = "rank";
 const NONE: u32 = u32::MAX;
 /// The part of the free memory that the rows of a merge may take together.
 const MERGED_ROWS_PART: usize = 16;
-/// The bytes that a row may have, unless memory is scarce.
+/// The bytes that each row may have, unless memory is scarce.
 const ROW_BYTES: usize = 1 << 20;
 /// The rows that are merged at once where memory is scarce.
 const LEAST_ROWS: usize = 64;
@@ -165,7 +166,11 @@ async fn sorted(
         rows: rows.clamp(1, at_once),
         bytes,
     };
-    let most = merged / size.rows;
+    let long = Arc::new(LongRows {
+        most: merged / size.rows,
+        together: merged,
+        bytes: AtomicUsize::new(0),
+    });
     let table = match in_parts {
         Some(answers) => answers.table(context, &documents.carried_schema())?,
         None => documents.carried_table(context, partitions)?,
@@ -179,17 +184,11 @@ async fn sorted(
     let schema = Arc::new(Schema::new(fields));
     let ranked = partitions.into_iter().map(|rows| {
         let (ranks, of_rows) = (Arc::clone(&ranks), Arc::clone(&schema));
+        let long = Arc::clone(&long);
         let rows = rows.map(move |batch| -> datafusion::error::Result<RecordBatch> {
             let ranked = ranks.ranked(&batch?, &of_rows)?;
-            match longest_row(&ranked, most)? {
-                longest if longest > most => Err(EngineError::OutOfMemory {
-                    what: format!(
-                        "a row of {longest} bytes in the columns of --columns; under this limit it may have {most}"
-                    ),
-                }
-                .into()),
-                _ => Ok(ranked),
-            }
+            long.add(&ranked)?;
+            Ok(ranked)
         });
         let rows = RecordBatchStreamAdapter::new(Arc::clone(&schema), rows);
         stream::coalesced(Box::pin(rows), size)
@@ -203,13 +202,35 @@ async fn sorted(
     DataFrame::new(state, plan).execute_stream().await
 }
 
-/// The bytes of the longest of `rows`, if it has more than `most`.
-fn longest_row(rows: &RecordBatch, most: usize) -> Result<usize, ArrowError> {
-    if stream::bytes(rows)? <= most {
-        return Ok(0);
+/// Bounds what a merge holds at once: rows of few bytes are counted, and all long ones may come together.
+struct LongRows {
+    /// A row of more bytes is long.
+    most: usize,
+    /// The most bytes of all long rows.
+    together: usize,
+    /// Bytes of the long rows so far.
+    bytes: AtomicUsize,
+}
+
+impl LongRows {
+    /// Adds the long ones of `rows`.
+    fn add(&self, rows: &RecordBatch) -> datafusion::error::Result<()> {
+        if stream::bytes(rows)? <= self.most {
+            return Ok(());
+        }
+        let each = (0..rows.num_rows()).map(|row| stream::bytes(&rows.slice(row, 1)));
+        let each: Vec<usize> = each.collect::<Result<_, ArrowError>>()?;
+        let long = each.into_iter().filter(|bytes| *bytes > self.most).sum();
+        let bytes = self.bytes.fetch_add(long, Ordering::Relaxed) + long;
+        if bytes <= self.together {
+            return Ok(());
+        }
+        let what = format!(
+            "the rows of --columns that have more than {} bytes take {bytes} bytes; under this limit they may take {}",
+            self.most, self.together
+        );
+        Err(EngineError::OutOfMemory { what }.into())
     }
-    let mut each = (0..rows.num_rows()).map(|row| stream::bytes(&rows.slice(row, 1)));
-    each.try_fold(0, |longest, bytes| Ok(longest.max(bytes?)))
 }
 
 /// Decisions and the carried columns of their documents, both in the order of the decisions.

@@ -1,16 +1,13 @@
 //! Which of several near-duplicates is preferred: the order of documents by a column, or by the length of their texts.
 
 use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime};
-use std::cmp::Ordering;
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
 use arrow::array::{Array as _, ArrayRef, AsArray as _, BinaryArray};
-use arrow::datatypes::{
-    DataType, Decimal256Type, Float64Type, Int64Type, TimeUnit, UInt64Type, i256,
-};
+use arrow::datatypes::{DataType, Int64Type, TimeUnit};
 
 /// How documents are ordered by preference. Of equally preferred ones, that with the smallest id
 /// comes first.
@@ -84,17 +81,11 @@ pub(crate) fn length_key(features: usize) -> Vec<u8> {
 /// Sort keys of a column's values: in the order of their bytes, the most preferred value comes
 /// first. A value without a key comes last.
 pub(super) fn keys(column: &ArrayRef, descending: bool) -> Result<BinaryArray, String> {
-    let times = |column: &ArrayRef, nanoseconds: i128| {
-        let times = arrow::compute::cast(column, &DataType::Int64);
-        let times = times.map_err(|error| error.to_string())?;
-        let times = times.as_primitive::<Int64Type>().iter();
-        let key = |time: i64| directed(integer_key(i128::from(time) * nanoseconds), descending);
-        Ok(times.map(|time| time.map(key)).collect())
-    };
     let as_type = |column: &ArrayRef, data_type: &DataType| {
         arrow::compute::cast(column, data_type).map_err(|error| error.to_string())
     };
-    let integers = match column.data_type() {
+    // Files may have different units of time; keys have nanoseconds.
+    let unit: i128 = match column.data_type() {
         DataType::Null => return Ok(BinaryArray::new_null(column.len())),
         DataType::Utf8
         | DataType::LargeUtf8
@@ -113,140 +104,125 @@ pub(super) fn keys(column: &ArrayRef, descending: bool) -> Result<BinaryArray, S
             };
             return texts.map(|text| text.map(key).transpose()).collect();
         }
-        // Files may have different units of time; keys have one.
-        DataType::Date32 => return times(column, 86_400_000_000_000),
-        DataType::Date64 | DataType::Timestamp(TimeUnit::Millisecond, _) => {
-            return times(column, 1_000_000);
+        // Their texts have all their digits, and floats as few as tell them apart.
+        kind if kind.is_decimal() || kind.is_floating() || *kind == DataType::UInt64 => {
+            let texts = as_type(column, &DataType::Utf8)?;
+            let texts = texts.as_string::<i32>().iter();
+            let infinite = |text: &str| match text {
+                "inf" => Some(vec![NUMBER, INFINITE]),
+                "-inf" => Some(vec![NUMBER, MINUS_INFINITE]),
+                _ => None,
+            };
+            let key = |text: &str| {
+                let number = number_key(text).or_else(|| infinite(text));
+                number.map(|key| directed(key, descending))
+            };
+            return Ok(texts.map(|text| text.and_then(key)).collect());
         }
-        DataType::Timestamp(TimeUnit::Second, _) => return times(column, 1_000_000_000),
-        DataType::Timestamp(TimeUnit::Microsecond, _) => return times(column, 1000),
-        DataType::Timestamp(TimeUnit::Nanosecond, _) => return times(column, 1),
-        DataType::Decimal32(_, scale)
-        | DataType::Decimal64(_, scale)
-        | DataType::Decimal128(_, scale)
-        | DataType::Decimal256(_, scale) => {
-            let wide = as_type(column, &DataType::Decimal256(76, *scale))?;
-            let numbers = wide.as_primitive::<Decimal256Type>().iter();
-            let key = |number: i256| directed(decimal_key(number, *scale), descending);
-            return Ok(numbers.map(|number| number.map(key)).collect());
-        }
-        DataType::Boolean => as_type(column, &DataType::Int64)?,
-        DataType::UInt64 => {
-            let numbers = column.as_primitive::<UInt64Type>().iter();
-            let key = |number: u64| directed(integer_key(number.into()), descending);
-            return Ok(numbers.map(|number| number.map(key)).collect());
-        }
-        kind if kind.is_integer() => as_type(column, &DataType::Int64)?,
-        kind if kind.is_floating() => {
-            let numbers = as_type(column, &DataType::Float64)?;
-            let numbers = numbers.as_primitive::<Float64Type>().iter();
-            let numbers = numbers.map(|number| number.filter(|number| !number.is_nan()));
-            let key = |number: f64| directed(float_key(number, i256::ZERO), descending);
-            return Ok(numbers.map(|number| number.map(key)).collect());
-        }
+        DataType::Date32 => 86_400_000_000_000,
+        DataType::Date64 | DataType::Timestamp(TimeUnit::Millisecond, _) => 1_000_000,
+        DataType::Timestamp(TimeUnit::Second, _) => 1_000_000_000,
+        DataType::Timestamp(TimeUnit::Microsecond, _) => 1000,
+        DataType::Timestamp(TimeUnit::Nanosecond, _) | DataType::Boolean => 1,
+        kind if kind.is_integer() => 1,
         other => return Err(format!("documents cannot be ordered by values of {other}")),
     };
+    let integers = as_type(column, &DataType::Int64)?;
     let integers = integers.as_primitive::<Int64Type>().iter();
-    let key = |number: i64| directed(integer_key(number.into()), descending);
+    let key = |number: i64| directed(integer_key(i128::from(number) * unit), descending);
     Ok(integers.map(|number| number.map(key)).collect())
 }
 
 /// The first byte of a key. Numbers sort before other texts in either direction.
 const NUMBER: u8 = 1;
 const TEXT: u8 = 2;
+/// The second byte of the key of a number: its sign.
+const MINUS_INFINITE: u8 = 0;
+const BELOW: u8 = 1;
+const ZERO: u8 = 2;
+const ABOVE: u8 = 3;
+const INFINITE: u8 = 4;
 
 /// The most bytes of a text that documents are ordered by, as of an id.
 const MAX_TEXT: usize = archive::MAX_ID_BYTES;
 
 /// The key of a text; a text that is a number or a time gets the key of the number, or of the time.
 fn text_key(text: &[u8]) -> Vec<u8> {
-    let number = std::str::from_utf8(text).unwrap_or_default().trim();
-    if let Some(time) = time(number) {
-        return integer_key(time);
-    }
-    if let Some((digits, scale)) = decimal(number) {
-        return decimal_key(digits.into(), scale);
-    }
-    match number.parse::<f64>() {
-        Ok(number) if number.is_finite() => float_key(number, i256::ZERO),
-        _ => [&[TEXT], text].concat(),
-    }
+    let trimmed = std::str::from_utf8(text).unwrap_or_default().trim();
+    let number = number_key(trimmed).or_else(|| time(trimmed).map(integer_key));
+    number.unwrap_or_else(|| [&[TEXT], text].concat())
 }
 
-/// The time in `text`, by ISO 8601, in nanoseconds since 1970; without an offset, in UTC.
+/// The time in `text`, by ISO 8601 with or without seconds, in nanoseconds since 1970; without an offset, in UTC.
 fn time(text: &str) -> Option<i128> {
     if text.as_bytes().get(4) != Some(&b'-') {
         return None;
     }
-    let with_offset = || DateTime::parse_from_rfc3339(text).map(|time| time.to_utc());
-    let without =
-        || NaiveDateTime::from_str(&text.replacen(' ', "T", 1)).map(|time| time.and_utc());
-    let day = || NaiveDate::from_str(text).map(|day| day.and_time(NaiveTime::MIN).and_utc());
-    let time = with_offset()
-        .or_else(|_| without())
-        .or_else(|_| day())
-        .ok()?;
+    // The offset may have a space before it.
+    let mut words = text.split_whitespace();
+    let mut compact = words.next()?.to_owned();
+    if let Some(more) = words.next() {
+        compact = format!("{compact}T{more}");
+    }
+    compact.extend(words);
+    let text = compact.replace("UTC", "Z");
+    const WITH_OFFSET: [&str; 2] = ["%Y-%m-%dT%H:%M:%S%.f%#z", "%Y-%m-%dT%H:%M%#z"];
+    const WITHOUT: [&str; 2] = ["%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%dT%H:%M"];
+    let with_offset = || {
+        let times = WITH_OFFSET
+            .iter()
+            .map(|format| DateTime::parse_from_str(&text, format));
+        times.flatten().next().map(|time| time.to_utc())
+    };
+    let without = || {
+        let times = WITHOUT
+            .iter()
+            .map(|format| NaiveDateTime::parse_from_str(&text, format));
+        times.flatten().next().map(|time| time.and_utc())
+    };
+    let day = || {
+        let day =
+            NaiveDate::from_str(&text).or_else(|_| NaiveDate::from_str(&format!("{text}-01")));
+        Some(day.ok()?.and_time(NaiveTime::MIN).and_utc())
+    };
+    let time = with_offset().or_else(without).or_else(day)?;
     let seconds = i128::from(time.timestamp()) * 1_000_000_000;
     Some(seconds + i128::from(time.timestamp_subsec_nanos()))
 }
 
-/// The digits of a decimal number in `text`, and how many of them are behind the point; `None` if there are too many, or an exponent.
-fn decimal(text: &str) -> Option<(i128, i8)> {
-    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
-    let digits: i128 = format!("{whole}{fraction}").parse().ok()?;
-    let is_number = fraction.bytes().all(|byte| byte.is_ascii_digit());
-    (is_number && fraction.len() < 38).then_some((digits, fraction.len() as i8))
-}
-
 fn integer_key(number: i128) -> Vec<u8> {
-    decimal_key(number.into(), 0)
+    number_key(&number.to_string()).unwrap_or_default()
 }
 
-/// The key of `digits` / 10^`scale`.
-fn decimal_key(digits: i256, scale: i8) -> Vec<u8> {
-    const EXACT: i128 = 1 << 53;
-    if let Some(digits) = digits
-        .to_i128()
-        .filter(|digits| (-EXACT..EXACT).contains(digits))
-        && (0..=22).contains(&scale)
-    {
-        // Both are floats without rounding, so their quotient is the nearest one.
-        return float_key(digits as f64 / 10f64.powi(scale.into()), i256::ZERO);
+/// The key of a decimal number with any digits, a point and an exponent, or none of these; `None` for other texts.
+fn number_key(text: &str) -> Option<Vec<u8>> {
+    let (is_negative, unsigned) = match text.strip_prefix(['-', '+']) {
+        Some(unsigned) => (text.starts_with('-'), unsigned),
+        None => (false, text),
+    };
+    let (mantissa, exponent) = unsigned.split_once(['e', 'E']).unwrap_or((unsigned, "0"));
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let mut digits = [whole, fraction].concat();
+    if digits.is_empty() || !digits.bytes().all(|digit| digit.is_ascii_digit()) {
+        return None;
     }
-    let rounded = format!("{digits}e{}", -i32::from(scale))
-        .parse()
-        .unwrap_or(f64::NAN);
-    // A float has 53 bits. The difference that rounding took away tells neighbours apart. It is in units of the 38th decimal, so
-    // that columns of different scales have the same keys.
-    let power = |exponent: u32| i256::from(10).checked_pow(exponent).unwrap_or(i256::MAX);
-    let nearest = format!("{:.0}", rounded * 10f64.powi(scale.into()));
-    let nearest = i256::from_string(&nearest).unwrap_or(digits);
-    let unit = power(u32::try_from(38 - i32::from(scale)).unwrap_or(0));
-    float_key(
-        rounded,
-        digits
-            .wrapping_sub(nearest)
-            .checked_mul(unit)
-            .unwrap_or(i256::ZERO),
-    )
-}
-
-/// The key of `number` and a small rest.
-fn float_key(number: f64, rest: i256) -> Vec<u8> {
-    // Adding 0.0 makes both zeros equal. The bits of negative floats sort in reverse, so invert
-    // them.
-    let bits = (number + 0.0).to_bits();
-    let ordered = match bits >> 63 {
-        0 => bits | 1 << 63,
-        _ => !bits,
-    };
-    // The rest is nearly always 0, and then takes one byte.
-    let rest = match rest.cmp(&i256::ZERO) {
-        Ordering::Less => [&[0], &rest.to_be_bytes()[..]].concat(),
-        Ordering::Equal => vec![1],
-        Ordering::Greater => [&[2], &rest.to_be_bytes()[..]].concat(),
-    };
-    [&[NUMBER], &ordered.to_be_bytes()[..], &rest].concat()
+    let exponent: i64 = exponent.parse().ok()?;
+    digits.truncate(digits.trim_end_matches('0').len());
+    let leading = digits.len() - digits.trim_start_matches('0').len();
+    digits.drain(..leading);
+    if digits.is_empty() {
+        return Some(vec![NUMBER, ZERO]);
+    }
+    // The number is 0.DIGITS × 10^exponent.
+    let exponent = exponent.saturating_add(whole.len() as i64 - leading as i64);
+    let ordered = exponent.cast_unsigned() ^ 1 << 63;
+    // The end sorts before any digit: 0.7 before 0.71.
+    let mut magnitude = [&ordered.to_be_bytes()[..], digits.as_bytes(), &[0]].concat();
+    if is_negative {
+        magnitude.iter_mut().for_each(|byte| *byte = !*byte);
+    }
+    let sign = if is_negative { BELOW } else { ABOVE };
+    Some([&[NUMBER, sign], &magnitude[..]].concat())
 }
 
 /// The key itself or, if `descending`, one that reverses the order among numbers and among texts.
@@ -267,6 +243,9 @@ mod tests {
         BooleanArray, Date32Array, Decimal128Array, Float64Array, Int64Array, StringArray,
         TimestampMillisecondArray, TimestampNanosecondArray, TimestampSecondArray, UInt64Array,
     };
+
+    use arrow::datatypes::i256;
+    use proptest::prelude::*;
 
     use super::*;
 
@@ -316,11 +295,32 @@ mod tests {
             "2024-01-02 09:30:00.5",
             "2024-01-02",
             "2024-01-02T11:00:00.000000001Z",
+            "2024-01-02T14:00+0200",
+            "2024-01-02 12:30:00 +00:00",
+            "2024-01-02T13:00Z",
+            "2024-01",
         ];
-        assert_eq!(
-            order(Arc::new(StringArray::from(times.to_vec())), false),
-            [3, 2, 0, 1, 4]
-        );
+        let sorted = order(Arc::new(StringArray::from(times.to_vec())), false);
+        assert_eq!(sorted, [8, 3, 2, 0, 1, 4, 5, 6, 7]);
+        // Of equal values, the first row comes first here.
+        let equal = [
+            "0.7",
+            "0.70000000000000000000",
+            "0.69999999999999999999",
+            "7e-1",
+        ];
+        let sorted = order(Arc::new(StringArray::from(equal.to_vec())), false);
+        assert_eq!(sorted, [2, 0, 1, 3]);
+        let floats = [
+            f64::INFINITY,
+            1e300,
+            -1e-300,
+            f64::NEG_INFINITY,
+            f64::NAN,
+            0.1,
+        ];
+        let sorted = order(Arc::new(Float64Array::from(floats.to_vec())), false);
+        assert_eq!(sorted, [3, 2, 5, 1, 0, 4]);
         let long = "x".repeat(MAX_TEXT + 1);
         assert!(
             keys(
@@ -329,6 +329,29 @@ mod tests {
             )
             .is_err()
         );
+    }
+
+    proptest! {
+        #[test]
+        fn keys_of_decimals_have_their_order(
+            numbers in proptest::collection::vec((any::<i64>(), 0u32..30, -4i64..20), 2..20),
+        ) {
+            // Digits, zeros behind them, and a scale: all have the same value as integers of a common scale.
+            let exact = |&(digits, _, scale): &(i64, u32, i64)| {
+                let power = u32::try_from(20 - scale).unwrap();
+                i256::from(digits).checked_mul(i256::from(10).checked_pow(power).unwrap()).unwrap()
+            };
+            let text = |&(digits, zeros, scale): &(i64, u32, i64)| {
+                format!("{digits}{}e{}", "0".repeat(zeros as usize), -scale - i64::from(zeros))
+            };
+            let texts: Vec<String> = numbers.iter().map(text).collect();
+            for (a, x) in numbers.iter().zip(&texts) {
+                for (b, y) in numbers.iter().zip(&texts) {
+                    let [x, y] = [x, y].map(|text| number_key(text).unwrap());
+                    prop_assert_eq!(x.cmp(&y), exact(a).cmp(&exact(b)));
+                }
+            }
+        }
     }
 
     #[test]

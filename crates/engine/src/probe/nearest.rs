@@ -37,15 +37,6 @@ impl Neighbour {
 /// Bytes of the ids that become one array.
 const PIECE_BYTES: usize = 16 << 20;
 
-/// Matches, and the rows that they refer to.
-#[derive(Default)]
-struct Piece {
-    matches: Vec<RowMatch>,
-    rows: Vec<ArchiveRow>,
-    /// Bytes of the rows.
-    bytes: usize,
-}
-
 /// For each distinct fingerprint of the batch, its nearest documents.
 pub(super) struct Nearest {
     limit: usize,
@@ -120,35 +111,31 @@ impl Nearest {
         let text_ids = schema
             .field_with_name(BASE_ID)
             .is_ok_and(|field| *field.data_type() == DataType::Utf8);
-        let mut days: BTreeMap<Option<i32>, Vec<Piece>> = BTreeMap::new();
+        let mut days: BTreeMap<Option<i32>, Vec<(u32, Neighbour)>> = BTreeMap::new();
         for (entry, kept) in self.kept {
-            for Neighbour { values, row } in kept {
-                let pieces = days.entry(row.day).or_default();
-                if pieces.last().is_none_or(|piece| piece.bytes >= PIECE_BYTES) {
-                    pieces.push(Piece::default());
-                }
-                let Some(Piece {
-                    matches,
-                    rows,
-                    bytes,
-                }) = pieces.last_mut()
-                else {
-                    continue;
-                };
-                matches.push(RowMatch {
-                    entry,
-                    values,
-                    row: rows.len() as u32,
-                });
-                *bytes += row.bytes();
-                rows.push(row);
+            for neighbour in kept {
+                let of_day = days.entry(neighbour.row.day).or_default();
+                of_day.push((entry, neighbour));
             }
         }
-        let pieces = days.into_iter();
-        let pieces =
-            pieces.flat_map(|(day, pieces)| pieces.into_iter().map(move |piece| (day, piece)));
-        pieces.map(move |(day, Piece { matches, rows, .. })| {
-            (matches, ArchiveRows::from_rows(day, rows, text_ids))
+        days.into_iter().flat_map(move |(day, neighbours)| {
+            let mut neighbours = neighbours.into_iter();
+            std::iter::from_fn(move || {
+                let (mut matches, mut rows, mut bytes) = (Vec::new(), Vec::new(), 0);
+                while bytes < PIECE_BYTES
+                    && let Some((entry, Neighbour { values, row })) = neighbours.next()
+                {
+                    matches.push(RowMatch {
+                        entry,
+                        values,
+                        row: rows.len() as u32,
+                    });
+                    bytes += row.bytes();
+                    rows.push(row);
+                }
+                let rows = (!rows.is_empty()).then_some(rows)?;
+                Some((matches, ArchiveRows::from_rows(day, rows, text_ids)))
+            })
         })
     }
 }

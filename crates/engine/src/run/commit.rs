@@ -183,7 +183,7 @@ pub async fn remember_columns(archive: &mut Archive, columns: &Columns) {
 /// Publishes those outputs that were asked for: fingerprints, kept documents, decisions, pairs.
 ///
 /// # Errors
-/// [`EngineError::Unpublished`] when `commit` says that the batch was committed.
+/// [`EngineError::Unpublished`] when `commit` says that the batch was committed, or when others are in place already.
 pub(super) async fn publish(
     fingerprints: Option<Draft>,
     compared: Compared,

@@ -87,8 +87,11 @@ impl PreparedTexts {
         if self.memory.size() + bytes > self.most || self.memory.try_grow(bytes).is_err() {
             return false;
         }
-        // Another worker may have prepared it meanwhile.
-        slot.set(Arc::clone(text)).is_ok()
+        if slot.set(Arc::clone(text)).is_err() {
+            // Another worker prepared it meanwhile.
+            self.memory.shrink(bytes);
+        }
+        true
     }
 }
 

@@ -45,7 +45,9 @@ impl MechanismTables for Permuted {
     }
 
     fn related_ns(design: &Design, related: &Related) -> f64 {
-        let agree = |block: &Block| related.share(|difference| block.agrees(difference));
+        let agree = |block: &Block| {
+            related.excess(|difference| block.agrees(difference), block.random_share())
+        };
         design
             .blocks()
             .iter()

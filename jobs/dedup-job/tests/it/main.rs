@@ -3,6 +3,7 @@
 mod append;
 mod as_meant;
 mod bad_input;
+mod by_bytes;
 mod cli;
 mod columns;
 mod corpora;

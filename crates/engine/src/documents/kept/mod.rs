@@ -13,6 +13,7 @@ use std::sync::Arc;
 use datafusion::common::runtime::SpawnedTask;
 use datafusion::prelude::SessionContext;
 use futures::{StreamExt as _, TryStreamExt as _};
+use rayon::ThreadPool;
 use storage::{Draft, Location, Stores, UnchangedFile};
 
 use super::file::{InputFile, Source};
@@ -21,6 +22,7 @@ use super::row_set::RowSet;
 use super::rows::limit::Limit;
 use super::{Documents, first_parts, parquet};
 use crate::error::{EngineError, Result};
+use crate::threads::thread_pool;
 
 /// Where kept documents are copied to.
 #[derive(Debug, Clone)]
@@ -221,7 +223,8 @@ impl Documents {
                 .copy_joined(context, kept, target, files.replace, scratch)
                 .await;
         }
-        let share = Share::of(context);
+        let copiers = Copiers::new(context, self.files.len())?;
+        let at_once = copiers.threads.current_num_threads();
         let copying = self
             .files
             .iter()
@@ -236,9 +239,9 @@ impl Documents {
                 replace: files.replace,
                 scratch: scratch.to_owned(),
             };
-            copying.copy(share)
+            copying.copy(copiers.clone())
         });
-        let mut copied = futures::stream::iter(copying).buffered(share.threads);
+        let mut copied = futures::stream::iter(copying).buffered(at_once);
         let mut copies = KeptDrafts::default();
         while let Some(draft) = copied.next().await {
             match draft? {
@@ -266,6 +269,7 @@ impl Documents {
         let draft = new_draft(target, scratch)?;
         let name = target.to_string();
         let file = draft.open()?;
+        let copiers = Copiers::new(context, 1)?;
         for (input, first_part) in self.files.iter().zip(first_parts(&self.files)) {
             let out = Output {
                 file: file
@@ -277,7 +281,7 @@ impl Documents {
             if self.files.len() > 1 {
                 Arc::make_mut(&mut input).columns.is_joined = true;
             }
-            write_kept(input, first_part, kept, Share::of(context), out).await?;
+            write_kept(input, first_part, kept, copiers.clone(), out).await?;
         }
         one_draft(draft, target, replace).await
     }
@@ -370,7 +374,7 @@ impl Documents {
             Arc::clone(input),
             first_part,
             Arc::clone(kept),
-            Share::of(context),
+            Copiers::new(context, 1)?,
             out,
         )
         .await?;
@@ -454,7 +458,7 @@ struct Copying {
 
 impl Copying {
     /// Copies the kept rows of the file.
-    async fn copy(self, share: Share) -> Result<Copied> {
+    async fn copy(self, copiers: Copiers) -> Result<Copied> {
         let Self { input, target, .. } = &self;
         if input.columns.is_one_document && !self.kept.contains(self.first_part, 0) {
             let is_stale = self.replace == Replace::Everything && target.exists().await?;
@@ -472,7 +476,7 @@ impl Copying {
             Arc::clone(input),
             self.first_part,
             Arc::clone(&self.kept),
-            share,
+            copiers,
             out,
         )
         .await?;
@@ -482,21 +486,27 @@ impl Copying {
     }
 }
 
-/// What a copy may take of the machine.
-#[derive(Clone, Copy)]
-struct Share {
+/// What copies take of the machine.
+#[derive(Clone)]
+struct Copiers {
     /// Of rows in memory.
     limit: Limit,
-    /// At least one.
-    threads: usize,
+    /// The threads that compress pieces.
+    threads: Arc<ThreadPool>,
+    /// Pieces of a file that are compressed, or wait for those before.
+    pieces: usize,
 }
 
-impl Share {
-    fn of(context: &SessionContext) -> Self {
-        Self {
+impl Copiers {
+    /// The copiers of `files` files.
+    fn new(context: &SessionContext, files: usize) -> Result<Self> {
+        let threads = Arc::new(thread_pool(context)?);
+        let at_once = threads.current_num_threads().min(files).max(1);
+        Ok(Self {
             limit: row_limit(context),
-            threads: context.state().config().target_partitions().max(1),
-        }
+            pieces: (2 * threads.current_num_threads()).div_ceil(at_once),
+            threads,
+        })
     }
 }
 
@@ -506,15 +516,13 @@ async fn write_kept(
     input: Arc<InputFile>,
     first_part: usize,
     kept: Arc<RowSet>,
-    share: Share,
+    copiers: Copiers,
     out: Output,
 ) -> Result<()> {
     let write = async move {
         let is_kept = |part, row| kept.contains(first_part + part, row);
         match &input.source {
-            Source::Rows { .. } => {
-                rows::copy(&input, share.limit, share.threads, out, &is_kept).await
-            }
+            Source::Rows { .. } => rows::copy(&input, &copiers, out, &is_kept).await,
             Source::Local(_) | Source::Remote(_) => {
                 parquet::copy(&input, out, &|row| is_kept(0, row)).await
             }

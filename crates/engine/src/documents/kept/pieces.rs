@@ -2,26 +2,26 @@
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
 
-use rayon::{ThreadPool, ThreadPoolBuilder};
+use rayon::ThreadPool;
 
+use super::Copiers;
 use super::rows::Writer;
 use crate::documents::rows::compression::Compression;
 
 /// Bytes of records in a piece, of which the last may exceed them.
 const PIECE_BYTES: usize = 1 << 20;
-/// Pieces of each thread that are compressed, or wait for those before.
-const PIECES_EACH: usize = 2;
 
 /// Compresses records; each piece is one gzip member or zstd frame, unless each record is one.
 pub(super) struct Pieces<W: Write> {
     out: W,
     compression: Compression,
     piece: Piece,
-    threads: usize,
-    /// Started at the second piece.
-    pool: Option<ThreadPool>,
+    threads: Arc<ThreadPool>,
+    /// The most pieces that are compressed at once.
+    most: usize,
     /// The pieces that are being compressed, in order.
     compressing: VecDeque<Receiver<io::Result<Vec<u8>>>>,
 }
@@ -48,13 +48,13 @@ impl Piece {
 }
 
 impl<W: Write> Pieces<W> {
-    pub(super) fn new(out: W, compression: Compression, threads: usize) -> Self {
+    pub(super) fn new(out: W, compression: Compression, copiers: &Copiers) -> Self {
         Self {
             out,
             compression,
             piece: Piece::default(),
-            threads: threads.max(1),
-            pool: None,
+            threads: Arc::clone(&copiers.threads),
+            most: copiers.pieces,
             compressing: VecDeque::new(),
         }
     }
@@ -71,20 +71,13 @@ impl<W: Write> Pieces<W> {
             }
             return Ok(());
         }
-        let pool = match self.pool.take() {
-            Some(pool) => pool,
-            None => {
-                let started = ThreadPoolBuilder::new().num_threads(self.threads).build();
-                started.map_err(io::Error::other)?
-            }
-        };
         let (piece, compression) = (std::mem::take(&mut self.piece), self.compression);
         let (sender, compressed) = sync_channel(1);
         // If nobody waits for it, the copy failed.
-        pool.spawn(move || drop(sender.send(piece.compress(compression))));
-        self.pool = Some(pool);
+        self.threads
+            .spawn(move || drop(sender.send(piece.compress(compression))));
         self.compressing.push_back(compressed);
-        match self.compressing.len() > PIECES_EACH * self.threads {
+        match self.compressing.len() > self.most {
             true => self.write_oldest(),
             false => Ok(()),
         }
@@ -115,6 +108,7 @@ mod tests {
     use std::io::Read as _;
 
     use super::*;
+    use crate::documents::rows::limit::Limit;
 
     #[test]
     fn threads_do_not_change_the_bytes() {
@@ -130,7 +124,13 @@ mod tests {
             for is_member in [false, true] {
                 let copy = |threads| {
                     let mut written = Vec::new();
-                    let mut pieces = Pieces::new(&mut written, compression, threads);
+                    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+                    let copiers = Copiers {
+                        limit: Limit::from_memory(1 << 30, threads),
+                        threads: Arc::new(pool.unwrap()),
+                        pieces: threads,
+                    };
+                    let mut pieces = Pieces::new(&mut written, compression, &copiers);
                     for (at, record) in records.iter().enumerate() {
                         if at > 0 {
                             pieces.end_record(is_member).unwrap();

@@ -6,10 +6,9 @@ use flate2::write::GzEncoder;
 
 use super::pieces::Pieces;
 
-use super::Output;
+use super::{Copiers, Output};
 use crate::documents::file::{InputFile, Source};
 use crate::documents::rows::compression::Compression;
-use crate::documents::rows::limit::Limit;
 use crate::documents::rows::{self};
 use crate::error::{EngineError, Result};
 
@@ -20,8 +19,7 @@ const ZSTD_LEVEL: i32 = 3;
 /// the part.
 pub(super) async fn copy(
     file: &InputFile,
-    limit: Limit,
-    threads: usize,
+    copiers: &Copiers,
     out: Output,
     is_kept: &(dyn Fn(usize, u64) -> bool + Sync),
 ) -> Result<()> {
@@ -33,7 +31,7 @@ pub(super) async fn copy(
     };
     let compression = *compression;
     // A file in a store must be read on a blocking thread.
-    let work = || copy_blocking(file, compression, limit, threads, out, is_kept);
+    let work = || copy_blocking(file, compression, copiers, out, is_kept);
     match tokio::runtime::Handle::current().runtime_flavor() {
         tokio::runtime::RuntimeFlavor::CurrentThread => work(),
         _ => tokio::task::block_in_place(work),
@@ -43,8 +41,7 @@ pub(super) async fn copy(
 fn copy_blocking(
     file: &InputFile,
     compression: Compression,
-    limit: Limit,
-    threads: usize,
+    copiers: &Copiers,
     out: Output,
     is_kept: &dyn Fn(usize, u64) -> bool,
 ) -> Result<()> {
@@ -54,16 +51,16 @@ fn copy_blocking(
     let target = BufWriter::new(target);
     let mut writer = match compression {
         // Compression takes longer than all else. One frame of zstd, since some readers take the first of several for all.
-        Compression::Gzip => RecordWriter::Pieces(Pieces::new(target, compression, threads)),
+        Compression::Gzip => RecordWriter::Pieces(Pieces::new(target, compression, copiers)),
         Compression::Zstd if compresses_each => {
-            RecordWriter::Pieces(Pieces::new(target, compression, threads))
+            RecordWriter::Pieces(Pieces::new(target, compression, copiers))
         }
         _ => RecordWriter::Direct(Writer::new(target, compression).map_err(failed)?),
     };
     let (mut copied, mut footer) = (0, &b""[..]);
     // Only files without header, separator and footer are cut into several parts.
     for (part, bytes) in file.parts().into_iter().enumerate() {
-        let mut records = rows::raw_records(file, bytes, limit)?;
+        let mut records = rows::raw_records(file, bytes, copiers.limit)?;
         writer.write_all(records.header()).map_err(failed)?;
         let separator = records.separator();
         let mut row = 0;

@@ -35,6 +35,9 @@ const BATCH_ROWS: u64 = 1024;
 /// Bytes of rows that are decoded at once, on average.
 const BATCH_BYTES: u64 = 16 << 20;
 
+/// The most bytes of these rows, if dictionaries have longer values.
+const MOST_BATCH_BYTES: u64 = 64 << 20;
+
 /// Copies the rows whose number in the file `is_kept` accepts. A text that is not UTF-8 gets
 /// replacement characters.
 pub(in crate::documents) async fn copy(
@@ -191,7 +194,7 @@ impl Copy {
         let fields = Some(self.metadata.schema().fields());
         let leaves = 0..self.metadata.parquet_schema().num_columns();
         let row_bytes = self.catch_panic(|| groups.row_bytes(leaves.clone()))?;
-        let batch_rows = (BATCH_BYTES / row_bytes.max(1)).clamp(1, BATCH_ROWS) as usize;
+        let batch_rows = row_bytes.rows_within(BATCH_BYTES, MOST_BATCH_BYTES, BATCH_ROWS);
         let reader =
             self.catch_panic(|| groups.read_as(fields, ProjectionMask::all(), batch_rows, None))?;
         let mut row = 0;

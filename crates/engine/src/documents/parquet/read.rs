@@ -26,6 +26,9 @@ use crate::stream::BATCH_ROWS;
 /// Bytes of ids and content in a record batch, on average.
 const BATCH_BYTES: u64 = 1 << 20;
 
+/// Rows of the longest values that a record batch may have, of as many bytes as a single row may have.
+const LONGEST_ROWS: u64 = 16;
+
 /// Returns a mask of the ids that are accepted; the mask has no nulls.
 type AcceptIds = dyn FnMut(&ArrayRef) -> Result<BooleanArray, ArrowError> + Send;
 
@@ -174,7 +177,7 @@ impl RowGroup {
     fn check_row(&self, bytes: u64) -> Result<()> {
         match bytes > self.longest {
             true => Err(EngineError::OutOfMemory {
-                what: format!("{} has rows of {bytes} bytes", self.object),
+                what: format!("{} has rows of up to {bytes} bytes", self.object),
             }),
             false => Ok(()),
         }
@@ -268,8 +271,9 @@ impl RowGroup {
         let schema = self.metadata.parquet_schema();
         let leaves = columns.iter().map(|column| column.index);
         let row_bytes = self.catch_panic(|| pages.row_bytes(leaves.clone()))?;
-        self.check_row(row_bytes)?;
-        let batch_rows = (BATCH_BYTES / row_bytes.max(1)).clamp(1, BATCH_ROWS as u64) as usize;
+        self.check_row(row_bytes.longest)?;
+        let most = self.longest / LONGEST_ROWS;
+        let batch_rows = row_bytes.rows_within(BATCH_BYTES, most, BATCH_ROWS as u64);
         let mask = ProjectionMask::leaves(schema, leaves);
         let fields = Some(self.metadata.schema().fields());
         let reader = self.catch_panic(|| pages.read_as(fields, mask, batch_rows, selection))?;
