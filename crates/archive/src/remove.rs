@@ -232,22 +232,18 @@ impl Archive {
             let tags = DayTags::from_file(file);
             let stored = self.stored_rows(file).await?;
             let rest = stored.map(|batch| rows_without(&batch?, ids).map_err(arrow_error(file)));
-            let rest: Box<dyn Iterator<Item = Result<RecordBatch>> + Send> = match tags {
-                Some(_) => Box::new(rest),
+            let mut rest: RowsToWrite<Rest<'_>> = match tags {
+                Some(_) => RowsToWrite::new(Box::new(rest)),
                 // Files of other programs may not be sorted.
                 None => {
-                    let rows = sorted(rest.collect::<Result<_>>()?);
-                    Box::new(rows.map(|batch| batch.map_err(arrow_error(file))))
+                    let sorted = sorted(rest.collect::<Result<_>>()?);
+                    let sorted = sorted.map(|batch| batch.map_err(arrow_error(file)));
+                    RowsToWrite::foreign(Box::new(sorted))
                 }
             };
             let from = written.len();
-            self.write_files(
-                file.day,
-                rows - removed,
-                &mut RowsToWrite::new(rest),
-                written,
-            )
-            .await?;
+            self.write_files(file.day, rows - removed, &mut rest, written)
+                .await?;
             let added = written[from..].iter();
             actions
                 .extend(added.map(|other| {
@@ -364,6 +360,9 @@ struct ExpectedActions<'a> {
     written: &'a [WrittenFile],
     transactions: &'a [Transaction],
 }
+
+/// The rows of a file that stay.
+type Rest<'a> = Box<dyn Iterator<Item = Result<RecordBatch>> + Send + 'a>;
 
 fn arrow_error(file: &DataFile) -> impl FnOnce(ArrowError) -> ArchiveError {
     let object = file.path.clone();

@@ -1,8 +1,7 @@
 //! Counts the rows that repeat the id of an earlier one, by hashes of the ids.
 
 use std::fs::File;
-use std::hash::{BuildHasher as _, RandomState};
-use std::io::{BufReader, BufWriter, Read as _, Write as _};
+use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use arrow::array::{ArrayRef, AsArray as _};
@@ -15,23 +14,21 @@ use crate::error::{EngineError, Result};
 use crate::memory::free_bytes;
 use crate::threads::thread_pool;
 
-/// The hash of an id. Nobody can choose ids that share one, because the keys of the hash are random; the chance that any two of a
-/// billion ids do is 10⁻¹¹.
+/// The hash of an id: the chance that any two of a billion ids share one is 10⁻¹¹, unless somebody chose them so.
 type Hash = [u32; 3];
 
 /// Hashes that are in memory before they go to a file.
-const IN_MEMORY: usize = 1 << 18;
+const IN_MEMORY: usize = 1 << 20;
 /// The least bytes of hashes that are counted at once, however little memory is free.
 const LEAST_BYTES: usize = 4 << 20;
 
 /// Hashes of the ids of a batch.
 #[derive(Debug)]
 pub(crate) struct IdCount {
-    keys: [RandomState; 2],
     hashes: Vec<Hash>,
     path: PathBuf,
     /// The hashes that are not in memory.
-    file: Option<BufWriter<File>>,
+    file: Option<File>,
     /// Their number.
     written: u64,
 }
@@ -40,7 +37,6 @@ impl IdCount {
     /// Counts ids; those that are many are in a file below `scratch`.
     pub(crate) fn new(scratch: &Path) -> Self {
         Self {
-            keys: [RandomState::new(), RandomState::new()],
             hashes: Vec::new(),
             path: scratch.join("ids"),
             file: None,
@@ -56,10 +52,10 @@ impl IdCount {
     }
 
     pub(crate) fn add(&mut self, ids: &ArrayRef) -> Result<()> {
-        let Self { keys, hashes, .. } = self;
         each_id(ids, |id| {
-            let [hash, more] = [0, 1].map(|key: usize| keys[key].hash_one(id));
-            hashes.push([hash as u32, (hash >> 32) as u32, more as u32]);
+            let [hash, more] = simhash::hash::murmur3_128(id, 0);
+            self.hashes
+                .push([hash as u32, (hash >> 32) as u32, more as u32]);
         });
         match self.hashes.len() > IN_MEMORY {
             true => self.write().map_err(|error| self.failed(error)),
@@ -70,19 +66,13 @@ impl IdCount {
     fn write(&mut self) -> std::io::Result<()> {
         let file = match &mut self.file {
             Some(file) => file,
-            None => self.file.insert(BufWriter::new(
-                File::options()
-                    .read(true)
-                    .write(true)
-                    .create(true)
-                    .truncate(true)
-                    .open(&self.path)?,
-            )),
+            None => self.file.insert(File::create(&self.path)?),
         };
-        for hash in &self.hashes {
-            hash.iter()
-                .try_for_each(|word| file.write_all(&word.to_le_bytes()))?;
+        let mut bytes = Vec::with_capacity(size_of_val(&*self.hashes));
+        for word in self.hashes.as_flattened() {
+            bytes.extend_from_slice(&word.to_le_bytes());
         }
+        file.write_all(&bytes)?;
         self.written += self.hashes.len() as u64;
         self.hashes.clear();
         Ok(())
@@ -126,16 +116,20 @@ impl IdCount {
 
     /// Calls `each` with every hash in the file.
     fn read(&mut self, mut each: impl FnMut(Hash)) -> std::io::Result<()> {
-        let Some(file) = &mut self.file else {
+        if self.file.is_none() {
             return Ok(());
-        };
-        file.flush()?;
-        let mut reader = BufReader::new(File::open(&self.path)?);
-        let mut bytes = [0; size_of::<Hash>()];
-        for _ in 0..self.written {
-            reader.read_exact(&mut bytes)?;
-            let words = bytes.as_chunks::<4>().0;
-            each([0, 1, 2].map(|at: usize| u32::from_le_bytes(words[at])));
+        }
+        let mut reader = File::open(&self.path)?;
+        let mut bytes = vec![0; size_of::<Hash>() * IN_MEMORY / 16];
+        let mut left = self.written as usize * size_of::<Hash>();
+        while left > 0 {
+            let now = left.min(bytes.len());
+            reader.read_exact(&mut bytes[..now])?;
+            for hash in bytes[..now].as_chunks::<{ size_of::<Hash>() }>().0 {
+                let words = hash.as_chunks::<4>().0;
+                each([0, 1, 2].map(|at: usize| u32::from_le_bytes(words[at])));
+            }
+            left -= now;
         }
         Ok(())
     }

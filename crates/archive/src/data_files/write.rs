@@ -21,9 +21,10 @@ use crate::schema::DAY;
 use crate::table::Archive;
 use crate::tail_facts::TailFacts;
 
-/// Rows of the record batches that the encoders get, a divisor of a row group and a multiple of a segment. So few that ids of 1 MiB,
-/// which other programs may have written, fit one array.
-const ENCODED_ROWS: usize = 1 << 10;
+/// Rows of the record batches that the encoders get: a divisor of a row group, and a multiple of a segment.
+const ENCODED_ROWS: usize = ROW_GROUP_ROWS / 32;
+/// The same for rows that another program wrote: so few that ids of 1 MiB fit one array.
+const FOREIGN_ROWS: usize = 1 << 10;
 
 /// Hands out rows in any number, whatever the sizes of the record batches that hold them. The
 /// record batches must be sorted by fingerprint, nulls last; rows without a fingerprint are
@@ -31,6 +32,8 @@ const ENCODED_ROWS: usize = 1 << 10;
 pub(crate) struct RowsToWrite<I> {
     batches: I,
     rest: Option<RecordBatch>,
+    /// Rows that are encoded at once.
+    at_once: usize,
 }
 
 impl<I: Iterator<Item = Result<RecordBatch>>> RowsToWrite<I> {
@@ -38,6 +41,15 @@ impl<I: Iterator<Item = Result<RecordBatch>>> RowsToWrite<I> {
         Self {
             batches,
             rest: None,
+            at_once: ENCODED_ROWS,
+        }
+    }
+
+    /// Rows of a data file of another program, whose ids may be longer.
+    pub(crate) fn foreign(batches: I) -> Self {
+        Self {
+            at_once: FOREIGN_ROWS,
+            ..Self::new(batches)
         }
     }
 
@@ -129,7 +141,7 @@ impl Archive {
         let mut sums = RowGroupSummer::default();
         let mut sectors = SectorSummer::default();
         let mut rest = count as usize;
-        let mut coalescer = BatchCoalescer::new(schema.clone(), ENCODED_ROWS);
+        let mut coalescer = BatchCoalescer::new(schema.clone(), rows.at_once);
         while rest > 0 {
             let Some(batch) = rows.next(rest)? else {
                 return Err(ArchiveError::BadData {
