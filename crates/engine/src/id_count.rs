@@ -90,7 +90,7 @@ impl IdCount {
         let _ = memory.try_grow((bytes / passes) as usize);
         let mut duplicates = 0;
         for pass in 0..passes {
-            let is_now = |hash: &Hash| u64::from(hash[0]) * passes >> 32 == pass;
+            let is_now = |hash: &Hash| (u64::from(hash[0]) * passes) >> 32 == pass;
             let mut hashes: Vec<Hash> = Vec::new();
             // Random hashes are spread evenly.
             hashes.reserve_exact(((self.written / passes) as usize / 16) * 17);

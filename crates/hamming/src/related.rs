@@ -22,7 +22,9 @@ impl Related {
             true => values.to_vec(),
             // The values are in order, so those of a sample must not have equal steps.
             false => (0..MOST_VALUES as u64)
-                .map(|at| values[(u128::from(scattered(at)) * values.len() as u128 >> 64) as usize])
+                .map(|at| {
+                    values[((u128::from(scattered(at)) * values.len() as u128) >> 64) as usize]
+                })
                 .collect(),
         };
         let pairs = sample.iter().enumerate();
