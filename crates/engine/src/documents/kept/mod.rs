@@ -3,6 +3,7 @@
 
 mod pieces;
 mod rows;
+mod writer;
 
 use std::collections::HashSet;
 use std::fs::File;

@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use rayon::ThreadPool;
 
 use super::Copiers;
-use super::rows::Writer;
+use super::writer::Writer;
 use crate::documents::rows::compression::Compression;
 
 /// Bytes of records in a piece, of which the last may exceed them.

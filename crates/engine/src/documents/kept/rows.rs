@@ -2,18 +2,14 @@
 
 use std::io::{BufWriter, Write};
 
-use flate2::write::GzEncoder;
-
 use super::pieces::Pieces;
+use super::writer::Writer;
 
 use super::{Copiers, Output};
 use crate::documents::file::{InputFile, Source};
 use crate::documents::rows::compression::Compression;
 use crate::documents::rows::{self};
 use crate::error::{EngineError, Result};
-
-/// The compression level of zstd: the default of the `zstd` program.
-const ZSTD_LEVEL: i32 = 3;
 
 /// Copies the header of a file, and the records that `is_kept` accepts by the number of their part of the file, and their own in
 /// the part.
@@ -110,40 +106,6 @@ impl<W: Write> RecordWriter<W> {
         match self {
             Self::Direct(writer) => writer.end()?.flush(),
             Self::Pieces(pieces) => pieces.finish(),
-        }
-    }
-}
-
-/// Writes with one of the compressions.
-pub(super) enum Writer<W: Write> {
-    Plain(W),
-    Gzip(GzEncoder<W>),
-    Zstd(zstd::stream::write::Encoder<'static, W>),
-}
-
-impl<W: Write> Writer<W> {
-    pub(super) fn new(out: W, compression: Compression) -> std::io::Result<Self> {
-        Ok(match compression {
-            Compression::None => Self::Plain(out),
-            Compression::Gzip => Self::Gzip(GzEncoder::new(out, flate2::Compression::default())),
-            Compression::Zstd => Self::Zstd(zstd::stream::write::Encoder::new(out, ZSTD_LEVEL)?),
-        })
-    }
-
-    pub(super) fn write_all(&mut self, bytes: &[u8]) -> std::io::Result<()> {
-        match self {
-            Self::Plain(out) => out.write_all(bytes),
-            Self::Gzip(out) => out.write_all(bytes),
-            Self::Zstd(out) => out.write_all(bytes),
-        }
-    }
-
-    /// Ends the compressed data.
-    pub(super) fn end(self) -> std::io::Result<W> {
-        match self {
-            Self::Plain(out) => Ok(out),
-            Self::Gzip(out) => out.finish(),
-            Self::Zstd(out) => out.finish(),
         }
     }
 }
