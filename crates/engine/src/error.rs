@@ -128,8 +128,8 @@ impl EngineError {
         }
     }
 
-    /// Why a disk has no room for what DataFusion writes to the scratch directory; `None` if this is another error. All others that
-    /// read and write files name them.
+    /// The error of a full disk, if DataFusion met it when it wrote to the scratch directory. Its errors name no file; those of all
+    /// other files do.
     #[must_use]
     pub fn as_full_scratch(&self) -> Option<&std::io::Error> {
         let Self::Query { source, .. } = self else {

@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn repeated_ids_are_counted_in_several_passes() {
         let directory = tempfile::tempdir().unwrap();
-        // Hashes of 12 MB, of which 4 MiB are counted at once.
+        // A million hashes take 12 MB; with 1 MiB of memory, each pass counts 4 MiB of them.
         for (memory, ids) in [
             (1 << 20, 1_000_000i64),
             (1 << 30, 1_000_000),

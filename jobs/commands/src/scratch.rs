@@ -60,7 +60,7 @@ impl Scratch {
         self.directory.path()
     }
 
-    /// The directory that it is in, as given.
+    /// The directory in which it was made: that of --scratch, or the system's for temporary files.
     pub fn parent(&self) -> &Path {
         self.path().parent().unwrap_or(self.path())
     }

@@ -91,7 +91,8 @@ pub(super) async fn has_entry_behind(location: &Location, table: &DeltaTable) ->
     Ok(entry.exists().await?)
 }
 
-/// Names the last checkpoint, or the hint if there is none, when the log has every entry since version 0: a reader then needs neither.
+/// The name of the last checkpoint or, if there is none, of the hint, provided that a reader needs neither because the log has every
+/// entry since version 0.
 pub(super) async fn dispensable_checkpoint(location: &Location) -> Result<Option<String>> {
     let mut listed = std::pin::pin!(list(location)?);
     let (mut checkpoint, mut versions) = (None, Vec::new());

@@ -97,8 +97,8 @@ pub(super) fn file_column<'a>(
     column.ok_or_else(|| EngineError::Internal(format!("{object}: column {name:?} was not read")))
 }
 
-/// Whether the values are counters, codes or the like: different ones, none of which needs more than 32 bits. Of two fingerprints, this
-/// is so once in 2⁶⁴ times.
+/// Whether the values look like counters or codes: they differ, and each fits 32 bits. Two fingerprints both fit 32 bits once in 2⁶⁴
+/// times.
 fn are_small(values: &ArrayRef) -> bool {
     let Some(values) = values.as_primitive_opt::<Int64Type>() else {
         return false;

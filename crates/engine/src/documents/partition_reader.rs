@@ -155,7 +155,7 @@ fn in_flight(splits: &[Split]) -> usize {
     if !splits.iter().any(Split::is_remote) {
         return 1;
     }
-    // A thread parses each file as soon as it is opened, and a small compressed file may hold a large record.
+    // Every open file has a thread that parses it at once, and a small compressed file may decompress to a large record.
     if splits.iter().any(Split::is_compressed) {
         return 2;
     }

@@ -1,4 +1,4 @@
-//! Tests of fault 46 of docs/faults.md: who can read a process's scratch directory, who removes it,
+//! Tests of faults 46 and 70 of docs/faults.md: who can read a process's scratch directory, who removes it,
 //! and SIGHUP.
 
 use std::fs;
@@ -290,4 +290,28 @@ fn live_scratch_stays_whoever_it_belongs_to() {
     signal(&living, "HUP");
     assert_eq!(living.wait().unwrap().code(), Some(0));
     assert!(!own.exists());
+}
+
+/// Row 70.
+#[test]
+fn a_pipe_in_a_scratch_directory_is_skipped() {
+    let dir = Dir::new();
+    write_documents(
+        dir.join("x.parquet"),
+        &[("a", "the quick brown fox jumps over the lazy dog")],
+    );
+    let other = dir.join("s/dedup-job-other");
+    fs::create_dir_all(&other).unwrap();
+    let made = Command::new("mkfifo").arg(other.join(".lock")).status();
+    assert!(made.unwrap().success());
+    let old = SystemTime::now() - Duration::from_secs(600);
+    fs::File::open(&other).unwrap().set_modified(old).unwrap();
+    dedup(&format!(
+        "run {} --output {} --scratch {}",
+        dir.at("x.parquet"),
+        dir.at("o.csv"),
+        dir.at("s")
+    ))
+    .ok();
+    assert!(other.exists());
 }

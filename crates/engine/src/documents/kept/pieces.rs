@@ -11,7 +11,7 @@ use super::Copiers;
 use super::writer::Writer;
 use crate::documents::rows::compression::Compression;
 
-/// Bytes of records in a piece, of which the last may exceed them.
+/// A piece ends behind the record with which it has at least this many bytes.
 const PIECE_BYTES: usize = 1 << 20;
 
 /// Compresses records; each piece is one gzip member or zstd frame, unless each record is one.

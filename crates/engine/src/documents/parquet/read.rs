@@ -9,6 +9,7 @@ use ::parquet::arrow::arrow_reader::{ArrowReaderMetadata, RowSelection, RowSelec
 use ::parquet::arrow::async_reader::AsyncFileReader as _;
 use ::parquet::errors::ParquetError;
 use ::parquet::file::reader::ChunkReader;
+use archive::validated_pages::row_bytes::RowBytes;
 use archive::validated_pages::{FileParts, ValidatedRowGroups, WholeFile};
 use archive::{ArchiveError, ObjectReader};
 use arrow::array::{ArrayRef, BooleanArray, RecordBatch};
@@ -173,7 +174,7 @@ impl RowGroup {
         })
     }
 
-    /// Refuses rows of so many bytes.
+    /// Refuses rows of `bytes` bytes if a row may not have so many.
     fn check_row(&self, bytes: u64) -> Result<()> {
         match bytes > self.longest {
             true => Err(EngineError::OutOfMemory {
@@ -270,8 +271,14 @@ impl RowGroup {
         let Selected { rows, selection } = selected;
         let schema = self.metadata.parquet_schema();
         let leaves = columns.iter().map(|column| column.index);
-        let row_bytes = self.catch_panic(|| pages.row_bytes(leaves.clone()))?;
-        self.check_row(row_bytes.longest)?;
+        let longest = self
+            .catch_panic(|| pages.row_bytes(leaves.clone()))?
+            .longest;
+        self.check_row(longest)?;
+        let row_bytes = RowBytes {
+            average: self.row_bytes,
+            longest,
+        };
         let most = self.longest / LONGEST_ROWS;
         let batch_rows = row_bytes.rows_within(BATCH_BYTES, most, BATCH_ROWS as u64);
         let mask = ProjectionMask::leaves(schema, leaves);
