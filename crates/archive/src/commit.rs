@@ -92,7 +92,7 @@ impl RowDecisions {
 }
 
 /// Adds the column `kept` to the rows.
-fn with_kept(rows: &RecordBatch, kept: BooleanArray) -> Result<RecordBatch, ArrowError> {
+pub(crate) fn with_kept(rows: &RecordBatch, kept: BooleanArray) -> Result<RecordBatch, ArrowError> {
     let mut fields: Vec<FieldRef> = rows.schema().fields().iter().cloned().collect();
     fields.push(kept_field());
     let mut columns = rows.columns().to_vec();
@@ -103,18 +103,32 @@ fn with_kept(rows: &RecordBatch, kept: BooleanArray) -> Result<RecordBatch, Arro
 /// A day whose data files are written and verified, but not yet in the log.
 #[derive(Debug)]
 pub struct StagedDay {
-    day: NaiveDate,
+    pub(crate) day: NaiveDate,
     digest: String,
     documents: u64,
     without_fingerprint: u64,
     /// Rows of its data files.
-    rows: u64,
+    pub(crate) rows: u64,
     decisions: Option<DecisionSettings>,
     templates: Option<CommittedMemory>,
-    files: Vec<WrittenFile>,
+    pub(crate) files: Vec<WrittenFile>,
 }
 
 impl StagedDay {
+    /// A copy of a day of another archive, without rows yet.
+    pub(crate) fn of_copy(day: NaiveDate, committed: &CommittedDay) -> Self {
+        Self {
+            day,
+            digest: committed.digest.clone(),
+            documents: committed.rows.unwrap_or(0),
+            without_fingerprint: 0,
+            rows: 0,
+            decisions: committed.decisions.clone(),
+            templates: None,
+            files: Vec::new(),
+        }
+    }
+
     /// The same day, committed with what is remembered of templates.
     #[must_use]
     pub fn with_templates(self, templates: Option<CommittedMemory>) -> Self {

@@ -192,6 +192,16 @@ pub enum ArchiveError {
         /// How it would be committed now.
         new: String,
     },
+    /// An archive whose days cannot be copied into another one.
+    #[error("{path}: {from} cannot be merged into it: {reason}")]
+    CannotMerge {
+        /// The archive that would get the days.
+        path: String,
+        /// The other archive.
+        from: String,
+        /// Why.
+        reason: String,
+    },
     /// A vacuum that could delete the files of a run in progress.
     #[error(
         "{path}: --older-than is less than 24h: files of a run in progress could be deleted; if no run is in progress, add --nothing-runs"
@@ -347,6 +357,7 @@ impl ArchiveError {
             | Self::Spec { .. }
             | Self::SpecMismatch { .. } => ErrorKind::Configuration,
             Self::BadData { .. }
+            | Self::CannotMerge { .. }
             | Self::Digest { .. }
             | Self::DayDiffers { .. }
             | Self::DecisionsDiffer { .. } => ErrorKind::Data,

@@ -8,6 +8,7 @@
 //! decisions by row. The map writes the batch's own fingerprints as one [`FingerprintFile`], which
 //! every later stage reads.
 
+mod captures;
 mod commit;
 mod compact;
 mod data_files;
@@ -23,6 +24,7 @@ mod foreign;
 pub mod frequencies;
 mod input_files;
 mod local_pages;
+mod merge;
 mod object_reader;
 mod operations;
 mod page_header;
@@ -45,6 +47,7 @@ mod vacuum;
 pub mod validated_pages;
 mod without_checkpoints;
 
+pub use captures::Capture;
 pub use commit::{Append, Existing, RowDecisions, StagedDay};
 pub use compact::Compacted;
 pub use data_files::FileRows;
@@ -56,6 +59,7 @@ pub use error::{ArchiveError, Result};
 pub use file_checksums::Tail;
 pub use fingerprint_file::{FingerprintFile, FingerprintWriter, RowDigest};
 pub use input_files::input_files;
+pub use merge::{Merge, Merged};
 pub use object_reader::ObjectReader;
 pub use parquet_properties::ROW_GROUP_ROWS;
 pub use reader::{ColumnNames, DecodedStep, FingerprintReader, ReadRows, RowColumns, RowPages};

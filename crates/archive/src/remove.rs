@@ -62,7 +62,11 @@ impl IdSet {
     }
 
     /// For each row of a record batch: whether its id is in the set. Adds each such id to `found`.
-    fn row_mask(&self, batch: &RecordBatch, found: &mut HashSet<FoundId>) -> BooleanArray {
+    pub(crate) fn row_mask(
+        &self,
+        batch: &RecordBatch,
+        found: &mut HashSet<FoundId>,
+    ) -> BooleanArray {
         let ids = batch.column(1);
         (0..batch.num_rows())
             .map(|row| match self {
@@ -87,20 +91,44 @@ impl IdSet {
     }
 }
 
+impl IdSet {
+    /// The first ids, in order, that are not in `found`; [`NAMED`] at most.
+    fn first_without(&self, found: &HashSet<FoundId>) -> Vec<String> {
+        match self {
+            Self::Strings(ids) => {
+                let is_missing = |id: &&String| !found.contains(&FoundId::String((*id).clone()));
+                let missing: BTreeSet<&String> = ids.iter().filter(is_missing).collect();
+                missing.into_iter().take(NAMED).cloned().collect()
+            }
+            Self::Bigints(ids) => {
+                let is_missing = |id: &&i64| !found.contains(&FoundId::Bigint(**id));
+                let missing: BTreeSet<&i64> = ids.iter().filter(is_missing).collect();
+                missing
+                    .into_iter()
+                    .take(NAMED)
+                    .map(i64::to_string)
+                    .collect()
+            }
+        }
+    }
+}
+
 /// An id that occurs in the archive.
 #[derive(Debug, PartialEq, Eq, Hash)]
-enum FoundId {
+pub(crate) enum FoundId {
     String(String),
     Bigint(i64),
 }
 
 /// What a removal did.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Removed {
     /// Documents removed.
     pub documents: u64,
     /// Distinct ids of the removed documents, if they were removed by id.
     pub ids: u64,
+    /// The first of the ids that no document has, in order; [`NAMED`] at most.
+    pub not_found: Vec<String>,
     /// Days of the removed documents.
     pub days: u64,
     /// Files removed from the table.
@@ -110,6 +138,9 @@ pub struct Removed {
     /// The version that the removal committed; `None` if there was nothing to remove.
     pub version: Option<u64>,
 }
+
+/// The most ids that are named.
+const NAMED: usize = 10;
 
 /// Row counts of a file that has documents to remove.
 struct Affected {
@@ -177,7 +208,12 @@ impl Archive {
             let mut written = Vec::new();
             let attempt = match self.rewrite_without(ids, &mut written).await {
                 Ok(Some(attempt)) => attempt,
-                Ok(None) => return Ok(Removed::default()),
+                Ok(None) => {
+                    return Ok(Removed {
+                        not_found: ids.first_without(&HashSet::new()),
+                        ..Removed::default()
+                    });
+                }
                 Err(error) => {
                     self.remove_written(&written).await;
                     return Err(error);
@@ -254,6 +290,7 @@ impl Archive {
             summary: Removed {
                 documents,
                 ids: found.len() as u64,
+                not_found: ids.first_without(&found),
                 days: days.len() as u64,
                 files: affected.len() as u64,
                 written: written.len() as u64,
@@ -381,7 +418,7 @@ fn rows_without(batch: &RecordBatch, ids: &IdSet) -> Result<RecordBatch, ArrowEr
 const SORTED_ROWS: usize = 512;
 
 /// The rows of all record batches, sorted by fingerprint, then id.
-fn sorted(
+pub(crate) fn sorted(
     batches: Vec<RecordBatch>,
 ) -> impl Iterator<Item = Result<RecordBatch, ArrowError>> + Send {
     let fingerprint =

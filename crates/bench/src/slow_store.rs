@@ -151,7 +151,7 @@ async fn run_once(args: &Args, source: &Source) -> Summary {
     let hits = scratch.path().join("hits.parquet");
     let settings = RunSettings {
         new: vec![args.data.join("day.parquet").display().to_string()],
-        base: Some(source.base.clone()),
+        base: vec![source.base.clone()],
         output: Some(
             OutputTarget::file(
                 source
@@ -174,6 +174,7 @@ async fn run_once(args: &Args, source: &Source) -> Summary {
         fingerprints: None,
         columns: Default::default(),
         design: None,
+        pairs_by_class: false,
         max_hits: None,
         spec_options: SpecOptions::default(),
         resume: None,

@@ -25,7 +25,9 @@ use simhash::reliable_length::reliable_length;
 use crate::batch::{FingerprintRows, select_columns};
 use crate::decide::Keys;
 use crate::decide::keys::KeysWriter;
-use crate::documents::{DECISION_COLUMNS, DecisionColumn, Documents, POSITION, PREFERENCE, TEXT};
+use crate::documents::{
+    DECISION_COLUMNS, DecisionColumn, Documents, POSITION, PREFERENCE, PREFERENCE_BEHIND, TEXT,
+};
 use crate::error::{EngineError, Result};
 use crate::fingerprint_sort;
 use crate::id_count::IdCount;
@@ -35,7 +37,7 @@ use crate::read_counts::{Note, Notes, ReadCounts};
 use crate::recipe::Recipe;
 use crate::stream::{self, BatchSize};
 use crate::text_counts::{TextCounters, TextCounts};
-use crate::udf::{MadeOfText, Part};
+use crate::udf::{JoinedKeys, MadeOfText, Part};
 
 /// A batch's file of fingerprints, with counts of its documents.
 #[derive(Debug, Clone)]
@@ -123,6 +125,14 @@ pub fn with_fingerprints(
     if decides {
         let column = |column: &DecisionColumn| match column.name {
             PREFERENCE if !has(PREFERENCE) => by_length.clone(),
+            PREFERENCE if has(PREFERENCE_BEHIND) => {
+                let keys = [
+                    ident(PREFERENCE),
+                    by_length.clone(),
+                    ident(PREFERENCE_BEHIND),
+                ];
+                JoinedKeys::udf().call(keys.to_vec()).alias(PREFERENCE)
+            }
             name => ident(name),
         };
         columns.extend(DECISION_COLUMNS.iter().map(column));

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use archive::{Archive, ArchiveError, SpecFiles, frequencies};
 use bytes::Bytes;
 use simhash::{
-    Idf, IdfPower, Markup, Model, ModelError, Normalize, ShortTexts, SketchBits, Spec, StopWords,
-    Template, Tokenizer, Weight,
+    Fold, Idf, IdfPower, Markup, Model, ModelError, Normalize, ShortTexts, SketchBits, Spec,
+    StopWords, Template, Tokenizer, Weight,
 };
 use storage::Stores;
 
@@ -23,6 +23,8 @@ pub struct SpecOptions {
     pub tokenizer: Option<Tokenizer>,
     /// See [`Spec::weight`].
     pub weight: Option<Weight>,
+    /// See [`Spec::fold`].
+    pub fold: Option<Fold>,
     /// See [`Spec::normalize`].
     pub normalize: Option<Normalize>,
     /// See [`Spec::markup`].
@@ -214,6 +216,7 @@ impl SpecOptions {
         Spec {
             tokenizer: self.tokenizer.unwrap_or(spec.tokenizer),
             weight: self.weight.unwrap_or(spec.weight),
+            fold: self.fold.unwrap_or(spec.fold),
             normalize: self.normalize.unwrap_or(spec.normalize),
             markup: self.markup.unwrap_or(spec.markup),
             markup_version: self.markup.map_or(spec.markup_version, Markup::version),
@@ -296,7 +299,7 @@ impl SpecOptions {
             object: file.name.clone(),
             reason: error.to_string(),
         })?;
-        Ok(Some(StopWords::parse(list, spec.normalize)))
+        Ok(Some(StopWords::parse(list, spec)))
     }
 
     fn idf(&self, spec: &Spec) -> Result<Option<(Idf, (Spec, simhash::DocumentFrequencies))>> {

@@ -16,7 +16,7 @@ use datafusion::logical_expr::{
 };
 use simhash::{Fingerprinter, Model};
 
-use crate::documents::{PREFERENCE, length_key};
+use crate::documents::{NO_PREFERENCE, PREFERENCE, length_key};
 use crate::text_counts::{TextCounters, TextCounts};
 
 /// `simhash(text)`: the fingerprint of a text as BIGINT; NULL for a text without a fingerprint.
@@ -188,6 +188,54 @@ impl ScalarUDFImpl for MadeOfText {
         ];
         let made = StructArray::try_new(Self::fields(), columns, None)?;
         Ok(ColumnarValue::Array(Arc::new(made)))
+    }
+}
+
+/// `joined_keys(a, b, c)`: the keys of documents by several rules of preference, as one key.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(crate) struct JoinedKeys {
+    signature: Signature,
+}
+
+impl JoinedKeys {
+    /// Creates the function.
+    pub(crate) fn udf() -> ScalarUDF {
+        let signature = Signature::any(3, Volatility::Immutable);
+        ScalarUDF::new_from_impl(Self { signature })
+    }
+}
+
+impl ScalarUDFImpl for JoinedKeys {
+    fn name(&self) -> &str {
+        "joined_keys"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(DataType::Binary)
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let rows = args.number_rows;
+        let [before, length, behind] = take_function_args(self.name(), args.args)?;
+        let keys = [
+            before.into_array(rows)?,
+            length.into_array(rows)?,
+            behind.into_array(rows)?,
+        ];
+        let mut joined = BinaryBuilder::with_capacity(rows, 0);
+        for row in 0..rows {
+            let part = |keys: &ArrayRef| {
+                let keys = keys.as_binary::<i32>();
+                let key = keys.is_valid(row).then(|| keys.value(row).to_vec());
+                key.unwrap_or_else(|| vec![NO_PREFERENCE])
+            };
+            joined.append_value(keys.each_ref().map(part).concat());
+        }
+        Ok(ColumnarValue::Array(Arc::new(joined.finish())))
     }
 }
 

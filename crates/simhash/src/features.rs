@@ -22,7 +22,7 @@ impl Features {
         let stop_words = model.stop_word_hashes();
         Self {
             markup: model.markup(),
-            folder: Folder::new(spec.normalize, kernel),
+            folder: Folder::new(spec.normalize, spec.fold, kernel),
             extractor: Extractor::new(spec.tokenizer, kernel, stop_words, spec.seed),
             stripped: String::new(),
             folded: Folded::default(),

@@ -133,7 +133,7 @@ pub use fingerprinter::{Fingerprinter, WeightedFeature, is_garbled};
 pub use idf::{DocumentFrequencies, Idf, IdfError};
 pub use isa::Kernel;
 pub use model::{Model, ModelError};
-pub use normalize::{Markup, Normalize};
+pub use normalize::{Fold, Markup, Normalize};
 pub use short_texts::ShortTexts;
 pub use similarity::{Measure, Similarity};
 pub use sketch::{SketchBits, Sketcher};

@@ -5,9 +5,11 @@ mod definition;
 mod fold_table;
 mod folder;
 mod html;
+mod marks;
 mod markup;
 
 pub(crate) use folder::Folder;
+pub use marks::Fold;
 pub use markup::Markup;
 
 use crate::choice::{Choice, Name, by_name};
@@ -44,7 +46,7 @@ by_name!(Normalize);
 
 impl Normalize {
     /// Replaces the contents of `folded` by the folded `text`.
-    pub fn fold(self, text: &str, folded: &mut Folded) {
-        Folder::new(self, Kernel::detect()).fold(text, folded);
+    pub fn fold(self, fold: Fold, text: &str, folded: &mut Folded) {
+        Folder::new(self, fold, Kernel::detect()).fold(text, folded);
     }
 }

@@ -9,13 +9,14 @@ use crate::isa::Kernel;
 use crate::model::Model;
 use crate::sketch;
 use crate::text::Feature;
-use crate::tokenize::{Cjk, Extract as _, Words};
+use crate::tokenize::{Extract as _, Extractor, Tokenizer};
 
 /// A measure of similarity, from 0 to 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Measure {
     /// The number of shingles of three words that both texts have, over the number that either has (Broder 1997). A Han
-    /// character is a word; a text of fewer than three words is one shingle.
+    /// character is a word; a text of fewer than three words is one shingle. Under [`Tokenizer::Code`], words have the signs and
+    /// operators before them.
     Jaccard,
     /// The cosine of the angle between the weighted features of the two texts.
     Cosine,
@@ -77,7 +78,7 @@ const SHINGLE: usize = 3;
 pub struct Similarity {
     measure: Measure,
     fingerprinter: Fingerprinter,
-    words: Words,
+    words: Extractor,
     /// The hashes of a text's words.
     hashes: Vec<u64>,
 }
@@ -86,10 +87,14 @@ impl Similarity {
     /// Compares texts by `measure`; `model` says how they are folded and, for [`Measure::Cosine`], weighted.
     #[must_use]
     pub fn new(measure: Measure, model: Model) -> Self {
+        let words = match model.spec().tokenizer {
+            Tokenizer::Code => Tokenizer::Code,
+            _ => Tokenizer::Words,
+        };
         Self {
             measure,
+            words: Extractor::new(words, Kernel::detect(), None, 0),
             fingerprinter: Fingerprinter::new(model),
-            words: Words::new(Cjk::Words, Kernel::detect()),
             hashes: Vec::new(),
         }
     }

@@ -9,7 +9,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::normalize::{Markup, Normalize};
+use crate::normalize::{Fold, Markup, Normalize};
 use crate::short_texts::ShortTexts;
 use crate::sketch::SketchBits;
 use crate::template::Template;
@@ -34,6 +34,9 @@ pub enum Hash {
 pub struct Spec {
     /// The number of bits of a fingerprint: 64.
     pub bits: u32,
+    /// Whether letters that differ in their diacritics are alike.
+    #[serde(default, skip_serializing_if = "Fold::is_none")]
+    pub fold: Fold,
     /// The hash function of features.
     pub hash: Hash,
     /// The digest of the table of document frequencies that multiplies the weights, if any; see [`crate::Idf`].
@@ -89,6 +92,7 @@ impl Default for Spec {
     fn default() -> Self {
         Self {
             bits: 64,
+            fold: Fold::None,
             hash: Hash::Murmur3X64128Low64,
             idf: None,
             idf_power: IdfPower::One,
@@ -240,6 +244,7 @@ impl Spec {
         ) {
             (Some(value), _) => value.to_string(),
             (None, "template") => format!("{:?}", Template::Off.to_string()),
+            (None, "fold") => format!("{:?}", Fold::None.to_string()),
             (None, _) => serde_json::Value::Null.to_string(),
         };
         fields

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashSet};
 
 use sha2::{Digest, Sha256};
 
-use crate::normalize::Normalize;
+use crate::spec::Spec;
 use crate::spec::hex;
 use crate::text::Folded;
 
@@ -18,13 +18,13 @@ pub struct StopWords {
 impl StopWords {
     /// Reads and folds a list of one word per line; empty lines and lines that begin with `#` are ignored.
     #[must_use]
-    pub fn parse(list: &str, normalize: Normalize) -> Self {
+    pub fn parse(list: &str, spec: &Spec) -> Self {
         let mut folded = Folded::default();
         let lines = list.lines().map(str::trim);
         let words: BTreeSet<String> = lines
             .filter(|line| !line.is_empty() && !line.starts_with('#'))
             .map(|word| {
-                normalize.fold(word, &mut folded);
+                spec.normalize.fold(spec.fold, word, &mut folded);
                 folded.as_str().to_owned()
             })
             .collect();
@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn order_case_and_comments_do_not_matter() {
-        let parse = |list| StopWords::parse(list, Normalize::NfkcCasefold);
+        let parse = |list| StopWords::parse(list, &Spec::default());
         let list = parse("# English\nThe\n\n a\n");
         assert_eq!(list.encode(), "a\nthe\n");
         assert_eq!(list, parse("a\nthe"));

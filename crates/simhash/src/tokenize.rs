@@ -2,6 +2,7 @@
 
 mod chars;
 pub mod cjk;
+mod code;
 mod extractor;
 #[cfg(feature = "jieba")]
 mod jieba;
@@ -13,6 +14,7 @@ pub mod unspaced;
 mod words;
 
 pub(crate) use extractor::Extractor;
+#[cfg(test)]
 pub(crate) use words::{Cjk, Words};
 
 use crate::choice::{Choice, Name, by_name};
@@ -61,6 +63,9 @@ pub enum Tokenizer {
     WordsAndShingles(u8),
     /// N consecutive letters and digits, N from 1 to 16, ignoring all characters between them.
     Chars(u8),
+    /// Words with the signs and operators before them, for source code and tables: of `a < -b`, `a` and `<-b`. A word is a run of
+    /// letters, digits and `_`, and of points between digits; a character of Chinese, Japanese or Korean is one.
+    Code,
     /// The N longest sentences, N from 1 to 64, by which Baidu is said to compare pages.
     LongestSentences(u8),
 }
@@ -103,6 +108,11 @@ impl Choice for Tokenizer {
             Self::Chars,
             "N consecutive letters and digits",
         ),
+        Name::new(
+            "code",
+            Self::Code,
+            "words with the signs and operators before them; for source code and tables",
+        ),
         Name::numbered(
             "longest-sentences-N",
             1..=64,
@@ -118,7 +128,10 @@ impl Tokenizer {
     /// Whether the features consist of words, so that stop words can be left out.
     #[must_use]
     pub fn has_words(self) -> bool {
-        !matches!(self, Self::Chars(_) | Self::LongestSentences(_))
+        !matches!(
+            self,
+            Self::Chars(_) | Self::Code | Self::LongestSentences(_)
+        )
     }
 
     /// The greatest number of features that a text can have; `None` if there is no limit.
@@ -156,6 +169,7 @@ mod tests {
             Tokenizer::Shingles(3),
             Tokenizer::WordsAndShingles(2),
             Tokenizer::Chars(2),
+            Tokenizer::Code,
             Tokenizer::LongestSentences(2),
         ] {
             assert_eq!(

@@ -62,6 +62,7 @@ fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Map(args) => commands::job::map(&common, &args),
         Command::Reduce(args) => commands::job::reduce(&common, &args),
         Command::Fingerprint(args) => commands::fingerprint::run(&common, &args),
+        Command::History(args) => commands::history::run(&common, &args),
         Command::Archive(command) => commands::archive::run(&common, command),
         Command::Plan(args) => commands::plan::run(&common, &args),
         Command::Idf(args) => commands::idf::run(&common, &args),

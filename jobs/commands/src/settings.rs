@@ -60,6 +60,7 @@ impl FeatureArgs {
         Ok(SpecOptions {
             tokenizer: self.tokenizer,
             normalize: self.normalize,
+            fold: self.fold,
             markup: self.markup,
             stop_words: read(stores, self.stop_words.as_deref()).await?,
             ..SpecOptions::default()

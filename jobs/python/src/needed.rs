@@ -22,7 +22,7 @@ pub(crate) struct Needed {
     #[pyo3(item)]
     fingerprint_column: Option<String>,
     #[pyo3(item)]
-    prefer: Option<String>,
+    prefer: Vec<String>,
     #[pyo3(item)]
     source: Option<String>,
     /// The columns that go along to decisions.
@@ -49,10 +49,11 @@ impl Needed {
         if self.all {
             return None;
         }
-        let prefer: Prefer = match &self.prefer {
-            Some(prefer) => prefer.parse().ok()?,
-            None => Prefer::default(),
-        };
+        // A file of sources needs no column.
+        let rules = |text: &String| Prefer::parse(text, |path| Ok(path.to_owned()));
+        let rules: Result<Vec<Prefer>, String> = self.prefer.iter().map(rules).collect();
+        let prefer = rules.ok()?.into_iter().reduce(Prefer::then);
+        let prefer = prefer.unwrap_or_default();
         let columns = Columns {
             id: self.id_column.clone(),
             text: self.text_column.clone(),
@@ -67,7 +68,7 @@ impl Needed {
         // A path is there if its first level is. Whether the rest is there, too, the program finds.
         let asked = [&self.id_column, &self.text_column, &self.fingerprint_column];
         let asked = asked.into_iter().flatten().chain(&self.carried);
-        let asked = asked.map(String::as_str).chain(columns.prefer.column());
+        let asked = asked.map(String::as_str).chain(columns.prefer.columns());
         let paths: Vec<String> = asked
             .filter(|name| names.contains(&first_level(name, names)))
             .map(str::to_owned)

@@ -122,6 +122,11 @@ impl Classes {
         }
     }
 
+    /// Whether a row is the first of its class.
+    pub(crate) fn is_first(&self, row: u32) -> bool {
+        self.of_row(row).is_some_and(|class| self.row(class) == row)
+    }
+
     /// Heap bytes held, without those of the batch.
     #[must_use]
     pub fn bytes(&self) -> usize {

@@ -12,7 +12,7 @@ use arrow::ipc::reader::FileReader;
 use arrow::ipc::writer::FileWriter;
 
 use crate::batch::select_columns;
-use crate::documents::{DECISION_COLUMNS, PREFERENCE, positions_and_bytes};
+use crate::documents::{DECISION_COLUMNS, NO_PREFERENCE, PREFERENCE, positions_and_bytes};
 use crate::error::{EngineError, Result};
 
 /// The schema: the columns that the documents' table adds for decisions.
@@ -41,10 +41,6 @@ pub(super) struct Preferences {
     /// Where the bytes of each row end.
     ends: Vec<u64>,
 }
-
-/// Stands for the preference of a document that has none. It sorts last: the bytes of every
-/// preference begin with a smaller byte.
-const NO_PREFERENCE: &[u8] = &[u8::MAX];
 
 impl KeysWriter {
     /// Creates the file at `path`.
@@ -142,7 +138,7 @@ impl Keys {
             for row in 0..column.len() {
                 let bytes = match column.is_valid(row) {
                     true => column.value(row),
-                    false => NO_PREFERENCE,
+                    false => &[NO_PREFERENCE],
                 };
                 all.bytes.extend_from_slice(bytes);
                 all.ends.push(all.bytes.len() as u64);
@@ -176,7 +172,7 @@ impl Keys {
 impl Preferences {
     /// Whether there are rows, and none has a preference.
     pub(super) fn are_all_missing(&self) -> bool {
-        !self.ends.is_empty() && self.bytes.iter().all(|byte| *byte == NO_PREFERENCE[0])
+        !self.ends.is_empty() && self.bytes.iter().all(|byte| *byte == NO_PREFERENCE)
     }
 
     /// The bytes of a row of the batch's file.

@@ -199,8 +199,7 @@ impl Deciding {
         let (of_classes, sorting) = (Arc::clone(&classes), Sorting::new(&self.context)?);
         let (by_id, order) = blocking(move || {
             let by_id = IdOrder::new(&batch, &keys, &sorting)?;
-            let column = prefer.column();
-            let order = Order::new(column, &by_id, &keys, &of_classes, &sorting)?;
+            let order = Order::new(&prefer, &by_id, &keys, &of_classes, &sorting)?;
             Ok((by_id, order))
         })
         .await?;

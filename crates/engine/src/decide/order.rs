@@ -9,7 +9,7 @@ use datafusion::prelude::SessionContext;
 use super::byte_sort::{Entry, sort_by_bytes, sort_by_number};
 use super::keys::Keys;
 use crate::batch::{Batch, Classes, IdColumn};
-use crate::documents::InputNumbers;
+use crate::documents::{InputNumbers, Prefer};
 use crate::error::{EngineError, Result};
 use crate::threads::thread_pool;
 
@@ -106,10 +106,9 @@ impl IdOrder {
 }
 
 impl Order {
-    /// Orders the classes by the preferences of their documents, which are values of `column` if it is given; equally preferred
-    /// ones have the order `by_id`.
+    /// Orders the classes by the preferences of their documents; equally preferred ones have the order `by_id`.
     pub(super) fn new(
-        column: Option<&str>,
+        prefer: &Prefer,
         by_id: &IdOrder,
         keys: &Keys,
         classes: &Classes,
@@ -120,9 +119,9 @@ impl Order {
             let grown = memory.try_grow(bytes);
             grown.map_err(|_| out_of_memory(bytes))
         })?;
-        if let (Some(column), true) = (column, preferences.are_all_missing()) {
+        if *prefer != Prefer::default() && preferences.are_all_missing() {
             tracing::warn!(
-                "no document has a value in {column:?}, the column that --prefer names: of near-duplicates, the one with the smallest id is kept"
+                "no document has a value by --prefer {prefer}: of near-duplicates, the one with the smallest id is kept"
             );
         }
         let rows = by_id.rows.iter().zip(0..);

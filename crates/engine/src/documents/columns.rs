@@ -256,7 +256,7 @@ impl FoundColumns {
         let further = self.further_texts.iter();
         let further = further.map(|name| (&**name, Role::FurtherText));
         let sketch = self.sketches.then_some((SKETCH, Role::Sketch));
-        let preference = self.prefer.column().map(|name| (name, Role::Preference));
+        let preference = self.prefer.columns().map(|name| (name, Role::Preference));
         let source = self
             .source
             .as_ref()
@@ -335,11 +335,7 @@ impl Columns {
     /// The names of columns that a document may lack.
     pub(super) fn optional(&self) -> impl Iterator<Item = &str> {
         let carried = self.carried.iter().map(String::as_str);
-        let named = self
-            .prefer
-            .column()
-            .into_iter()
-            .chain(self.source.as_deref());
+        let named = self.prefer.columns().chain(self.source.as_deref());
         named.chain(carried)
     }
 
@@ -435,9 +431,9 @@ impl Columns {
                 })?;
             Content::Text(text)
         };
-        if let Some(name) = self.prefer.column()
-            && !names.contains(&name)
-        {
+        let prefer = self.prefer.with_columns(names);
+        let prefer = prefer.map_err(|sought| missing("time", &sought, "--prefer"))?;
+        if let Some(name) = prefer.columns().find(|name| !names.contains(name)) {
             return Err(missing("preference", name, "--prefer"));
         }
         let source = match &self.source {
@@ -484,7 +480,7 @@ impl Columns {
             pages: self.pages,
             crawl: self.crawl.clone(),
             is_joined: false,
-            prefer: self.prefer.clone(),
+            prefer,
         })
     }
 }

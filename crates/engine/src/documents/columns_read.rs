@@ -87,8 +87,9 @@ impl Columns {
     /// Whether nothing says what a column beside ready fingerprints has, so that it may have the texts.
     pub(super) fn may_have_texts(&self, name: &str) -> bool {
         // Who names columns knows them.
-        let are_known =
-            self.prefer.column().is_some() || self.source.is_some() || !self.carried.is_empty();
+        let are_known = self.prefer.columns().next().is_some()
+            || self.source.is_some()
+            || !self.carried.is_empty();
         !are_known && ![FINGERPRINT, SKETCH, DAY].contains(&name)
     }
 }

@@ -12,7 +12,7 @@ use arrow::datatypes::{DataType, Field, Int64Type, SchemaRef};
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
 
 use super::columns::{Content, FoundColumns, ITEM_SEPARATOR, Says};
-use super::preference::{self, Prefer};
+use super::preference::KeysError;
 use super::source::{self, lossy_texts};
 use super::table_columns::{POSITION, SOURCE};
 use crate::error::{EngineError, Result, root_message};
@@ -117,14 +117,14 @@ fn are_small(values: &ArrayRef) -> bool {
 }
 
 /// Converts a record batch of a file to the schema of the table. Refuses null ids, and ids that are
-/// too long. `ids` are the ids of the record batch, and `positions` the positions of its rows.
+/// too long. `ids` are the ids of the record batch, `file` is the number of the file, and `positions` are the positions of the rows.
 pub(super) fn conform(
     batch: &RecordBatch,
     ids: &ArrayRef,
     schema: &SchemaRef,
     id_type: IdType,
     found: &FoundColumns,
-    positions: Int64Array,
+    (file, positions): (usize, Int64Array),
     object: &str,
 ) -> Result<RecordBatch> {
     let bad_data = |column: &str, reason: String| EngineError::BadData {
@@ -183,14 +183,23 @@ pub(super) fn conform(
     }
     if schema.field_with_name(POSITION).is_ok() {
         let bytes = text_bytes(&columns[1]);
-        if let Prefer::Column { name, descending } = &found.prefer {
-            let preference = preference::keys(file_column(batch, name, object)?, *descending);
-            columns.push(Arc::new(
-                preference.map_err(|reason| bad_data(name, reason))?,
-            ));
+        let sources = sources.unwrap_or_else(|| StringArray::new_null(batch.num_rows()));
+        if found.prefer.has_keys() {
+            let column = |name: &str| file_column(batch, name, object);
+            let keys = found
+                .prefer
+                .keys(column, &sources, file, positions.values());
+            let [keys, rest] = keys.map_err(|error| match error {
+                KeysError::Values(name, reason) => bad_data(&name, reason),
+                KeysError::Other(error) => error,
+            })?;
+            columns.push(Arc::new(keys));
+            if found.prefer.are_keys_cut() {
+                columns.push(Arc::new(rest));
+            }
         }
         columns.push(bytes);
-        columns.extend(sources.map(|sources| Arc::new(sources) as ArrayRef));
+        columns.push(Arc::new(sources));
         columns.push(Arc::new(positions));
     }
     let fields = &schema.fields()[columns.len()..];
@@ -370,7 +379,7 @@ mod tests {
                 &schema,
                 IdType::String,
                 &found,
-                Int64Array::from(vec![0]),
+                (0, Int64Array::from(vec![0])),
                 "x",
             )
             .map(|batch| batch.num_rows())

@@ -66,15 +66,15 @@ pub(crate) use left_out::visible;
 pub use planned::SplitPlan;
 pub(crate) use planned::{DocumentsPlan, FileCuts, PlannedDocuments};
 pub use preference::Prefer;
-pub(crate) use preference::length_key;
+pub(crate) use preference::{NO_PREFERENCE, length_key};
 pub(crate) use resume_chunks::ResumeChunk;
 pub(crate) use row_set::InputNumbers;
 pub use row_set::RowSet;
 pub use rows::charset_name;
 pub use rows::dialect::Quote;
 pub(crate) use table_columns::{
-    DECISION_COLUMNS, DecisionColumn, POSITION, PREFERENCE, SOURCE, TEXT, TextRows,
-    positions_and_bytes,
+    DECISION_COLUMNS, DecisionColumn, POSITION, PREFERENCE, PREFERENCE_BEHIND, SOURCE, TEXT,
+    TextRows, positions_and_bytes,
 };
 pub use template::{source_of_site, source_of_url, source_said};
 

@@ -206,7 +206,7 @@ impl PartitionReader {
         let file = Arc::clone(&split.file);
         let selected = self.rows.clone();
         let counters = self.counters.clone();
-        let part_number = split.part_number;
+        let (file_number, part_number) = (split.file_number, split.part_number);
         move |batch: Result<NumberedRows>| {
             let NumberedRows {
                 rows: mut batch,
@@ -246,8 +246,8 @@ impl PartitionReader {
                 rows.retain(|_| kept.next().unwrap_or(false));
             }
             let positions = positions(&rows);
-            let table =
-                conform::conform(&batch, &ids, &schema, id_type, columns, positions, &object)?;
+            let places = (file_number, positions);
+            let table = conform::conform(&batch, &ids, &schema, id_type, columns, places, &object)?;
             if let (Some(counters), Some(Content::Text(_))) = (&counters, &columns.content) {
                 let file = file.location.to_string();
                 let (missing, garbled) = unread(table.column(1));

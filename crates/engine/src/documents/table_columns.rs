@@ -13,6 +13,8 @@ use crate::error::{EngineError, Result};
 
 /// Column of the keys that order documents by preference; null for a document without a value.
 pub(crate) const PREFERENCE: &str = "preference";
+/// Column of the keys by the rules behind the length of texts, if there are rules before it, too.
+pub(crate) const PREFERENCE_BEHIND: &str = "preference behind the length";
 /// Column of the documents' positions in the inputs.
 pub(crate) const POSITION: &str = "position";
 /// Column of the sources of documents; null for a document without one.
@@ -89,9 +91,13 @@ pub(super) fn schema(
     }
     if let Some(prefer) = decide_by {
         let columns = DECISION_COLUMNS.into_iter();
-        let columns =
-            columns.filter(|column| column.name != PREFERENCE || prefer.column().is_some());
+        let columns = columns.filter(|column| column.name != PREFERENCE || prefer.has_keys());
         fields.extend(columns.map(DecisionColumn::field));
+        if prefer.are_keys_cut() {
+            let at = fields.iter().position(|field| field.name() == PREFERENCE);
+            let behind = Field::new(PREFERENCE_BEHIND, DataType::Binary, true);
+            fields.insert(at.map_or(0, |at| at + 1), behind);
+        }
     }
     fields.extend(carried);
     Arc::new(Schema::new(fields))

@@ -99,7 +99,7 @@ pub(super) fn pairs(
     let items = work_items::for_parts(items, probe.parts);
     let found = probe.clone().table(context, items).map_err(failed())?;
     match probe.answer {
-        Answer::Pairs => reduce(found).map_err(failed()),
+        Answer::Pairs | Answer::PairsByClass => reduce(found).map_err(failed()),
         Answer::ClassPairs(_) => Ok(found),
     }
 }

@@ -17,7 +17,7 @@ use super::ids::ArchiveMatches;
 use super::nearest::Nearest;
 use super::pair_builder::{ArchiveRows, PairBuilder, RowMatch, Sent};
 use super::request::{Answer, CompareSketches, Probe};
-use crate::batch::Batch;
+use crate::batch::{Batch, Classes};
 use crate::resources::Resources;
 use crate::stream::join;
 
@@ -32,6 +32,8 @@ pub(super) struct Emitter {
     sender: Sender<Result<RecordBatch>>,
     /// The nearest documents of the archive so far; `None` when pairs are not limited.
     nearest: Option<Nearest>,
+    /// The classes whose first documents alone have pairs with others; `None` if all documents have.
+    classes: Option<Arc<Classes>>,
     /// Makes pairs of classes; `None` if pairs of documents are asked for.
     class_pairs: Option<ClassPairs>,
 }
@@ -45,15 +47,20 @@ impl Emitter {
         pool: &Arc<dyn MemoryPool>,
     ) -> Result<Self> {
         let class_pairs = match probe.answer {
-            Answer::Pairs => None,
+            Answer::Pairs | Answer::PairsByClass => None,
             Answer::ClassPairs(originals) => {
                 let id_type = probe.batch.id_type();
                 let sketches = probe.sketches;
                 Some(ClassPairs::new(&batch, id_type, sketches, originals, pool)?)
             }
         };
+        let classes = match probe.answer {
+            Answer::PairsByClass => Some(batch.classes(probe.sketches.is_some())?),
+            _ => None,
+        };
         Ok(Self {
             schema: probe.schema(),
+            classes,
             class_pairs,
             sketches: probe.sketches,
             day: probe.day,
@@ -136,6 +143,7 @@ impl Emitter {
             Arc::clone(&self.schema),
             self.day,
             self.sketches,
+            self.classes.clone(),
         )
     }
 

@@ -41,6 +41,8 @@ pub struct Probe {
 pub enum Answer {
     /// Pairs of documents.
     Pairs,
+    /// Pairs of documents, but of a class only its first document with others, and each other document of the class with the first.
+    PairsByClass,
     /// Pairs of classes of the batch, for decisions; `max_hits` does not apply.
     ClassPairs(Originals),
 }

@@ -8,7 +8,7 @@ use storage::{Draft, is_closed_pipe};
 use super::Run;
 use super::compare::Compared;
 use super::fingerprinting::Fingerprints;
-use super::inputs::OpenedArchive;
+use super::opened::OpenedArchive;
 use super::summary::Commit;
 use super::view::View;
 use crate::documents::Columns;

@@ -6,7 +6,8 @@ use archive::FingerprintWriter;
 use storage::Draft;
 
 use super::Run;
-use super::inputs::{Inputs, OpenedArchive};
+use super::inputs::Inputs;
+use super::opened::OpenedArchive;
 use crate::error::{EngineError, Result};
 use crate::fingerprint::{self, FingerprintedBatch, UnsortedRows, rows_schema};
 use crate::job::{FingerprintMap, Job};
@@ -176,7 +177,7 @@ async fn in_parts(
         again => format!("fingerprint-{again}"),
     };
     let answers = job.answers(&name, async || {
-        let archive = match &inputs.opened {
+        let archive = match &inputs.base.opened {
             OpenedArchive::Archive(archive) => Some(archive.location()),
             OpenedArchive::Plain(_) => None,
         };

@@ -1,160 +1,22 @@
 //! What a run reads, opened: the archive, the batch's documents, and the texts that verification needs.
 
-use archive::{
-    Archive, ArchiveError, ColumnNames, DecisionSettings, Existing, IdType, RunDefaults, Snapshot,
-};
+use archive::{ArchiveError, DecisionSettings, Existing, IdType};
 use chrono::NaiveDate;
 use datafusion::prelude::SessionContext;
 use simhash::{Measure, Model, Spec, Template};
-use storage::{Location, Stores};
 
+use super::base::Base;
+use super::opened::OpenedArchive;
 use super::{Appended, Run, RunSettings};
 use crate::decide::Decide;
-use crate::documents::{Columns, Documents, KeptFiles, Prefer, Remembered};
+use crate::documents::{Columns, Documents, KeptFiles, Prefer};
 use crate::error::{EngineError, Result};
 use crate::job::{Job, Pins, file_versions};
-use crate::profile::{Against, CompareOptions, CompareSettings, Profile};
+use crate::profile::{Against, CompareSettings, Profile};
 use crate::progress::Stage;
 use crate::recipe::{Recipe, SpecOptions};
 use crate::template::{self, BatchTemplates};
 use crate::verify::{Verifier, Verify};
-
-/// The archive of a run, opened: a Delta table, or plain files in its place. The run chooses the
-/// days to compare with later, when it has made the batch's fingerprints.
-#[derive(Debug, Clone)]
-pub enum OpenedArchive {
-    /// An archive, at its latest version.
-    Archive(Box<Archive>),
-    /// Plain Parquet files of fingerprints.
-    Plain(Snapshot),
-}
-
-impl OpenedArchive {
-    /// Opens the archive at the path `given`, or the plain files there. Without a path there are no files.
-    ///
-    /// # Errors
-    /// [`EngineError`] when it cannot be read.
-    pub async fn open(stores: &Stores, given: Option<&str>, columns: &Columns) -> Result<Self> {
-        Self::open_at(stores, given, columns, None).await
-    }
-
-    /// As [`Self::open`], at a version of the archive; at the latest one if that is `None`.
-    async fn open_at(
-        stores: &Stores,
-        given: Option<&str>,
-        columns: &Columns,
-        version: Option<u64>,
-    ) -> Result<Self> {
-        let Some(given) = given else {
-            return Ok(Self::Plain(Snapshot::none()));
-        };
-        // The name of an archive may have the characters of patterns. A store may refuse to list what begins like a pattern.
-        let location = stores.locate(given)?;
-        let is_archive = match Archive::is_at(&location).await {
-            Err(_) if given.contains(['*', '?', '[']) => false,
-            is_archive => is_archive?,
-        };
-        if is_archive {
-            return Ok(Self::Archive(Box::new(
-                Archive::open_at(&location, version).await?,
-            )));
-        }
-        let is_missing = location.local().is_some_and(|path| !path.exists());
-        if is_missing && !given.contains(['*', '?', '[']) {
-            return Err(EngineError::Usage(format!(
-                "--base {given}: no such file or directory; `dedup-job archive create {given}` makes an archive there"
-            )));
-        }
-        let files = Snapshot::open_files(stores, given, &plain_columns(columns)).await?;
-        if files.files.is_empty() {
-            tracing::warn!(
-                "--base {given}: there is neither an archive nor a file of fingerprints; the batch is compared with itself only"
-            );
-        }
-        Ok(Self::Plain(files))
-    }
-
-    /// The spec of its fingerprints; `None` for plain files that do not declare it.
-    #[must_use]
-    pub fn spec(&self) -> Option<&Spec> {
-        match self {
-            Self::Archive(archive) => Some(archive.spec()),
-            Self::Plain(files) => files.spec.as_ref(),
-        }
-    }
-
-    /// The columns that the options name, and those that the archive remembers.
-    fn columns(&self, columns: &Columns) -> Columns {
-        let remembered = match self {
-            Self::Archive(archive) => {
-                let RunDefaults {
-                    id_column,
-                    text_column,
-                    source_column,
-                    ..
-                } = archive.run_defaults().clone();
-                Remembered {
-                    id: id_column,
-                    text: text_column,
-                    source: source_column,
-                }
-            }
-            Self::Plain(_) => Remembered::default(),
-        };
-        Columns {
-            remembered,
-            ..columns.clone()
-        }
-    }
-
-    /// How a run with these options finds and verifies pairs.
-    ///
-    /// # Errors
-    /// As [`CompareOptions::resolve`].
-    pub fn compare(&self, options: &CompareOptions, recipe: &Recipe) -> Result<CompareSettings> {
-        options.resolve(match (self, recipe) {
-            (Self::Archive(archive), _) => Against::Archive(archive.run_defaults()),
-            (Self::Plain(base), Recipe::Texts(_)) if base.files.is_empty() => Against::Texts,
-            (Self::Plain(_), _) => Against::Fingerprints,
-        })
-    }
-
-    /// The version of the archive; `None` for plain files.
-    #[must_use]
-    pub fn version(&self) -> Option<u64> {
-        match self {
-            Self::Archive(archive) => Some(archive.version()),
-            Self::Plain(_) => None,
-        }
-    }
-
-    /// The plain files; none of an archive.
-    fn plain_files(&self) -> impl Iterator<Item = &Location> {
-        let files = match self {
-            Self::Archive(_) => &[][..],
-            Self::Plain(files) => &files.files,
-        };
-        files.iter().map(|file| &file.location)
-    }
-
-    /// Its name in errors.
-    #[must_use]
-    pub fn name(&self) -> String {
-        match self {
-            Self::Archive(archive) => archive.location().to_string(),
-            Self::Plain(files) => files.name.clone(),
-        }
-    }
-
-    /// The type of its ids; `None` when there are no files.
-    #[must_use]
-    pub fn id_type(&self) -> Option<IdType> {
-        match self {
-            Self::Archive(archive) => Some(archive.id_type()),
-            Self::Plain(files) => files.id_type,
-        }
-    }
-}
 
 /// Opens a batch's documents, and chooses the recipe of their fingerprints and the type of their ids: those of the archive
 /// if there is one; without one, `profile` says what becomes of short texts.
@@ -263,14 +125,9 @@ fn differs_by_template(spec: &Spec, ready: &Spec) -> bool {
     *spec != *ready && without == *ready
 }
 
-/// Column names of plain files of fingerprints: those that the options name, or else the standard ones.
-pub(super) fn plain_columns(columns: &Columns) -> ColumnNames {
-    ColumnNames::given_or_standard(columns.fingerprint.as_deref(), columns.id.as_deref())
-}
-
 /// The inputs of a run.
 pub(super) struct Inputs {
-    pub(super) opened: OpenedArchive,
+    pub(super) base: Base,
     pub(super) documents: Documents,
     /// The day of the batch, if it has one.
     pub(super) day: Option<NaiveDate>,
@@ -297,16 +154,18 @@ impl Inputs {
         } = run;
         run.enter(Stage::Open);
         let columns = &settings.columns;
-        let opened = OpenedArchive::open_at(
-            &run.resources.stores,
-            settings.base.as_deref(),
-            columns,
-            run.job().and_then(Job::archive_version),
-        )
-        .await?;
+        let version = run.job().and_then(Job::archive_version);
+        let base = Base::open(run, &settings.base, columns, version).await?;
+        let is_documents = base.is_documents();
+        let opened = &base.opened;
         let mut decide = settings.decide.clone();
         if let Some(appended) = settings.append {
-            let OpenedArchive::Archive(archive) = &opened else {
+            if settings.base.len() > 1 {
+                return Err(EngineError::Usage(
+                    "--append commits to one archive: give one --base".into(),
+                ));
+            }
+            let OpenedArchive::Archive(archive) = opened else {
                 return Err(EngineError::Usage(format!(
                     "--append needs an archive, and {} is plain files; make one with `dedup-job archive create`",
                     opened.name()
@@ -348,10 +207,12 @@ impl Inputs {
         };
         let columns = &Columns {
             with_sources: decide.is_some() || !template.is_off(),
+            row_ids: columns.row_ids || is_documents,
             ..columns.clone()
         };
         let (mut documents, recipe, id_type) =
-            open_batch(context, new, columns, Some(&opened), options, profile).await?;
+            open_batch(context, new, columns, Some(opened), options, profile).await?;
+        let id_type = base.id_type(id_type);
         if settings.drop_empty && recipe.spec().short_texts.is_unmarked() {
             return Err(EngineError::Usage(
                 "--drop-empty: texts that are too short to compare have no fingerprint here, either, and would be dropped with the empty ones; leave out --profile paper, and take an archive made without it".into(),
@@ -381,19 +242,23 @@ impl Inputs {
             };
             job.pin(pins).await?;
         }
-        let rerun = match (&opened, day, settings.existing) {
+        let rerun = match (opened, day, settings.existing) {
             (OpenedArchive::Archive(archive), Some(day), Existing::Keep) => {
                 let committed = archive.committed(day).await?;
                 committed.map(|committed| archive.run_defaults_at(committed.base_version))
             }
             _ => None,
         };
-        let compare = match rerun {
+        let mut compare = match rerun {
             // A rerun of a day compares as its first run did.
             Some(defaults) => settings.compare.resolve(Against::Archive(defaults))?,
             None => opened.compare(&settings.compare, &recipe)?,
         };
-        let day_decisions = match (&opened, settings.append) {
+        let by_texts = |verify: &&mut Verify| !verify.is_by_sketch();
+        if let Some(verify) = compare.verify.as_mut().filter(by_texts) {
+            verify.base_text.extend(base.paths.iter().cloned());
+        }
+        let day_decisions = match (opened, settings.append) {
             (OpenedArchive::Archive(archive), Some(appended)) => {
                 let only_kept = appended == Appended::Kept;
                 (archive.has_kept() || only_kept).then(|| DecisionSettings {
@@ -420,7 +285,7 @@ impl Inputs {
         let verifier = match &compare.verify {
             Some(verify) if verify.is_by_sketch() => {
                 if recipe.spec().sketch.is_none() {
-                    let without = match &settings.base {
+                    let without = match settings.base.first() {
                         Some(_) => format!("{} has no sketches", opened.name()),
                         None => "sketches are in archives, and there is no --base".to_owned(),
                     };
@@ -431,7 +296,7 @@ impl Inputs {
                 None
             }
             Some(verify) => {
-                Some(open_texts(run, verify.clone(), &opened, &recipe, &documents, columns).await?)
+                Some(open_texts(run, verify.clone(), opened, &recipe, &documents, columns).await?)
             }
             None => None,
         };
@@ -440,14 +305,14 @@ impl Inputs {
                 let verify = Verify {
                     measure: Measure::Jaccard,
                     min_similarity: 0.0,
-                    base_text: settings.compare.base_text.clone(),
+                    base_text: [&*settings.compare.base_text, &*base.paths].concat(),
                 };
-                Some(open_texts(run, verify, &opened, &recipe, &documents, columns).await?)
+                Some(open_texts(run, verify, opened, &recipe, &documents, columns).await?)
             }
             None => None,
         };
         Ok(Self {
-            opened,
+            base,
             documents,
             day,
             recipe,
@@ -477,7 +342,7 @@ impl Inputs {
             documents: &self.documents,
             recipe: &self.recipe,
             id_type: self.id_type,
-            archive: match &self.opened {
+            archive: match &self.base.opened {
                 OpenedArchive::Archive(archive) => Some(archive),
                 OpenedArchive::Plain(_) => None,
             },
@@ -489,7 +354,7 @@ impl Inputs {
             templates.leave_out(&mut self.documents, &mut self.recipe);
             let own = &templates.left_out;
             for verifier in self.verifier.iter_mut().chain(&mut self.auditor) {
-                match &self.opened {
+                match &self.base.opened {
                     OpenedArchive::Archive(archive) if verifier.has_archive_texts() => {
                         verifier.leave_out(own, &templates.of_archive(archive).await?);
                     }
@@ -498,6 +363,29 @@ impl Inputs {
             }
         }
         Ok(found)
+    }
+
+    /// Fingerprints the documents that the batch is compared with, without the templates that were found in the batch.
+    pub(super) async fn fingerprint_base(&mut self, run: Run<'_>) -> Result<()> {
+        let Some(mut documents) = self.base.documents.take() else {
+            return Ok(());
+        };
+        if let Recipe::Ready(_) = self.recipe {
+            return Err(EngineError::Usage(format!(
+                "--base {}: these are documents, and the batch has fingerprints: make those of the documents, too, by `dedup-job fingerprint`",
+                documents.given()
+            )));
+        }
+        let pages = run
+            .settings
+            .spec_options
+            .pages(&documents, "--base", self.recipe.spec())?;
+        documents.read_pages(pages);
+        documents.leave_out(self.documents.left_out());
+        let others = &mut self.base.others;
+        others
+            .fingerprint(run, documents, &self.recipe, self.id_type)
+            .await
     }
 
     /// Makes a file whole again after `error`, as [`Documents::uncut`].
@@ -524,7 +412,7 @@ fn check_within(settings: &RunSettings, name: &str) -> Result<()> {
 fn decision_settings(settings: &RunSettings, compare: &CompareSettings) -> String {
     let columns = &settings.columns;
     let mut text = format!("k={}", compare.max_distance);
-    if let Prefer::Column { .. } = &columns.prefer {
+    if columns.prefer != Prefer::default() {
         text.push_str(&format!(" prefer={}", columns.prefer));
     }
     if settings.drop_empty {

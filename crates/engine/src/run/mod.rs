@@ -9,12 +9,14 @@
 //! committed meanwhile, the batch is compared again, with that day too. So of two batches whose runs overlap, one is
 //! compared with the other.
 
+mod base;
 mod commit;
 mod compare;
 mod day_source;
 mod fingerprinting;
 mod inputs;
 mod limits;
+mod opened;
 mod settings;
 mod summary;
 mod view;
@@ -44,8 +46,9 @@ use view::View;
 
 pub use commit::remember_columns;
 pub use day_source::DaySource;
-pub use inputs::{OpenedArchive, open_batch};
+pub use inputs::open_batch;
 pub use limits::RunLimits;
+pub use opened::OpenedArchive;
 pub use settings::{Appended, RunSettings};
 pub use summary::{
     Audit, BaseSummary, Commit, DecisionSummary, Network, NewSummary, ProbeSeconds, Repeats,
@@ -123,10 +126,11 @@ pub async fn run(
     let mut inputs = Inputs::open(run).await?;
     clock.end(Stage::Open);
     let fingerprints = Fingerprints::make(run, &mut inputs).await?;
+    inputs.fingerprint_base(run).await?;
     clock.end(Stage::Fingerprint);
 
     let Inputs {
-        mut opened,
+        base,
         recipe,
         id_type,
         compare: mut compare_settings,
@@ -152,11 +156,13 @@ pub async fn run(
         batch.file.without_fingerprint,
     )?;
     let day_decisions = day_decisions.as_ref();
+    let (mut opened, others) = (base.opened, base.others);
     let mut compared_inputs = None;
     let mut appender = Appender::new(opened.version());
     let (compared, outcome) = loop {
         run.enter(Stage::Open);
-        let view = View::resolve(run, opened, &fingerprints.batch, day, day_decisions).await?;
+        let mut view = View::resolve(run, opened, &fingerprints.batch, day, day_decisions).await?;
+        others.add_to(&mut view.snapshot);
         if let Some(remaining) = &view.remaining {
             fingerprints.replace_with(&remaining.file.path)?;
         }
@@ -199,6 +205,7 @@ pub async fn run(
                 .as_ref()
                 .filter(|decide| decide.has_output() || !view.already_committed),
             kept_files: kept_files.as_ref(),
+            others_have_kept: others.have_kept(),
             id_type,
         };
         let mut compared = comparison.compare(&mut clock).await?;

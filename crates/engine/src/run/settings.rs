@@ -28,8 +28,8 @@ pub enum Appended {
 pub struct RunSettings {
     /// Files, directories or patterns of the batch.
     pub new: Vec<String>,
-    /// The archive, or plain Parquet files of fingerprints; `None` to compare the batch with itself only.
-    pub base: Option<String>,
+    /// Archives, plain Parquet files of fingerprints, or documents; none to compare the batch with itself only.
+    pub base: Vec<String>,
     /// The output of pairs; `None` if only decisions are asked for.
     pub output: Option<OutputTarget>,
     /// What to decide about the documents; `None` for nothing, unless the batch is appended to an archive that has decisions.
@@ -58,6 +58,9 @@ pub struct RunSettings {
     pub columns: Columns,
     /// Design of the tables; `None` for the cheapest.
     pub design: Option<String>,
+    /// Whether documents with equal fingerprints, and equal sketches where these are compared, have one row each, with the first of
+    /// them, and only the first has pairs with others.
+    pub pairs_by_class: bool,
     /// The most pairs of one document of the batch; the nearest are written.
     pub max_hits: Option<u32>,
     /// The fields of the fingerprint spec that the options set.

@@ -4,7 +4,7 @@ use archive::{Archive, DecisionSettings, Scope, Snapshot};
 use chrono::NaiveDate;
 
 use super::Run;
-use super::inputs::OpenedArchive;
+use super::opened::OpenedArchive;
 use crate::error::Result;
 use crate::fingerprint::FingerprintedBatch;
 

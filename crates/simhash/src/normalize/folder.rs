@@ -3,6 +3,7 @@
 use super::Normalize;
 use super::definition::{NFKC, fold_by_definition};
 use super::fold_table::{self, Class};
+use super::marks::{Fold, without_marks};
 use crate::isa::{Isa, Kernel, Work, push_lowercase};
 use crate::plain::{Firsts, Window};
 use crate::text::Folded;
@@ -11,6 +12,7 @@ use crate::text::Folded;
 #[derive(Debug, Clone)]
 pub(crate) struct Folder {
     normalize: Normalize,
+    marks: Fold,
     kernel: Kernel,
     /// For each 64 bytes of the text, a bit at the first byte of each character that is not simple.
     others: Vec<u64>,
@@ -19,9 +21,10 @@ pub(crate) struct Folder {
 }
 
 impl Folder {
-    pub(crate) fn new(normalize: Normalize, kernel: Kernel) -> Self {
+    pub(crate) fn new(normalize: Normalize, marks: Fold, kernel: Kernel) -> Self {
         Self {
             normalize,
+            marks,
             kernel,
             others: Vec::new(),
             lower: String::new(),
@@ -30,10 +33,15 @@ impl Folder {
 
     /// Replaces the contents of `folded` by the folded `text`.
     pub(crate) fn fold(&mut self, text: &str, folded: &mut Folded) {
-        folded.fill(|out| match self.normalize {
-            Normalize::NfkcCasefold => self.nfkc_casefold(text, out),
-            Normalize::Nfkc => NFKC.normalize_to(text, out).unwrap_or_default(),
-            Normalize::AsIs => out.push_str(text),
+        folded.fill(|out| {
+            match self.normalize {
+                Normalize::NfkcCasefold => self.nfkc_casefold(text, out),
+                Normalize::Nfkc => NFKC.normalize_to(text, out).unwrap_or_default(),
+                Normalize::AsIs => out.push_str(text),
+            }
+            if self.marks == Fold::Marks {
+                without_marks(out, &mut self.lower);
+            }
         });
     }
 
@@ -152,7 +160,7 @@ mod tests {
             .into_iter()
             .map(|kernel| {
                 let mut folded = Folded::default();
-                Folder::new(Normalize::NfkcCasefold, kernel).fold(text, &mut folded);
+                Folder::new(Normalize::NfkcCasefold, Fold::None, kernel).fold(text, &mut folded);
                 folded.as_str().to_owned()
             })
             .collect();
@@ -196,9 +204,9 @@ mod tests {
     #[test]
     fn other_foldings() {
         let mut folded = Folded::default();
-        Normalize::Nfkc.fold("Ｅ\u{301}t", &mut folded);
+        Normalize::Nfkc.fold(Fold::None, "Ｅ\u{301}t", &mut folded);
         assert_eq!(folded.as_str(), "Ét");
-        Normalize::AsIs.fold("Ｅ\u{301}t", &mut folded);
+        Normalize::AsIs.fold(Fold::None, "Ｅ\u{301}t", &mut folded);
         assert_eq!(folded.as_str(), "Ｅ\u{301}t");
     }
 

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::chars::Chars;
+use super::code::Code;
 use super::sentences::Sentences;
 use super::shingles::Shingles;
 use super::stop_filter::StopFilter;
@@ -18,6 +19,7 @@ pub(crate) enum Extractor {
     Words(StopFilter),
     Shingles(Shingles<StopFilter>),
     Chars(Chars),
+    Code(Code),
     Sentences(Sentences),
 }
 
@@ -44,6 +46,7 @@ impl Extractor {
                 Self::Shingles(Shingles::with_single(n, words(Cjk::Bigrams)))
             }
             Tokenizer::Chars(n) => Self::Chars(Chars::new(n)),
+            Tokenizer::Code => Self::Code(Code::default()),
             Tokenizer::LongestSentences(n) => Self::Sentences(Sentences::new(n)),
         }
     }
@@ -56,6 +59,7 @@ impl Extract for Extractor {
             Self::Words(words) => words.extract(text, each),
             Self::Shingles(shingles) => shingles.extract(text, each),
             Self::Chars(chars) => chars.extract(text, each),
+            Self::Code(code) => code.extract(text, each),
             Self::Sentences(sentences) => sentences.extract(text, each),
         }
     }

@@ -72,7 +72,7 @@ fuzz_target!(|bytes: &[u8]| run(|| {
                 assert!(ids.len() <= text.lines().count());
             }
             let _ = StopWords::decode(&text);
-            let _ = StopWords::parse(&text, Spec::default().normalize);
+            let _ = StopWords::parse(&text, &Spec::default());
         }
         _ => parse_configuration(input),
     }

@@ -61,12 +61,14 @@ pub enum ArchiveCommand {
         /// Directory or URL of the archive
         #[arg(value_hint = ValueHint::DirPath)]
         dir: String,
-        /// Documents, or ready fingerprints: files, directories or patterns
+        /// Documents, or ready fingerprints: files, directories or patterns; or other archives, whose days are copied with their
+        /// decisions
         #[arg(long, value_name = "PATH", required = true, num_args = 1.., value_hint = ValueHint::AnyPath)]
         input: Vec<String>,
-        /// Date of the documents: YYYY-MM-DD, or yesterday or today (in UTC); or from-records, as for `run`
+        /// Date of the documents: YYYY-MM-DD, or yesterday or today (in UTC); or from-records, as for `run`. Of archives, the only day
+        /// to copy
         #[arg(long, value_name = "YYYY-MM-DD", value_parser = day)]
-        day: DaySource,
+        day: Option<DaySource>,
         /// Commit a day without documents, too
         #[arg(long)]
         allow_empty: bool,

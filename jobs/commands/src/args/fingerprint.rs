@@ -92,6 +92,9 @@ pub struct FeatureArgs {
     /// How a text is normalised before it is cut
     #[arg(long, value_name = "FORM", value_parser = choice(Some(Spec::default().normalize)))]
     pub normalize: Option<simhash::Normalize>,
+    /// Also ignore differences of letters [default: none]
+    #[arg(long, value_name = "WHICH", value_parser = choice(None::<simhash::Fold>))]
+    pub fold: Option<simhash::Fold>,
     /// Which text of HTML pages counts
     ///
     /// With any value but none, texts of Parquet, JSON and CSV are parsed as HTML, too; plain text (.txt, .wet, and text/plain in

@@ -12,7 +12,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
     ("Find near-duplicates", &["run", "archive", "fingerprint"]),
     (
         "Look at what was found",
-        &["show", "groups", "report", "explain"],
+        &["show", "groups", "report", "explain", "history"],
     ),
     ("Choose settings", &["tune", "plan", "idf"]),
     (

@@ -1,4 +1,4 @@
-//! Options of the commands that change nothing: `plan`, `tune`, `explain`, `show`, `groups`, `report` and `sql`.
+//! Options of the commands that change nothing: `plan`, `tune`, `history`, `explain`, `show`, `groups`, `report` and `sql`.
 
 use clap::{Args, ValueHint};
 
@@ -66,6 +66,15 @@ pub struct TuneArgs {
     pub columns: ColumnArgs,
     #[command(flatten)]
     pub spec: SpecArgs,
+}
+
+#[derive(Debug, Clone, Default, Args)]
+pub struct HistoryArgs {
+    /// Directory or URL of the archive
+    #[arg(value_hint = ValueHint::DirPath)]
+    pub dir: String,
+    /// Id of the document
+    pub id: String,
 }
 
 #[derive(Debug, Clone, Default, Args)]

@@ -29,11 +29,12 @@ pub use self::generate::{
 };
 pub use self::help::definition;
 pub use self::inspect::{
-    ExplainArgs, GroupsArgs, PlanArgs, ReportArgs, ShowArgs, SortPairs, SqlArgs, TuneArgs,
+    ExplainArgs, GroupsArgs, HistoryArgs, PlanArgs, ReportArgs, ShowArgs, SortPairs, SqlArgs,
+    TuneArgs,
 };
 pub use self::job::{MapArgs, ReduceArgs, SplitArgs};
 pub use self::lookup::{CacheArgs, IndexBuildArgs, IndexCommand, LookupArgs, ServeArgs};
-pub use self::run::{DEFAULT_OUTPUT, RunArgs};
+pub use self::run::{DEFAULT_OUTPUT, PairRows, RunArgs};
 pub use self::setting::Setting;
 
 /// Find the near-duplicates between a batch of new documents and an archive of earlier ones: every pair of documents whose
@@ -74,6 +75,8 @@ pub enum Command {
     Idf(IdfArgs),
     /// Show which pairs each -k finds in a sample of your documents, and what it costs
     Tune(TuneArgs),
+    /// Show the captures of a document in an archive: days, decisions, how much it changed
+    History(HistoryArgs),
     /// Show why two documents are a near-duplicate pair, or why not
     Explain(ExplainArgs),
     /// Show pairs, or duplicates, side by side, with the words that differ marked

@@ -29,9 +29,10 @@ pub struct RunArgs {
     pub new: Vec<String>,
     /// Archive to compare the batch with [default: the batch alone]
     ///
-    /// Or Parquet files with fingerprints: a file, directory or pattern.
+    /// Or files with fingerprints or documents: a file, directory or pattern. Several times, for several archives and files; the
+    /// settings of the first archive count.
     #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
-    pub base: Option<String>,
+    pub base: Vec<String>,
     /// File for the pairs: .parquet, .csv or .jsonl [default: hits.parquet]
     ///
     /// If --decisions or --kept is given, pairs are written only with this option. With -, the pairs go to standard output as JSON Lines, and the summary to standard error. There is one row for each pair of
@@ -39,6 +40,9 @@ pub struct RunArgs {
     /// row of that id with itself.
     #[arg(long, short, value_name = "PATH", value_hint = ValueHint::FilePath)]
     pub output: Option<String>,
+    /// Which pairs to write [default: all]
+    #[arg(long, value_name = "WHICH")]
+    pub pairs: Option<PairRows>,
     /// File for a row per document: whether it is kept or dropped, and why
     ///
     /// In the format of its ending, .parquet, .csv or .jsonl: id, kept, duplicate_of, duplicate_day, distance, similarity,
@@ -52,12 +56,15 @@ pub struct RunArgs {
     /// several files, unless these are JSON Lines.
     #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath, help_heading = DECISIONS)]
     pub kept: Option<String>,
-    /// Keep that with the smallest value here [default: longest text]
+    /// Which of near-duplicates to keep: rules [default: longest]
     ///
-    /// Of near-duplicates in the batch. With :desc, that with the largest value. Of equally preferred ones, that with the smallest id. A text is as long as what is
-    /// compared of it: markup, scripts and white space do not count.
-    #[arg(long, value_name = "COLUMN[:asc|desc]", help_heading = DECISIONS)]
-    pub prefer: Option<Prefer>,
+    /// Rules in order, separated by commas; each decides where those before it see no difference, and at last the smallest id:
+    /// COLUMN, its smallest value (COLUMN:desc, its largest); longest, the longest text, without markup, templates, scripts and white
+    /// space; earliest or latest, by the time in a column such as date, or earliest=COLUMN; path, in the order of the given files and directories;
+    /// first, in the order of the input; and as the last one source=NAME,NAME, these sources first, or source=@FILE, a file of
+    /// them.
+    #[arg(long, value_name = "RULE,...", help_heading = DECISIONS)]
+    pub prefer: Vec<String>,
     /// Copy these columns of the documents into --decisions, after its own columns: names, separated by commas
     #[arg(id = "columns", long = "columns", value_name = "NAME", value_delimiter = ',', help_heading = DECISIONS)]
     pub carried: Vec<String>,
@@ -158,6 +165,16 @@ pub struct RunArgs {
     pub verify: VerifyArgs,
 }
 
+/// Which pairs are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum PairRows {
+    /// Each pair of documents
+    All,
+    /// Of documents with equal fingerprints, and equal sketches where these are compared, one row each, with the first of them; only
+    /// the first has pairs with other documents
+    Classes,
+}
+
 /// Options of the verification of pairs.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Verification")]
@@ -182,13 +199,21 @@ impl RunArgs {
         if self.batch().is_empty() {
             return Err("the documents of the batch are missing: name them, or give them by --new; see --help".into());
         }
-        if self.base.is_none() {
+        if self.base.is_empty() {
             let needing = [
                 (self.append.is_some(), "--append"),
                 (self.no_within, "--no-within"),
             ];
             if let Some((_, option)) = needing.into_iter().find(|(given, _)| *given) {
                 return Err(format!("{option} needs --base: the archive; see --help"));
+            }
+        }
+        if self.pairs == Some(PairRows::Classes) {
+            if self.max_hits_per_document.is_some() {
+                return Err("--pairs classes and --max-hits-per-document both leave out pairs: take one of them".into());
+            }
+            if self.writes_decisions() && self.output.is_none() {
+                return Err("--pairs needs --output, the file of the pairs; see --help".into());
             }
         }
         if self.replace_day && self.append.is_none() {
@@ -206,6 +231,8 @@ impl RunArgs {
         self.verify.check()?;
         self.check_decisions()?;
         self.check_carried()?;
+        // Files of sources are read later.
+        self.preference(|path| Ok(path.to_owned()))?;
         Ok(())
     }
 
@@ -222,11 +249,9 @@ impl RunArgs {
     fn check_decisions(&self) -> Result<(), String> {
         if !self.decides() {
             // If the archive has decisions, --append decides about the batch and uses --prefer.
-            return match &self.prefer {
-                Some(_) if self.append.is_none() => {
-                    Err("--prefer needs --decisions, --kept or --append; see --help".into())
-                }
-                _ => Ok(()),
+            return match self.prefer.is_empty() || self.append.is_some() {
+                true => Ok(()),
+                false => Err("--prefer needs --decisions, --kept or --append; see --help".into()),
             };
         }
         if self.max_hits_per_document.is_some() {
@@ -255,6 +280,25 @@ impl RunArgs {
             }
         }
         Ok(())
+    }
+
+    /// The order of preference; `read` returns the text of a file that ranks sources.
+    pub fn preference(
+        &self,
+        read: impl Fn(&str) -> Result<String, String>,
+    ) -> Result<Prefer, String> {
+        let rules = self.prefer.iter().map(|rules| Prefer::parse(rules, &read));
+        let all = rules.reduce(|before, rules| Ok(before?.then(rules?)));
+        let all = all
+            .transpose()
+            .map_err(|error| format!("--prefer: {error}"));
+        Ok(all?.unwrap_or_default())
+    }
+
+    /// The files that rank sources.
+    pub fn preference_files(&self) -> impl Iterator<Item = &str> {
+        let rules = self.prefer.iter();
+        rules.filter_map(|rules| Some(rules.rsplit_once("source=@")?.1))
     }
 
     /// What the options say about the comparison.

@@ -7,6 +7,7 @@ pub mod explain;
 pub mod fingerprint;
 pub mod generate;
 pub mod groups;
+pub mod history;
 pub mod idf;
 pub mod index;
 pub mod job;

@@ -159,3 +159,84 @@ fn removing_a_day_names_the_days_that_were_decided_with_it() {
     );
     assert!(!remove("2026-01-03").contains("later days"));
 }
+
+#[test]
+fn signs_and_operators_of_code_count_where_asked() {
+    let dir = Dir::new();
+    let (new, output) = (dir.at("code.jsonl"), dir.at("d.csv"));
+    let code = |less: &str, plus: &str| -> String {
+        (0..40)
+            .map(|n| format!("fn f{n}(a, b) {{\n if a {less} limit{n} {{ return a {plus} {n}; }}\n return -b\n}}\n"))
+            .collect()
+    };
+    let table = |sign: [&str; 2]| -> String {
+        (0..60)
+            .map(|n| format!("row{n} {}{}.50\n", sign[n % 2], 137 * n))
+            .collect()
+    };
+    let lines = [
+        ("code", code("<", "+")),
+        ("flipped", code(">=", "*")),
+        ("same", format!("{}\n", code("<", "+"))),
+        ("table", table(["-", ""])),
+        ("negated", table(["", "-"])),
+    ]
+    .map(|(id, text)| serde_json::json!({ "id": id, "text": text }).to_string());
+    fs::write(&new, lines.join("\n")).unwrap();
+    let kept = |options: &str| -> Vec<String> {
+        dedup(&format!(
+            "run {new} --decisions {output} --overwrite {options}"
+        ))
+        .ok();
+        let text = fs::read_to_string(&output).unwrap();
+        let rows = text.lines().skip(1).map(|line| line.split(',').collect());
+        let kept = rows.filter(|fields: &Vec<&str>| fields[1] == "true");
+        kept.map(|fields| fields[0].to_owned()).collect()
+    };
+    // Words alone are equal.
+    assert_eq!(kept("").len(), 2);
+    let by_code = kept("--tokenizer code");
+    assert_eq!(by_code.len(), 4, "{by_code:?}");
+    assert!(by_code.contains(&"flipped".to_owned()) && by_code.contains(&"negated".to_owned()));
+}
+
+#[test]
+fn diacritics_are_folded_where_asked() {
+    let dir = Dir::new();
+    let (new, archive, output) = (dir.at("n.jsonl"), dir.at("archive"), dir.at("d.csv"));
+    let text = |words: [&str; 4]| -> String {
+        (0..40)
+            .map(|n| {
+                format!(
+                    "{}{n} {}{n} {}{n} {}{n} ",
+                    words[0], words[1], words[2], words[3]
+                )
+            })
+            .collect()
+    };
+    let lines = [
+        ("marked", text(["crème", "Dvořák", "żółć", "ёлка"])),
+        ("bare", text(["creme", "dvorak", "zolc", "елка"])),
+    ]
+    .map(|(id, text)| serde_json::json!({ "id": id, "text": text }).to_string());
+    fs::write(&new, lines.join("\n")).unwrap();
+    let dropped = |options: &str| {
+        dedup(&format!(
+            "run {new} --decisions {output} --overwrite {options}"
+        ))
+        .ok();
+        fs::read_to_string(&output)
+            .unwrap()
+            .matches("false")
+            .count()
+    };
+    assert_eq!(dropped(""), 0);
+    assert_eq!(dropped("--fold marks"), 1);
+    // It is a part of the specification.
+    dedup(&format!("archive create {archive} --fold marks")).ok();
+    assert_eq!(dropped(&format!("--base {archive}")), 1);
+    dedup(&format!(
+        "run {new} --base {archive} --fold none --decisions {output} --overwrite"
+    ))
+    .fails(78, &["fold"]);
+}

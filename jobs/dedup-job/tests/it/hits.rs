@@ -708,3 +708,81 @@ fn dense_matches_with_pages_without_any_between_them_are_read() {
         assert_eq!(hit.0[1..], hit.1[1..]);
     }
 }
+
+#[test]
+fn pairs_of_classes_have_one_row_for_each_document() {
+    let dir = Dir::new();
+    let (new, base, output) = (dir.at("new.csv"), dir.at("base.csv"), dir.at("o.csv"));
+    // Fingerprints, and how many documents have each; those of `b` are near those of `a`, and those of `c` near none.
+    let groups = [("a", 0_u64, 40), ("b", 3, 30), ("c", u64::MAX, 25)];
+    let mut lines = String::from("id,fp\n");
+    for (name, fingerprint, documents) in groups {
+        for document in 0..documents {
+            lines += &format!("{name}{document:02},{}\n", fingerprint.cast_signed());
+        }
+    }
+    fs::write(&new, lines).unwrap();
+    fs::write(&base, "id,fp\nx,1\ny,1\n").unwrap();
+    let archive = dir.at("base.parquet");
+    dedup(&format!("fingerprint {base} --output {archive}")).ok();
+    let rows = |options: &str| -> Vec<(String, String, u32)> {
+        dedup(&format!(
+            "run {new} --base {archive} --output {output} --overwrite {options}"
+        ))
+        .ok();
+        let text = fs::read_to_string(&output).unwrap();
+        let row = |line: &str| {
+            let fields: Vec<&str> = line.split(',').collect();
+            (
+                fields[0].to_owned(),
+                fields[1].to_owned(),
+                fields[2].parse().unwrap(),
+            )
+        };
+        text.lines().skip(1).map(row).collect()
+    };
+    let all = rows("");
+    let within = 70 * 69 / 2 + 25 * 24 / 2;
+    assert_eq!(all.len(), within + 2 * 70);
+    let of_classes = rows("--pairs classes");
+    // One for each other document of a class, one for the two near classes, and two of each near class with the archive.
+    assert_eq!(of_classes.len(), 39 + 29 + 24 + 1 + 4);
+    assert!(of_classes.iter().all(|row| all.contains(row)));
+    assert_eq!(rows("--pairs classes --threads 1"), of_classes);
+    // The same documents are connected.
+    let connected = |rows: &[(String, String, u32)]| {
+        let mut group: std::collections::BTreeMap<String, String> = Default::default();
+        for _ in 0..3 {
+            for (new, base, _) in rows {
+                let own = group.get(new).unwrap_or(new).clone();
+                let other = group.get(base).unwrap_or(base).clone();
+                let least = own.min(other);
+                group.insert(new.clone(), least.clone());
+                group.insert(base.clone(), least);
+            }
+        }
+        group
+    };
+    let by_class = connected(&of_classes);
+    assert_eq!(by_class.len(), 97);
+    assert_eq!(by_class["a39"], by_class["b00"]);
+    assert_ne!(by_class["a39"], by_class["c00"]);
+
+    // A run says that it writes very many rows, and how to write fewer.
+    let many = dir.at("many.csv");
+    let lines: Vec<String> = (0..250).map(|document| format!("{document},7")).collect();
+    fs::write(&many, format!("id,fp\n{}", lines.join("\n"))).unwrap();
+    let ran = dedup(&format!("run {many} --output {output} --overwrite")).ok();
+    assert!(ran.stderr.contains("--pairs classes"), "{}", ran.stderr);
+    let quiet = dedup(&format!(
+        "run {many} --output {output} --overwrite --pairs classes"
+    ))
+    .ok();
+    assert!(!quiet.stderr.contains("many documents"), "{}", quiet.stderr);
+    for options in [
+        "--max-hits-per-document 2".to_owned(),
+        format!("--decisions {}", dir.at("d.csv")),
+    ] {
+        dedup(&format!("run {many} --pairs classes {options}")).fails(64, &["--pairs"]);
+    }
+}

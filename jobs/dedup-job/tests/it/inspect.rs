@@ -525,3 +525,54 @@ fn sql_names_no_options_that_it_lacks() {
         assert!(!ran.stderr.contains("-column"), "{}", ran.stderr);
     }
 }
+
+#[test]
+fn the_history_of_a_document_has_its_captures() {
+    let dir = Dir::new();
+    let archive = dir.at("archive");
+    dedup(&format!("archive create {archive}")).ok();
+    let day = |day: u32, documents: &[(&str, &str)]| {
+        let new = dir.at("new.jsonl");
+        let lines = documents.iter().map(|(id, of)| {
+            let words: Vec<String> = (0..80).map(|word| format!("{of}{word}")).collect();
+            serde_json::json!({ "id": id, "text": words.join(" ") }).to_string()
+        });
+        fs::write(&new, lines.collect::<Vec<_>>().join("\n")).unwrap();
+        dedup(&format!(
+            "run {new} --base {archive} --append --day 2026-03-0{day}"
+        ))
+        .ok();
+    };
+    day(1, &[("page", "first"), ("other", "x")]);
+    // The same content: dropped, as a duplicate of the first capture.
+    day(2, &[("page", "first")]);
+    day(3, &[("page", "second"), ("more", "y")]);
+    let history = dedup(&format!("history {archive} page --json")).ok().json();
+    let captures = history["captures"].as_array().unwrap();
+    let seen: Vec<_> = captures
+        .iter()
+        .map(|capture| (capture["day"].as_str().unwrap(), capture["kept"].as_bool()))
+        .collect();
+    assert_eq!(
+        seen,
+        [
+            ("2026-03-01", Some(true)),
+            ("2026-03-02", Some(false)),
+            ("2026-03-03", Some(true)),
+        ]
+    );
+    assert!(captures[0]["distance"].is_null());
+    assert_eq!(
+        (&captures[1]["distance"], &captures[1]["similarity"]),
+        (&0.into(), &1.0.into())
+    );
+    assert!(captures[2]["distance"].as_u64().unwrap() > 7);
+    assert!(captures[2]["similarity"].as_f64().unwrap() < 0.3);
+    let text = dedup(&format!("history {archive} page")).ok().stdout;
+    assert!(
+        text.contains("3 captures of page") && text.contains("2026-03-02"),
+        "{text}"
+    );
+    let none = dedup(&format!("history {archive} nobody")).ok().stdout;
+    assert!(none.contains("no document has the id nobody"), "{none}");
+}

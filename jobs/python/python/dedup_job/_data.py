@@ -200,7 +200,7 @@ def write_batch(
         "all": options.get("kept") is not None or options.get("config") is not None,
         "texts": reads != "either",
         "row_ids": row_ids,
-        "prefer": options.get("prefer"),
+        "prefer": _listed(options.get("prefer")),
         "source": options.get("source"),
         "carried": names_to_list(options.get("columns")),
         **{name: options.get(name) for name in ("id_column", "text_column", "fingerprint_column")},
@@ -214,6 +214,11 @@ def run_reads(options: Mapping[str, Any]) -> Reads:
     """What a run reads of the batch: texts are compared by every measure but that of sketches."""
     texts_decide = options.get("verify") not in (None, "none", "sketch")
     return "both" if texts_decide or options.get("audit") is not None else "either"
+
+
+def _listed(texts: Union[str, Sequence[str], None]) -> list[str]:
+    """One text, or several, as a list."""
+    return [texts] if isinstance(texts, str) else list(texts or [])
 
 
 def _warn_of_both(columns: Sequence[str], options: Mapping[str, Any]) -> None:

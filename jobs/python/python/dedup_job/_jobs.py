@@ -55,7 +55,6 @@ else:
 _BATCH_FILE = re.compile(r"'?\S*/dedup-job-[^/ ]*/batch\.parquet'?")
 _SPEC_NAMES = frozenset(SpecOptions.__annotations__)
 #: The options of `pairs` that `dedup-job fingerprint` takes, too.
-_FINGERPRINT_NAMES = _SPEC_NAMES.union(ColumnOptions.__annotations__, CommonOptions.__annotations__)
 
 
 class _SpecJobOptions(CommonOptions, ColumnOptions, SpecOptions, total=False):
@@ -89,7 +88,7 @@ class TuneOptions(_SpecJobOptions, total=False):
 
 def run(
     new: Union[Path, Iterable[Path], Arrow],
-    base: Path | None = None,
+    base: Union[Path, Iterable[Path], None] = None,
     output: Union[Path, bool, None] = None,
     *,
     job: Path | None = None,
@@ -113,7 +112,8 @@ def run(
         gets the row numbers as ids, except with `append`. A list of str is one of paths. Of a table with texts and a
         column "fp", the texts are used, unless `fingerprint_column` names the fingerprints.
     base
-        Path of the archive to compare the batch with. Without it, the batch is compared with itself only.
+        Path of the archive to compare the batch with; or of files of fingerprints or documents; or several. Without it, the
+        batch is compared with itself only.
     output
         File for the pairs: .parquet, .csv or .jsonl. The default is hits.parquet in the current directory; with `decisions` or
         `kept`, no file.
@@ -415,10 +415,13 @@ def _on_documents(command: str, documents: Any, options: Any, progress: Progress
         return call_json([command, *to_arguments(options), "--", *paths], progress)
 
 
-def _run(new: list[str], base: Path | None, options: dict[str, Any], progress: ProgressOption) -> Summary:
+def _run(
+    new: list[str], base: Union[Path, Iterable[Path], None], options: dict[str, Any], progress: ProgressOption
+) -> Summary:
     if any(options.get(name) is True for name in ("output", "decisions", "kept")):
         raise UsageError("an output is True for jobs only: name a file")
-    if base is not None and not isinstance(base, (str, os.PathLike)):
+    base = collect_paths(base)
+    if base is not None and not are_paths(base):
         raise UsageError("the archive is a path; to compare two tables, call pairs(table, other)")
     if options.get("output") == "-" or options.get("decisions") == "-":
         raise UsageError("standard output has the summary: name a file")
@@ -426,27 +429,13 @@ def _run(new: list[str], base: Path | None, options: dict[str, Any], progress: P
 
 
 def _run_pairs(batch: Any, archive: Any, options: dict[str, Any], progress: ProgressOption) -> Table:
-    """Runs the program for pairs. An archive in memory becomes a file of fingerprints."""
+    """Runs the program for pairs. An archive in memory becomes a file."""
     with scratch_directory(options.get("scratch")) as directory:
         if archive is not None and not is_path(archive):
-            archive, texts = _write_base(archive, directory, options, progress)
-            options = {"within": False, "base_text": texts, **options}
+            _, data = open_data(archive)
+            archive = write_batch(data, directory, "base", options=options, reads=run_reads(options))
+            options = {"within": False, **options}
         return _run_to_table("output", batch, archive, options, progress)
-
-
-def _write_base(
-    base: Any, directory: str, options: dict[str, Any], progress: ProgressOption
-) -> tuple[str, str | None]:
-    """Write the fingerprints of data in memory to a file; return its path, and that of the texts if the run compares them."""
-    kind, data = open_data(base)
-    if kind == "fingerprints":
-        return write_batch(data, directory, "base", options=options), None
-    reads = run_reads(options)
-    documents = write_batch(data, directory, "base", options=options, reads=reads)
-    fingerprints = os.path.join(directory, "base-fingerprints.parquet")
-    given = {name: value for name, value in options.items() if name in _FINGERPRINT_NAMES}
-    call_json(["fingerprint", *to_arguments({**given, "input": documents, "output": fingerprints})], progress)
-    return fingerprints, documents if reads == "both" else None
 
 
 def _run_to_table(

@@ -118,7 +118,9 @@ class SpecOptions(TypedDict, total=False):
     """Options of specs: how fingerprints are made. An archive keeps the spec that it was created with.
 
     tokenizer
-        How a text is cut into features: "words+cjk-grams" (default), "words", "shingles-3", ...
+        How a text is cut into features: "words+cjk-grams" (default), "words", "shingles-3", "code", ...
+    fold
+        Differences of letters that are ignored, too: "none" (default), or "marks", those of diacritics.
     normalize
         How a text is normalized first: "nfkc-casefold" (default), "nfkc", "as-is".
     markup
@@ -147,6 +149,7 @@ class SpecOptions(TypedDict, total=False):
     """
 
     tokenizer: str
+    fold: str
     normalize: str
     markup: str
     stop_words: Path
@@ -191,8 +194,8 @@ class DecideOptions(CompareOptions, total=False):
     kept
         File or directory for the kept documents, in the format of the batch. With a job, True is a place beside it.
     prefer
-        Of near-duplicates, keep the one with the smallest value in this column: "COLUMN"; or the largest: "COLUMN:desc". The
-        default is the longest text.
+        Which of near-duplicates to keep: rules such as "quality:desc,longest", or a list of them. "COLUMN" is its smallest value,
+        "COLUMN:desc" its largest; see `dedup-job run --help` for the others. The default is the longest text.
     columns
         Columns of the batch that go along to the decisions, behind their own: a name or several. `run` needs `decisions` for
         them. Columns of Parquet files and of tables keep their types, others are text.
@@ -235,7 +238,7 @@ class DecideOptions(CompareOptions, total=False):
     """
 
     kept: Union[Path, Literal[True]]
-    prefer: str
+    prefer: Union[str, Sequence[str]]
     columns: Union[str, Sequence[str]]
     drop_empty: bool
     source: str
@@ -266,8 +269,12 @@ class RunOptions(DecideOptions, total=False):
     decisions
         File with one row per document: whether it is kept, and if not, which document it duplicates. With a job, True is a
         file beside it.
+    pairs
+        "classes": of documents with equal fingerprints, one pair each, with the first of them, and only the first has pairs with
+        others; by default "all" pairs.
     """
 
+    pairs: Literal["all", "classes"]
     k: int
     verify: str
     decisions: Union[Path, Literal[True]]

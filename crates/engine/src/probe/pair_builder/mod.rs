@@ -13,7 +13,7 @@ use datafusion::error::Result;
 use hamming::Match;
 
 use super::request::{CompareSketches, Compared};
-use crate::batch::Batch;
+use crate::batch::{Batch, Classes};
 use crate::documents::DocumentId;
 use crate::pairs::{self, BASE_DAY, BASE_ID, DISTANCE, NEW_ID, SIMILARITY};
 use crate::stream::BATCH_ROWS;
@@ -161,6 +161,8 @@ pub(super) struct PairBuilder<'a> {
     /// Day of the batch, in days since 1970.
     day: Option<i32>,
     sketches: Option<CompareSketches>,
+    /// The classes whose first documents alone have pairs with others.
+    classes: Option<Arc<Classes>>,
     pending: Pending,
     sent: Sent,
 }
@@ -171,12 +173,14 @@ impl<'a> PairBuilder<'a> {
         schema: SchemaRef,
         day: Option<i32>,
         sketches: Option<CompareSketches>,
+        classes: Option<Arc<Classes>>,
     ) -> Self {
         Self {
             batch,
             schema,
             day,
             sketches,
+            classes,
             pending: Pending::default(),
             sent: Sent::default(),
         }
@@ -194,7 +198,13 @@ impl<'a> PairBuilder<'a> {
     {
         for found in matches {
             let sketch = rows.sketch(found.row);
-            for new in self.batch.distinct.rows(found.entry) {
+            let rows_of = self.batch.distinct.rows(found.entry);
+            let classes = self.classes.clone();
+            let is_first = |row: &u32| match &classes {
+                Some(classes) => classes.is_first(*row),
+                None => true,
+            };
+            for new in rows_of.filter(is_first) {
                 if self.push(new, found.row, found.values, sketch)
                     && !send(self.take_archive_pairs(rows)?).await
                 {

@@ -61,7 +61,7 @@ fn rows_of(batch: &RecordBatch) -> Vec<Row> {
 /// The rows that are sent, before the reduce.
 async fn sent(batch: &Batch, limit: Option<usize>) -> Vec<Row> {
     let schema = pairs::schema(IdType::String, Similarities::Unknown);
-    let builder = PairBuilder::new(batch, schema, None, None);
+    let builder = PairBuilder::new(batch, schema, None, None, None);
     let matches = all_matches(batch);
     let mut rows = Vec::new();
     let send = |batch: RecordBatch| {

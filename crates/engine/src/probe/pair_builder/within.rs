@@ -9,7 +9,7 @@ use datafusion::error::Result;
 use hamming::Match;
 
 use super::{PairBuilder, PairValues, Sent};
-use crate::batch::Batch;
+use crate::batch::{Batch, Classes};
 
 impl PairBuilder<'_> {
     /// Sends the pairs inside the batch; returns how many.
@@ -26,6 +26,9 @@ impl PairBuilder<'_> {
     where
         F: Future<Output = bool>,
     {
+        if let Some(classes) = self.classes.clone() {
+            return self.send_class_pairs_within(&classes, matches, send).await;
+        }
         let batch = self.batch;
         for found in matches {
             // Each pair of distinct fingerprints is found from both sides; equal ones once.
@@ -44,12 +47,7 @@ impl PairBuilder<'_> {
                 let with_itself = (is_own && copies.first != copies.last).then_some(copies.last);
                 let bases = others[..before].iter().map(|other| other.first);
                 for other in bases.chain(with_itself) {
-                    let (new, base) = match batch.compare_ids(copies.first, other) {
-                        Ordering::Less => (other, copies.first),
-                        _ => (copies.first, other),
-                    };
-                    let sketch = batch.sketch(base);
-                    if self.push(new, base, found.into(), sketch)
+                    if self.push_within(copies.first, other, found.into())
                         && !send(self.take_pairs_within()?).await
                     {
                         return Ok(self.sent);
@@ -61,6 +59,57 @@ impl PairBuilder<'_> {
             send(self.take_pairs_within()?).await;
         }
         Ok(self.sent)
+    }
+
+    /// Sends the pairs inside the batch of the first documents of `classes`, and those of each other document with the first of its
+    /// class; returns how many.
+    async fn send_class_pairs_within<F>(
+        mut self,
+        classes: &Classes,
+        matches: &[Match],
+        mut send: impl FnMut(RecordBatch) -> F,
+    ) -> Result<Sent>
+    where
+        F: Future<Output = bool>,
+    {
+        let distinct = &self.batch.distinct;
+        for found in matches.iter().filter(|found| found.entry <= found.query) {
+            let is_own = found.entry == found.query;
+            let of_entry = classes.of_fingerprint(found.entry);
+            let others = |class: u32| match is_own {
+                true => of_entry.start..class,
+                false => of_entry.clone(),
+            };
+            let firsts = classes.of_fingerprint(found.query).flat_map(|class| {
+                others(class).map(move |other| (classes.row(class), classes.row(other)))
+            });
+            let rows = is_own.then(|| distinct.rows(found.entry)).into_iter();
+            let with_first = rows.flatten().filter_map(|row| {
+                let first = classes.row(classes.of_row(row)?);
+                (first != row).then_some((row, first))
+            });
+            for (one, other) in firsts.chain(with_first) {
+                if self.push_within(one, other, found.into())
+                    && !send(self.take_pairs_within()?).await
+                {
+                    return Ok(self.sent);
+                }
+            }
+        }
+        if !self.pending.new.is_empty() {
+            send(self.take_pairs_within()?).await;
+        }
+        Ok(self.sent)
+    }
+
+    /// Adds the pair of two rows of the batch, of which that with the larger id is the new one; true when the record batch is full.
+    fn push_within(&mut self, one: u32, other: u32, values: PairValues) -> bool {
+        let batch = self.batch;
+        let (new, base) = match batch.compare_ids(one, other) {
+            Ordering::Less => (other, one),
+            _ => (one, other),
+        };
+        self.push(new, base, values, batch.sketch(base))
     }
 
     /// Sends the pairs inside the batch, at most the `limit` nearest of each id; returns how many it sent and left out.

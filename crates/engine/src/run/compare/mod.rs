@@ -17,7 +17,7 @@ use futures::TryStreamExt as _;
 use hamming::Plan;
 
 use super::Run;
-use super::inputs::plain_columns;
+use super::opened::plain_columns;
 use super::summary::{BaseSummary, Clock, ProbeSeconds};
 use super::view::View;
 use crate::batch::BatchRef;
@@ -39,6 +39,9 @@ use crate::work_items;
 
 pub(super) use cheap_distance::lower_if_dear;
 pub(super) use deciding::DraftDecisions;
+
+/// More pairs than this for each document get a warning.
+const MANY_PAIRS: u64 = 100;
 
 /// The result of a comparison.
 pub(super) struct Compared {
@@ -74,6 +77,8 @@ pub(super) struct Comparison<'a> {
     pub(super) id_type: IdType,
     pub(super) batch: &'a FingerprintedBatch,
     pub(super) view: &'a View,
+    /// Whether archives that the batch is also compared with say which documents are kept.
+    pub(super) others_have_kept: bool,
 }
 
 /// The plan of the tables, and the request to probe them.
@@ -177,7 +182,7 @@ impl Comparison<'_> {
         distinct: usize,
     ) -> Result<Option<Answers>> {
         let name = match probe.answer {
-            Answer::Pairs => "probe-pairs",
+            Answer::Pairs | Answer::PairsByClass => "probe-pairs",
             Answer::ClassPairs(_) => "probe-classes",
         };
         let settings = self.run.settings;
@@ -297,7 +302,10 @@ impl Comparison<'_> {
                 None => plain_columns(&settings.columns),
             },
             sketches: self.compare_sketches(),
-            answer: Answer::Pairs,
+            answer: match settings.pairs_by_class {
+                true => Answer::PairsByClass,
+                false => Answer::Pairs,
+            },
             kept_base: false,
         }
     }
@@ -329,7 +337,7 @@ impl Comparison<'_> {
         let pairs = reduce(found).map_err(planning())?;
         let pairs = session::within_free_memory(pairs);
         let stream = pairs.execute_stream().await.map_err(planning())?;
-        let stream = self.writing(stream, 0);
+        let stream = self.writing(self.with_warning(stream), 0);
         let scratch = &self.run.settings.scratch;
         let output = output::write_draft(stream, &schema, target, scratch, max_hits).await?;
         self.check_answers(expected)?;
@@ -479,6 +487,23 @@ impl Comparison<'_> {
             progress.steps.fetch_add(rows, Ordering::Relaxed);
         });
         Box::pin(RecordBatchStreamAdapter::new(schema, counted))
+    }
+
+    /// Warns before the first of the `pairs` if there are very many for each document.
+    fn with_warning(&self, pairs: SendableRecordBatchStream) -> SendableRecordBatchStream {
+        let resources = Arc::clone(self.run.resources);
+        let documents = self.batch.file.rows;
+        let (schema, mut is_said) = (pairs.schema(), self.run.settings.pairs_by_class);
+        let watched = pairs.inspect_ok(move |_| {
+            let found = resources.progress.pairs.load(Ordering::Relaxed);
+            let is_many = found > MANY_PAIRS.saturating_mul(documents);
+            if is_many && !std::mem::replace(&mut is_said, true) {
+                tracing::warn!(
+                    "{found} pairs of {documents} documents: many documents are alike; --pairs classes writes one row for each document of those with equal fingerprints"
+                );
+            }
+        });
+        Box::pin(RecordBatchStreamAdapter::new(schema, watched))
     }
 
     fn origin(&self) -> Origin {

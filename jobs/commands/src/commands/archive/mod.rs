@@ -3,6 +3,7 @@
 mod compact;
 mod create;
 mod info;
+mod merge;
 mod remove;
 mod set;
 mod templates;
@@ -42,24 +43,32 @@ pub fn run(common: &CommonArgs, command: ArchiveCommand) -> Result<(), Failure> 
             allow_empty,
             source,
             columns,
-        } => fingerprint(
-            common,
-            &Given {
-                format: columns.format,
-                input: &input,
-                columns: Columns {
-                    source,
-                    ..columns.columns()
+        } => {
+            if merge::are_archives(common, &input)? {
+                return merge::run(common, &dir, &input, day);
+            }
+            let day = day.ok_or_else(|| {
+                Failure::Usage("--day YYYY-MM-DD is missing: the date of the documents".into())
+            })?;
+            fingerprint(
+                common,
+                &Given {
+                    format: columns.format,
+                    input: &input,
+                    columns: Columns {
+                        source,
+                        ..columns.columns()
+                    },
+                    base: None,
                 },
-                base: None,
-            },
-            &SpecArgs::default(),
-            &Target::Day {
-                archive: dir,
-                day,
-                allow_empty,
-            },
-        ),
+                &SpecArgs::default(),
+                &Target::Day {
+                    archive: dir,
+                    day,
+                    allow_empty,
+                },
+            )
+        }
         ArchiveCommand::Compact {
             dir,
             before,

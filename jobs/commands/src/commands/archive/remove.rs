@@ -51,6 +51,7 @@ pub(super) fn run(
             "removed_fingerprints": removed.documents,
             "ids_asked": asked,
             "ids_not_found": asked.map(|asked| asked - removed.ids),
+            "first_ids_not_found": asked.map(|_| &removed.not_found),
             "days": removed.days,
             "rewritten_files": removed.files,
             "written_files": removed.written,
@@ -84,6 +85,18 @@ pub(super) fn run(
             count(removed.ids),
             count(asked)
         );
+        let named: Vec<String> = removed
+            .not_found
+            .iter()
+            .map(|id| id.escape_debug().to_string())
+            .collect();
+        if !named.is_empty() {
+            let more = match asked - removed.ids - named.len() as u64 {
+                0 => String::new(),
+                more => format!(" and {} more", count(more)),
+            };
+            let _ = writeln!(text, "  not found: {}{more}", named.join(", "));
+        }
     }
     print(&text)
 }

@@ -1,19 +1,20 @@
 //! Builds the settings of a run from its options. Resolves paths and checks outputs, but reads no
 //! documents.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 
 use archive::Existing;
 use engine::RunSettings;
 use engine::decide::Decide;
-use engine::documents::{Columns, KeptPlace, Replace};
+use engine::documents::{Columns, KeptPlace, Prefer, Replace};
 use engine::output::{OutputKind, OutputTarget};
 use engine::run::RunLimits;
 use hamming::Design;
 use storage::{Location, Stores};
 
 use super::metrics;
-use crate::args::{DEFAULT_OUTPUT, RunArgs};
+use crate::args::{DEFAULT_OUTPUT, PairRows, RunArgs};
 use crate::commands::output_checks::{Outputs, is_same};
 use crate::exit::Failure;
 use crate::process::Process;
@@ -32,15 +33,16 @@ pub async fn build(
         .map(|new| args.with_day("--new", new))
         .collect();
     let new = new.map_err(Failure::Usage)?;
-    if let Some(base) = &base {
+    for base in &base {
         refuse_base_as_batch(stores, &new, base)?;
     }
     let inputs: Vec<&str> = new
         .iter()
         .map(String::as_str)
-        .chain(base.as_deref())
+        .chain(base.iter().map(String::as_str))
         .chain(args.verify.base_text.iter().map(String::as_str))
         .chain(args.spec.table_files())
+        .chain(args.preference_files())
         .collect();
     let outputs = Outputs {
         stores,
@@ -127,19 +129,34 @@ pub async fn build(
         columns: Columns {
             // File name and row number may replace missing ids, but they would repeat in an
             // archive, on other days.
-            row_ids: args.base.is_none(),
-            prefer: args.prefer.clone().unwrap_or_default(),
+            row_ids: args.base.is_empty(),
+            prefer: prefer(args, stores).await?,
             source: args.source.clone(),
             carried: args.carried.clone(),
             ..args.columns.columns()
         },
         design: args.design.clone(),
+        pairs_by_class: args.pairs == Some(PairRows::Classes),
         max_hits: args.max_hits_per_document,
         spec_options: args.spec.spec_options(stores).await?,
         resume,
         scratch: process.scratch.path().to_owned(),
         job: None,
     })
+}
+
+/// The order of preference, with the files of sources read.
+async fn prefer(args: &RunArgs, stores: &Stores) -> Result<Prefer, Failure> {
+    let mut texts = HashMap::new();
+    for path in args.preference_files() {
+        let text = stores.locate(path)?.read().await?;
+        texts.insert(path, String::from_utf8_lossy(&text).into_owned());
+    }
+    let read = |path: &str| {
+        let text = texts.get(path).cloned();
+        text.ok_or_else(|| format!("{path}: it was not read"))
+    };
+    args.preference(read).map_err(Failure::Usage)
 }
 
 /// The settings of decisions; `None` if the options require no decisions.

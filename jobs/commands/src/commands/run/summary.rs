@@ -234,9 +234,10 @@ fn write_inputs(text: &mut String, settings: &RunSettings, summary: &Summary) {
     if let Some(short) = new.short {
         text.push_str(&short_documents(short, summary.max_distance));
     }
-    let Some(name) = &settings.base else {
+    if settings.base.is_empty() {
         return;
-    };
+    }
+    let name = settings.base.join(" and ");
     let version = base
         .version
         .map_or(String::new(), |version| format!(" (version {version})"));

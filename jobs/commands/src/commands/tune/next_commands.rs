@@ -150,6 +150,7 @@ impl Line {
         let features = &spec.features;
         self.add_option("tokenizer", features.tokenizer);
         self.add_option("normalize", features.normalize);
+        self.add_option("fold", features.fold);
         self.add_option("markup", features.markup);
         self.add_option("stop-words", &features.stop_words);
         self.add_option("weight", spec.weight);

@@ -1,92 +1,27 @@
-//! Which of several near-duplicates is preferred: the order of documents by a column, or by the length of their texts.
+//! Sort keys: bytes whose order is that of values. No key is the beginning of another one, so keys of several values can be
+//! joined.
 
-use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime};
-use std::fmt;
-use std::str::FromStr;
-
-use serde::{Deserialize, Serialize};
-
-use arrow::array::{Array as _, ArrayRef, AsArray as _, BinaryArray};
+use arrow::array::{Array as _, ArrayRef, AsArray as _};
 use arrow::datatypes::{DataType, Int64Type, TimeUnit};
 
-/// How documents are ordered by preference. Of equally preferred ones, that with the smallest id
-/// comes first.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Prefer {
-    /// The longest text, in features: markup, scripts and white space do not count.
-    #[default]
-    LongestText,
-    /// The values of a column of the documents. Numbers, times and texts that are numbers or times come before other texts, and
-    /// a document without a value comes last.
-    Column {
-        /// Its name.
-        name: String,
-        /// Whether the largest value is preferred, not the smallest.
-        descending: bool,
-    },
-}
-
-impl Prefer {
-    /// The column; `None` if documents are preferred by their texts.
-    #[must_use]
-    pub fn column(&self) -> Option<&str> {
-        match self {
-            Self::LongestText => None,
-            Self::Column { name, .. } => Some(name),
-        }
-    }
-}
-
-impl fmt::Display for Prefer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::LongestText => f.write_str("the longest text"),
-            Self::Column { name, descending } => {
-                write!(f, "{name}:{}", if *descending { "desc" } else { "asc" })
-            }
-        }
-    }
-}
-
-impl FromStr for Prefer {
-    type Err = String;
-
-    /// Reads `COLUMN`, `COLUMN:asc` or `COLUMN:desc`; the direction in small or capital letters. The name of a column may have
-    /// colons, but not end like a direction.
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (name, direction) = text.rsplit_once(':').unwrap_or((text, ""));
-        let (name, descending) = match direction.to_ascii_lowercase().as_str() {
-            "asc" => (name, false),
-            "desc" => (name, true),
-            "ascending" | "descending" => {
-                return Err(format!("{direction:?} is no direction; write asc or desc"));
-            }
-            _ => (text, false),
-        };
-        match name {
-            "" => Err("the name of the column is missing".to_owned()),
-            name => Ok(Self::Column {
-                name: name.to_owned(),
-                descending,
-            }),
-        }
-    }
-}
+use super::time;
 
 /// The sort key by which the text with the most features comes first.
 pub(crate) fn length_key(features: usize) -> Vec<u8> {
     directed(integer_key(features as i128), true)
 }
 
-/// Sort keys of a column's values: in the order of their bytes, the most preferred value comes
-/// first. A value without a key comes last.
-pub(super) fn keys(column: &ArrayRef, descending: bool) -> Result<BinaryArray, String> {
+/// The key of each row of a column; `None` for a row without one, which comes last.
+pub(super) type Keys = Vec<Option<Vec<u8>>>;
+
+/// Sort keys of a column's values: in the order of their bytes, the most preferred value comes first.
+pub(super) fn of_values(column: &ArrayRef, descending: bool) -> Result<Keys, String> {
     let as_type = |column: &ArrayRef, data_type: &DataType| {
         arrow::compute::cast(column, data_type).map_err(|error| error.to_string())
     };
     // Files may have different units of time; keys have nanoseconds.
     let unit: i128 = match column.data_type() {
-        DataType::Null => return Ok(BinaryArray::new_null(column.len())),
+        DataType::Null => return Ok(vec![None; column.len()]),
         DataType::Utf8
         | DataType::LargeUtf8
         | DataType::Utf8View
@@ -133,6 +68,27 @@ pub(super) fn keys(column: &ArrayRef, descending: bool) -> Result<BinaryArray, S
     Ok(integers.map(|number| number.map(key)).collect())
 }
 
+/// Sort keys of a column's times; what is no time has none.
+pub(super) fn of_times(column: &ArrayRef, latest_first: bool) -> Result<Keys, String> {
+    let kind = column.data_type();
+    if kind.is_temporal() {
+        return of_values(column, latest_first);
+    }
+    let texts = arrow::compute::cast(column, &DataType::Utf8);
+    let texts = texts.map_err(|_| format!("values of {kind} are no times"))?;
+    let key = |text: &str| {
+        let time = time::of_text_or_number(text.trim())?;
+        Some(directed(integer_key(time), latest_first))
+    };
+    let texts = texts.as_string::<i32>().iter();
+    Ok(texts.map(|text| text.and_then(key)).collect())
+}
+
+/// The sort key of a place in a list.
+pub(super) fn of_place(place: u64) -> Vec<u8> {
+    place.to_be_bytes().to_vec()
+}
+
 /// The first byte of a key. Numbers sort before other texts in either direction.
 const NUMBER: u8 = 1;
 const TEXT: u8 = 2;
@@ -149,45 +105,17 @@ const MAX_TEXT: usize = archive::MAX_ID_BYTES;
 /// The key of a text; a text that is a number or a time gets the key of the number, or of the time.
 fn text_key(text: &[u8]) -> Vec<u8> {
     let trimmed = std::str::from_utf8(text).unwrap_or_default().trim();
-    let number = number_key(trimmed).or_else(|| time(trimmed).map(integer_key));
-    number.unwrap_or_else(|| [&[TEXT], text].concat())
-}
-
-/// The time in `text`, by ISO 8601 with or without seconds, in nanoseconds since 1970; without an offset, in UTC.
-fn time(text: &str) -> Option<i128> {
-    if text.as_bytes().get(4) != Some(&b'-') {
-        return None;
-    }
-    // The offset may have a space before it.
-    let mut words = text.split_whitespace();
-    let mut compact = words.next()?.to_owned();
-    if let Some(more) = words.next() {
-        compact = format!("{compact}T{more}");
-    }
-    compact.extend(words);
-    let text = compact.replace("UTC", "Z");
-    const WITH_OFFSET: [&str; 2] = ["%Y-%m-%dT%H:%M:%S%.f%#z", "%Y-%m-%dT%H:%M%#z"];
-    const WITHOUT: [&str; 2] = ["%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%dT%H:%M"];
-    let with_offset = || {
-        let times = WITH_OFFSET
-            .iter()
-            .map(|format| DateTime::parse_from_str(&text, format));
-        times.flatten().next().map(|time| time.to_utc())
-    };
-    let without = || {
-        let times = WITHOUT
-            .iter()
-            .map(|format| NaiveDateTime::parse_from_str(&text, format));
-        times.flatten().next().map(|time| time.and_utc())
-    };
-    let day = || {
-        let day =
-            NaiveDate::from_str(&text).or_else(|_| NaiveDate::from_str(&format!("{text}-01")));
-        Some(day.ok()?.and_time(NaiveTime::MIN).and_utc())
-    };
-    let time = with_offset().or_else(without).or_else(day)?;
-    let seconds = i128::from(time.timestamp()) * 1_000_000_000;
-    Some(seconds + i128::from(time.timestamp_subsec_nanos()))
+    let number = number_key(trimmed).or_else(|| time::of_text(trimmed).map(integer_key));
+    number.unwrap_or_else(|| {
+        let mut key = vec![TEXT];
+        for &byte in text {
+            key.push(byte);
+            // Two zeros are the end of the text.
+            key.extend((byte == 0).then_some(u8::MAX));
+        }
+        key.extend([0, 0]);
+        key
+    })
 }
 
 fn integer_key(number: i128) -> Vec<u8> {
@@ -229,8 +157,6 @@ fn number_key(text: &str) -> Option<Vec<u8>> {
 fn directed(mut key: Vec<u8>, descending: bool) -> Vec<u8> {
     if descending {
         key[1..].iter_mut().for_each(|byte| *byte = !*byte);
-        // In reverse, "ab" comes before "a".
-        key.push(0xff);
     }
     key
 }
@@ -251,9 +177,9 @@ mod tests {
 
     /// The rows of `column` in the order of their keys, those without a key last.
     fn order(column: ArrayRef, descending: bool) -> Vec<usize> {
-        let keys = keys(&column, descending).unwrap();
+        let keys = of_values(&column, descending).unwrap();
         let mut rows: Vec<usize> = (0..keys.len()).collect();
-        rows.sort_by_key(|&row| (keys.is_null(row), keys.value(row).to_vec()));
+        rows.sort_by_key(|&row| (keys[row].is_none(), keys[row].clone()));
         rows
     }
 
@@ -323,7 +249,7 @@ mod tests {
         assert_eq!(sorted, [3, 2, 5, 1, 0, 4]);
         let long = "x".repeat(MAX_TEXT + 1);
         assert!(
-            keys(
+            of_values(
                 &(Arc::new(StringArray::from(vec![long])) as ArrayRef),
                 false
             )
@@ -402,7 +328,7 @@ mod tests {
 
     #[test]
     fn times_have_one_unit() {
-        let key = |column: ArrayRef| keys(&column, false).unwrap().value(0).to_vec();
+        let key = |column: ArrayRef| of_values(&column, false).unwrap().remove(0);
         let millis = key(Arc::new(TimestampMillisecondArray::from(vec![86_400_000])));
         assert_eq!(
             key(Arc::new(TimestampNanosecondArray::from(vec![
@@ -413,19 +339,26 @@ mod tests {
         assert_eq!(key(Arc::new(Date32Array::from(vec![1]))), millis);
     }
 
-    #[test]
-    fn a_column_may_have_a_direction() {
-        let column = |name: &str, descending| {
-            let name = name.to_owned();
-            Ok(Prefer::Column { name, descending })
-        };
-        assert_eq!("score".parse(), column("score", false));
-        assert_eq!("score:asc".parse(), column("score", false));
-        assert_eq!("score:desc".parse(), column("score", true));
-        assert_eq!("dc:title".parse(), column("dc:title", false));
-        assert_eq!("dc:title:desc".parse(), column("dc:title", true));
-        for bad in ["", ":desc"] {
-            bad.parse::<Prefer>().unwrap_err();
+    proptest! {
+        /// Texts with zeros, numbers and times, in both directions: no key is the beginning of another one.
+        #[test]
+        fn no_key_begins_another_one(
+            texts in proptest::collection::vec("[\u{0}a1.é-]{0,4}|[0-9]{1,4}", 2..20),
+            descending: bool,
+        ) {
+            let keys: Vec<Vec<u8>> = texts
+                .iter()
+                .map(|text| directed(text_key(text.as_bytes()), descending))
+                .collect();
+            for (a, x) in texts.iter().zip(&keys) {
+                for (b, y) in texts.iter().zip(&keys) {
+                    prop_assert!(x == y || !y.starts_with(x), "{a:?} {b:?}");
+                    if x[0] == TEXT && y[0] == TEXT {
+                        let order = a.as_bytes().cmp(b.as_bytes());
+                        prop_assert_eq!(x.cmp(y), if descending { order.reverse() } else { order });
+                    }
+                }
+            }
         }
     }
 }

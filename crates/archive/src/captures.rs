@@ -1,0 +1,66 @@
+//! The captures of a document: the rows of an archive with its id, on all days.
+
+use std::collections::HashSet;
+
+use arrow::array::{Array as _, AsArray as _};
+use arrow::datatypes::Int64Type;
+use chrono::NaiveDate;
+use futures::StreamExt as _;
+
+use crate::error::Result;
+use crate::remove::IdSet;
+use crate::schema::{self, KEPT};
+use crate::table::Archive;
+
+/// A document as it was on one day.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Capture {
+    /// Its day; `None` for a row that another program wrote without one.
+    pub day: Option<NaiveDate>,
+    /// Its fingerprint.
+    pub fingerprint: u64,
+    /// Its sketch, if it has one.
+    pub sketch: Option<Vec<u8>>,
+    /// Whether it was kept; `None` if nothing was decided about it.
+    pub kept: Option<bool>,
+}
+
+impl Archive {
+    /// The captures of the document with the one id of `id`, by their days. Reads all data files.
+    ///
+    /// # Errors
+    /// [`ArchiveError`](crate::ArchiveError) when a file is missing or damaged.
+    pub async fn captures(&self, id: &IdSet) -> Result<Vec<Capture>> {
+        let mut captures = Vec::new();
+        let mut all = std::pin::pin!(self.rows_of(self.files()?));
+        while let Some((file, rows)) = all.next().await.transpose()? {
+            for batch in rows {
+                let batch = batch?;
+                let found = id.row_mask(&batch, &mut HashSet::new());
+                if found.true_count() == 0 {
+                    continue;
+                }
+                let fingerprints = batch.column(0).as_primitive::<Int64Type>();
+                let sketches = schema::sketches(&batch);
+                let kept = batch.column_by_name(KEPT);
+                let kept = kept.and_then(|kept| kept.as_boolean_opt());
+                for row in (0..batch.num_rows()).filter(|&row| found.value(row)) {
+                    if fingerprints.is_null(row) {
+                        continue;
+                    }
+                    let sketch = sketches.filter(|sketches| sketches.is_valid(row));
+                    captures.push(Capture {
+                        day: file.day,
+                        fingerprint: fingerprints.value(row).cast_unsigned(),
+                        sketch: sketch.map(|sketches| sketches.value(row).to_vec()),
+                        kept: kept
+                            .filter(|kept| kept.is_valid(row))
+                            .map(|kept| kept.value(row)),
+                    });
+                }
+            }
+        }
+        captures.sort();
+        Ok(captures)
+    }
+}

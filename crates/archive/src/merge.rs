@@ -1,0 +1,243 @@
+//! Merging archives: the days of one are copied into another, with their decisions.
+
+use std::collections::BTreeMap;
+
+use arrow::array::{Array as _, BooleanArray, RecordBatch};
+use chrono::NaiveDate;
+use storage::ErrorKind;
+
+use crate::commit::{Append, Existing, StagedDay, with_kept};
+use crate::data_files::{DayTags, RowsToWrite};
+use crate::day_records::CommittedDay;
+use crate::error::{ArchiveError, Result};
+use crate::remove::sorted;
+use crate::table::{Archive, DataFile};
+
+/// The days of another archive that are to be copied, checked.
+pub struct Merge {
+    days: Vec<MergedDay>,
+    /// Days that are there already, with the same rows.
+    there: u64,
+}
+
+/// The rows of a data file, sorted by fingerprint.
+type Rows<'a> = Box<dyn Iterator<Item = Result<RecordBatch>> + Send + 'a>;
+
+struct MergedDay {
+    day: NaiveDate,
+    committed: CommittedDay,
+    files: Vec<DataFile>,
+}
+
+/// What a merge did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Merged {
+    /// Days that were committed.
+    pub days: u64,
+    /// Days that were there already, with the same rows.
+    pub there: u64,
+    /// Rows of the days that were committed.
+    pub rows: u64,
+    /// The version that the last day was committed as; `None` if no day was.
+    pub version: Option<u64>,
+}
+
+impl Archive {
+    /// Finds the days of `other` that are to be copied: all, or only `day`. Nothing is changed.
+    ///
+    /// # Errors
+    /// [`ArchiveError`] when the archives have different fingerprints or ids, `other` has decisions and this archive none, rows of
+    /// `other` have no day, or a day is in both, with different rows.
+    pub async fn plan_merge(&self, other: &Self, day: Option<NaiveDate>) -> Result<Merge> {
+        let (path, from) = (self.location().to_string(), other.location().to_string());
+        if self.spec() != other.spec() {
+            return Err(ArchiveError::SpecMismatch {
+                left: path,
+                right: from,
+                differences: self.spec().differences(other.spec()),
+            });
+        }
+        let cannot = |reason: String| ArchiveError::CannotMerge {
+            path: path.clone(),
+            from: from.clone(),
+            reason,
+        };
+        if self.id_type() != other.id_type() {
+            let (own, others) = (self.id_type(), other.id_type());
+            return Err(cannot(format!("its ids are {others}, not {own}")));
+        }
+        if other.has_kept() && !self.has_kept() {
+            return Err(cannot(
+                "it says which documents are kept, and the other archive could not; make one with decisions, and merge both into it".into(),
+            ));
+        }
+        let mut by_day: BTreeMap<NaiveDate, Vec<DataFile>> = BTreeMap::new();
+        for file in other.files()? {
+            let Some(of_file) = file.day else {
+                return Err(cannot("another program wrote rows without a day".into()));
+            };
+            if day.is_none_or(|day| day == of_file) {
+                by_day.entry(of_file).or_default().push(file);
+            }
+        }
+        if let (Some(day), true) = (day, by_day.is_empty()) {
+            return Err(cannot(format!("it has no day {day}")));
+        }
+        let mut merge = Merge {
+            days: Vec::new(),
+            there: 0,
+        };
+        for (day, mut files) in by_day {
+            files.sort_by(|a, b| a.path.cmp(&b.path));
+            let committed = other.committed(day).await?;
+            let committed = committed
+                .ok_or_else(|| cannot(format!("nothing says how day {day} was committed")))?;
+            let decisions = committed.decisions.as_ref();
+            let is_there = self.is_committed(day, &committed.digest, decisions, Existing::Keep);
+            let is_there = match is_there.await {
+                Err(ArchiveError::DayDiffers { .. } | ArchiveError::DecisionsDiffer { .. }) => {
+                    return Err(cannot(format!(
+                        "both have day {day}, with other documents or decisions"
+                    )));
+                }
+                is_there => is_there?,
+            };
+            match is_there {
+                true => merge.there += 1,
+                false => merge.days.push(MergedDay {
+                    day,
+                    committed,
+                    files,
+                }),
+            }
+        }
+        Ok(merge)
+    }
+
+    /// Copies the days of a plan from `other`, one commit each, in their order. Calls `each` with the rows of each record batch.
+    ///
+    /// # Errors
+    /// As [`Self::stage`] and [`Self::commit`]; days that are committed stay. A merge that is run again goes on with the others.
+    pub async fn merge(
+        &mut self,
+        other: &Self,
+        plan: Merge,
+        mut each: impl FnMut(usize),
+    ) -> Result<Merged> {
+        let mut merged = Merged {
+            there: plan.there,
+            ..Merged::default()
+        };
+        if plan.days.is_empty() {
+            return Ok(merged);
+        }
+        self.preflight().await?;
+        for day in plan.days {
+            let MergedDay {
+                day: date,
+                committed,
+                ..
+            } = &day;
+            let decisions = committed.decisions.as_ref();
+            let is_there = self.is_committed(*date, &committed.digest, decisions, Existing::Keep);
+            // Another archive of the same merge may have brought it.
+            if is_there.await? {
+                merged.there += 1;
+                continue;
+            }
+            let staged = self.stage_from(other, &day, &mut each).await?;
+            loop {
+                match self.commit(&staged, Existing::Keep).await? {
+                    Append::Overtaken => {}
+                    Append::AlreadyThere => {
+                        merged.there += 1;
+                        break;
+                    }
+                    Append::Committed(version) => {
+                        merged.days += 1;
+                        merged.rows += staged.rows;
+                        merged.version = Some(version);
+                        break;
+                    }
+                }
+            }
+        }
+        Ok(merged)
+    }
+
+    /// Writes the rows of a day of `other` as data files.
+    async fn stage_from(
+        &self,
+        other: &Self,
+        MergedDay {
+            day,
+            committed,
+            files,
+        }: &MergedDay,
+        each: &mut impl FnMut(usize),
+    ) -> Result<StagedDay> {
+        let mut staged = StagedDay::of_copy(*day, committed);
+        let written = self.copy_files(other, *day, files, &mut staged, each).await;
+        if let Err(error) = written {
+            if error.kind() != ErrorKind::Unreachable {
+                self.discard(&staged).await;
+            }
+            return Err(error);
+        }
+        Ok(staged)
+    }
+
+    async fn copy_files(
+        &self,
+        other: &Self,
+        day: NaiveDate,
+        files: &[DataFile],
+        staged: &mut StagedDay,
+        each: &mut impl FnMut(usize),
+    ) -> Result<()> {
+        let adds_kept = self.has_kept() && !other.has_kept();
+        for file in files {
+            let name = other.location().child_name(&file.path);
+            let failed = |source| ArchiveError::Arrow {
+                object: name.clone(),
+                source,
+            };
+            let stored = other.stored_rows(file).await?;
+            let (count, stored): (u64, Rows<'_>) = match (file.rows, DayTags::from_file(file)) {
+                (Some(rows), Some(_)) => (rows, Box::new(stored)),
+                // Files of other programs may not be sorted.
+                _ => {
+                    let all: Vec<RecordBatch> = stored.collect::<Result<_>>()?;
+                    let present =
+                        |rows: &RecordBatch| rows.num_rows() - rows.column(0).null_count();
+                    let count = all.iter().map(present).sum::<usize>();
+                    let rows = sorted(all).map(|rows| rows.map_err(failed));
+                    (count as u64, Box::new(rows))
+                }
+            };
+            let rows = stored.map(|rows| {
+                let rows = rows?;
+                each(rows.num_rows());
+                match adds_kept {
+                    true => {
+                        let kept = BooleanArray::new_null(rows.num_rows());
+                        with_kept(&rows, kept).map_err(failed)
+                    }
+                    false => Ok(rows),
+                }
+            });
+            let mut rows = RowsToWrite::foreign(rows);
+            let written = &mut staged.files;
+            self.write_files(Some(day), count, &mut rows, written)
+                .await?;
+            staged.rows += count;
+        }
+        if staged.files.is_empty() {
+            // A day without rows has a file that says so.
+            let mut rows = RowsToWrite::new(std::iter::empty());
+            self.write_files(Some(day), 0, &mut rows, &mut staged.files)
+                .await?;
+        }
+        Ok(())
+    }
+}

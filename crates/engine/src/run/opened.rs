@@ -1,0 +1,156 @@
+//! What a batch is compared with: an archive, or files in its place; and what else `--base` names.
+
+use archive::{Archive, ColumnNames, IdType, RunDefaults, Snapshot};
+use simhash::Spec;
+use storage::{Location, Stores};
+
+use crate::documents::{Columns, Remembered};
+use crate::error::{EngineError, Result};
+use crate::profile::{Against, CompareOptions, CompareSettings};
+use crate::recipe::Recipe;
+
+/// The archive of a run, opened: a Delta table, or plain files in its place. The run chooses the
+/// days to compare with later, when it has made the batch's fingerprints.
+#[derive(Debug, Clone)]
+pub enum OpenedArchive {
+    /// An archive, at its latest version.
+    Archive(Box<Archive>),
+    /// Plain Parquet files of fingerprints.
+    Plain(Snapshot),
+}
+
+impl OpenedArchive {
+    /// Opens the archive at the path `given`, or the plain files there. Without a path there are no files.
+    ///
+    /// # Errors
+    /// [`EngineError`] when it cannot be read.
+    pub async fn open(stores: &Stores, given: Option<&str>, columns: &Columns) -> Result<Self> {
+        Self::open_at(stores, given, columns, None).await
+    }
+
+    /// As [`Self::open`], at a version of the archive; at the latest one if that is `None`.
+    pub(super) async fn open_at(
+        stores: &Stores,
+        given: Option<&str>,
+        columns: &Columns,
+        version: Option<u64>,
+    ) -> Result<Self> {
+        let Some(given) = given else {
+            return Ok(Self::Plain(Snapshot::none()));
+        };
+        let location = stores.locate(given)?;
+        if is_archive(stores, given).await? {
+            return Ok(Self::Archive(Box::new(
+                Archive::open_at(&location, version).await?,
+            )));
+        }
+        let is_missing = location.local().is_some_and(|path| !path.exists());
+        if is_missing && !given.contains(['*', '?', '[']) {
+            return Err(EngineError::Usage(format!(
+                "--base {given}: no such file or directory; `dedup-job archive create {given}` makes an archive there"
+            )));
+        }
+        let files = Snapshot::open_files(stores, given, &plain_columns(columns)).await?;
+        if files.files.is_empty() {
+            tracing::warn!(
+                "--base {given}: there is neither an archive nor a file of fingerprints; the batch is compared with itself only"
+            );
+        }
+        Ok(Self::Plain(files))
+    }
+
+    /// The spec of its fingerprints; `None` for plain files that do not declare it.
+    #[must_use]
+    pub fn spec(&self) -> Option<&Spec> {
+        match self {
+            Self::Archive(archive) => Some(archive.spec()),
+            Self::Plain(files) => files.spec.as_ref(),
+        }
+    }
+
+    /// The columns that the options name, and those that the archive remembers.
+    pub(super) fn columns(&self, columns: &Columns) -> Columns {
+        let remembered = match self {
+            Self::Archive(archive) => {
+                let RunDefaults {
+                    id_column,
+                    text_column,
+                    source_column,
+                    ..
+                } = archive.run_defaults().clone();
+                Remembered {
+                    id: id_column,
+                    text: text_column,
+                    source: source_column,
+                }
+            }
+            Self::Plain(_) => Remembered::default(),
+        };
+        Columns {
+            remembered,
+            ..columns.clone()
+        }
+    }
+
+    /// How a run with these options finds and verifies pairs.
+    ///
+    /// # Errors
+    /// As [`CompareOptions::resolve`].
+    pub fn compare(&self, options: &CompareOptions, recipe: &Recipe) -> Result<CompareSettings> {
+        options.resolve(match (self, recipe) {
+            (Self::Archive(archive), _) => Against::Archive(archive.run_defaults()),
+            (Self::Plain(base), Recipe::Texts(_)) if base.files.is_empty() => Against::Texts,
+            (Self::Plain(_), _) => Against::Fingerprints,
+        })
+    }
+
+    /// The version of the archive; `None` for plain files.
+    #[must_use]
+    pub fn version(&self) -> Option<u64> {
+        match self {
+            Self::Archive(archive) => Some(archive.version()),
+            Self::Plain(_) => None,
+        }
+    }
+
+    /// The plain files; none of an archive.
+    pub(super) fn plain_files(&self) -> impl Iterator<Item = &Location> {
+        let files = match self {
+            Self::Archive(_) => &[][..],
+            Self::Plain(files) => &files.files,
+        };
+        files.iter().map(|file| &file.location)
+    }
+
+    /// Its name in errors.
+    #[must_use]
+    pub fn name(&self) -> String {
+        match self {
+            Self::Archive(archive) => archive.location().to_string(),
+            Self::Plain(files) => files.name.clone(),
+        }
+    }
+
+    /// The type of its ids; `None` when there are no files.
+    #[must_use]
+    pub fn id_type(&self) -> Option<IdType> {
+        match self {
+            Self::Archive(archive) => Some(archive.id_type()),
+            Self::Plain(files) => files.id_type,
+        }
+    }
+}
+
+/// Whether there is an archive at a path.
+pub(super) async fn is_archive(stores: &Stores, given: &str) -> Result<bool> {
+    // The name of an archive may have the characters of patterns. A store may refuse to list what begins like a pattern.
+    match Archive::is_at(&stores.locate(given)?).await {
+        Err(_) if given.contains(['*', '?', '[']) => Ok(false),
+        is_archive => Ok(is_archive?),
+    }
+}
+
+/// Column names of plain files of fingerprints: those that the options name, or else the standard ones.
+pub(super) fn plain_columns(columns: &Columns) -> ColumnNames {
+    ColumnNames::given_or_standard(columns.fingerprint.as_deref(), columns.id.as_deref())
+}
