@@ -26,7 +26,7 @@ use crate::decision_settings::DecisionSettings;
 use crate::error::{ArchiveError, Result};
 use crate::fingerprint_file::FingerprintFile;
 use crate::schema::{DAY, kept_field};
-use crate::table::Archive;
+use crate::table::{Archive, DataFile};
 use crate::template_memory::{self, CommittedMemory};
 
 /// Maximum attempts to commit, if another commit (such as another program's OPTIMIZE) comes first
@@ -105,7 +105,7 @@ pub(crate) fn with_kept(rows: &RecordBatch, kept: BooleanArray) -> Result<Record
 pub struct StagedDay {
     pub(crate) day: NaiveDate,
     digest: String,
-    documents: u64,
+    pub(crate) documents: u64,
     without_fingerprint: u64,
     /// Rows of its data files.
     pub(crate) rows: u64,
@@ -462,6 +462,38 @@ impl Archive {
         staged: &StagedDay,
         base_version: u64,
     ) -> Result<Result<u64, DeltaTableError>> {
+        let mut replaced = self.files()?;
+        replaced.retain(|file| file.day == Some(staged.day));
+        let entry = Entry::new(staged, base_version, &replaced);
+        self.write_record(staged.day, &entry.record).await?;
+        let properties = CommitProperties::default()
+            .with_application_transactions(entry.transactions)
+            .with_metadata(entry.metadata);
+        Ok(self
+            .commit_next(entry.actions, entry.operation, properties)
+            .await)
+    }
+
+    /// Whether the log names the files of a staged day.
+    pub(crate) fn has_written_files(&self, staged: &StagedDay) -> Result<bool> {
+        let live = self.files()?;
+        let is_named = |file: &WrittenFile| live.iter().any(|other| other.path == file.path);
+        Ok(staged.files.iter().all(is_named))
+    }
+}
+
+/// What the log entry of a day has.
+pub(crate) struct Entry {
+    pub(crate) record: Record,
+    pub(crate) actions: Vec<Action>,
+    pub(crate) operation: DeltaOperation,
+    pub(crate) transactions: Vec<Transaction>,
+    pub(crate) metadata: [(String, serde_json::Value); 2],
+}
+
+impl Entry {
+    /// The entry of a day that was compared with `base_version`, and that replaces the files `replaced`.
+    pub(crate) fn new(staged: &StagedDay, base_version: u64, replaced: &[DataFile]) -> Self {
         let day = staged.day;
         let now = chrono::Utc::now().timestamp_millis();
         let tags = DayTags {
@@ -479,9 +511,6 @@ impl Archive {
                 templates: staged.templates.and_then(|templates| templates.before),
             },
         );
-        self.write_record(day, &record).await?;
-        let mut replaced = self.files()?;
-        replaced.retain(|file| file.day == Some(day));
         let actions: Vec<Action> = replaced
             .iter()
             .map(|file| Action::Remove(file.remove_action(now, true)))
@@ -492,22 +521,10 @@ impl Archive {
                     .map(|data| Action::Add(data.add_action(Some(day), Some(&tags), now, true))),
             )
             .collect();
-        let mut properties = CommitProperties::default().with_application_transaction(
-            Transaction::new(day.to_string(), record.transaction_version),
-        );
-        if let Some(templates) = staged.templates {
-            properties = properties.with_application_transaction(Transaction::new(
-                template_memory::TRANSACTION,
-                templates.after,
-            ));
-        }
-        let properties = properties.with_metadata([
-            ("documents".to_owned(), staged.documents.into()),
-            (
-                "withoutFingerprint".to_owned(),
-                staged.without_fingerprint.into(),
-            ),
-        ]);
+        let of_templates = staged
+            .templates
+            .map(|templates| Transaction::new(template_memory::TRANSACTION, templates.after));
+        let of_day = Transaction::new(day.to_string(), record.transaction_version);
         let (mode, predicate) = match replaced.is_empty() {
             true => (SaveMode::Append, None),
             false => (SaveMode::Overwrite, Some(format!("{DAY} = '{day}'"))),
@@ -517,6 +534,18 @@ impl Archive {
             partition_by: Some(vec![DAY.to_owned()]),
             predicate,
         };
-        Ok(self.commit_next(actions, operation, properties).await)
+        Self {
+            record,
+            actions,
+            operation,
+            transactions: std::iter::once(of_day).chain(of_templates).collect(),
+            metadata: [
+                ("documents".to_owned(), staged.documents.into()),
+                (
+                    "withoutFingerprint".to_owned(),
+                    staged.without_fingerprint.into(),
+                ),
+            ],
+        }
     }
 }

@@ -56,6 +56,17 @@ pub struct CommittedDay {
 }
 
 impl CommittedDay {
+    /// How the day of a data file was committed, by the file's tags; `None` if another program wrote it.
+    pub(crate) fn of_file(file: &DataFile) -> Option<Self> {
+        Some(Self {
+            digest: file.day_digest.clone()?,
+            base_version: file.base_version?,
+            rows: None,
+            decisions: file.decisions.clone(),
+            templates: None,
+        })
+    }
+
     fn from_tags(tag: impl Fn(&str) -> Option<String>) -> Option<Self> {
         Some(Self {
             digest: tag(DAY_DIGEST_TAG)?,
@@ -162,16 +173,7 @@ impl Archive {
         let given = self.location().given();
         let files = self.files()?;
         let of_day: Vec<&DataFile> = files.iter().filter(|file| file.day == Some(day)).collect();
-        let mut tagged = of_day.iter().filter_map(|file| {
-            Some(CommittedDay {
-                digest: file.day_digest.clone()?,
-                base_version: file.base_version?,
-                rows: None,
-                decisions: file.decisions.clone(),
-                templates: None,
-            })
-        });
-        let by_tags = tagged.next();
+        let by_tags = of_day.iter().find_map(|file| CommittedDay::of_file(file));
         let foreign = |reason: &str| {
             Err(ArchiveError::ForeignTable {
                 path: given.to_owned(),
@@ -324,7 +326,7 @@ impl Archive {
     }
 
     /// The days that have a record.
-    async fn recorded_days(&self) -> Result<BTreeSet<NaiveDate>> {
+    pub(crate) async fn recorded_days(&self) -> Result<BTreeSet<NaiveDate>> {
         let store = self.object_store();
         let listed: Vec<ObjectMeta> = store
             .list(Some(&Path::from(DIRECTORY)))

@@ -8,6 +8,7 @@
 //! decisions by row. The map writes the batch's own fingerprints as one [`FingerprintFile`], which
 //! every later stage reads.
 
+mod bulk;
 mod captures;
 mod commit;
 mod compact;
@@ -47,6 +48,7 @@ mod vacuum;
 pub mod validated_pages;
 mod without_checkpoints;
 
+pub use bulk::Bulk;
 pub use captures::Capture;
 pub use commit::{Append, Existing, RowDecisions, StagedDay};
 pub use compact::Compacted;

@@ -6,7 +6,8 @@ use arrow::array::{Array as _, BooleanArray, RecordBatch};
 use chrono::NaiveDate;
 use storage::ErrorKind;
 
-use crate::commit::{Append, Existing, StagedDay, with_kept};
+use crate::bulk::Bulk;
+use crate::commit::{Existing, StagedDay, with_kept};
 use crate::data_files::{DayTags, RowsToWrite};
 use crate::day_records::CommittedDay;
 use crate::error::{ArchiveError, Result};
@@ -83,18 +84,31 @@ impl Archive {
         if let (Some(day), true) = (day, by_day.is_empty()) {
             return Err(cannot(format!("it has no day {day}")));
         }
+        // Days that were never committed here need not be sought in the log.
+        let mut known = self.recorded_days().await?;
+        known.extend(self.files()?.iter().filter_map(|file| file.day));
         let mut merge = Merge {
             days: Vec::new(),
             there: 0,
         };
         for (day, mut files) in by_day {
             files.sort_by(|a, b| a.path.cmp(&b.path));
-            let committed = other.committed(day).await?;
+            // The tags of the day's own files say it, too, without the log.
+            let mut tagged = files.iter().map(CommittedDay::of_file);
+            let committed = match tagged.next().flatten() {
+                Some(first) if tagged.all(|other| other.as_ref() == Some(&first)) => Some(first),
+                _ => other.committed(day).await?,
+            };
             let committed = committed
                 .ok_or_else(|| cannot(format!("nothing says how day {day} was committed")))?;
             let decisions = committed.decisions.as_ref();
-            let is_there = self.is_committed(day, &committed.digest, decisions, Existing::Keep);
-            let is_there = match is_there.await {
+            let is_there = if known.contains(&day) {
+                self.is_committed(day, &committed.digest, decisions, Existing::Keep)
+                    .await
+            } else {
+                Ok(false)
+            };
+            let is_there = match is_there {
                 Err(ArchiveError::DayDiffers { .. } | ArchiveError::DecisionsDiffer { .. }) => {
                     return Err(cannot(format!(
                         "both have day {day}, with other documents or decisions"
@@ -132,36 +146,32 @@ impl Archive {
             return Ok(merged);
         }
         self.preflight().await?;
+        let mut bulk = Bulk::new(self);
         for day in plan.days {
-            let MergedDay {
-                day: date,
-                committed,
-                ..
-            } = &day;
-            let decisions = committed.decisions.as_ref();
-            let is_there = self.is_committed(*date, &committed.digest, decisions, Existing::Keep);
-            // Another archive of the same merge may have brought it.
-            if is_there.await? {
-                merged.there += 1;
-                continue;
-            }
-            let staged = self.stage_from(other, &day, &mut each).await?;
+            let staged = bulk.archive().stage_from(other, &day, &mut each).await?;
             loop {
-                match self.commit(&staged, Existing::Keep).await? {
-                    Append::Overtaken => {}
-                    Append::AlreadyThere => {
-                        merged.there += 1;
-                        break;
-                    }
-                    Append::Committed(version) => {
-                        merged.days += 1;
-                        merged.rows += staged.rows;
-                        merged.version = Some(version);
-                        break;
-                    }
+                if let Some(version) = bulk.commit(&staged).await? {
+                    merged.days += 1;
+                    merged.rows += staged.rows;
+                    merged.version = Some(version);
+                    break;
+                }
+                // Another program committed something, perhaps this day.
+                let MergedDay { day, committed, .. } = &day;
+                let decisions = committed.decisions.as_ref();
+                let archive = bulk.archive();
+                let is_there =
+                    archive.is_committed(*day, &committed.digest, decisions, Existing::Keep);
+                let is_there = is_there.await;
+                if !matches!(is_there, Ok(false)) {
+                    archive.discard(&staged).await;
+                    is_there?;
+                    merged.there += 1;
+                    break;
                 }
             }
         }
+        bulk.finish().await?;
         Ok(merged)
     }
 
@@ -232,6 +242,7 @@ impl Archive {
                 .await?;
             staged.rows += count;
         }
+        staged.documents = staged.documents.max(staged.rows);
         if staged.files.is_empty() {
             // A day without rows has a file that says so.
             let mut rows = RowsToWrite::new(std::iter::empty());

@@ -64,7 +64,7 @@ pub enum Tokenizer {
     /// N consecutive letters and digits, N from 1 to 16, ignoring all characters between them.
     Chars(u8),
     /// Words with the signs and operators before them, for source code and tables: of `a < -b`, `a` and `<-b`. A word is a run of
-    /// letters, digits and `_`, and of points between digits; a character of Chinese, Japanese or Korean is one.
+    /// letters, digits and `_`, and of points between digits; a character of a script without spaces is one.
     Code,
     /// The N longest sentences, N from 1 to 64, by which Baidu is said to compare pages.
     LongestSentences(u8),

@@ -7,7 +7,7 @@ mod rows;
 mod tables;
 
 use std::cmp::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use archive::fingerprint_file::{FingerprintFile, RowDigest};
 use archive::{ArchiveError, IdType};
@@ -41,6 +41,7 @@ pub struct Batch {
     rows: usize,
     /// The classes, once they are asked for.
     classes: Mutex<Option<Arc<Classes>>>,
+    pair_classes: OnceLock<Arc<Classes>>,
     /// The tables of one part, once they are built.
     built: tables::Slot,
     memory: MemoryReservation,
@@ -141,6 +142,7 @@ impl Batch {
             chunk_rows: chunk_rows.max(1),
             rows: found,
             classes: Mutex::default(),
+            pair_classes: OnceLock::new(),
             built: Arc::default(),
             memory,
         })
@@ -209,6 +211,22 @@ impl Batch {
             }
         };
         Ok(Arc::clone(classes.insert(Arc::new(made))))
+    }
+
+    /// The classes of which only the first documents have pairs with others: those of [`Self::set_pair_classes`], or else
+    /// [`Self::classes`].
+    ///
+    /// # Errors
+    /// As [`Self::classes`].
+    pub(crate) fn pair_classes(&self, by_sketch: bool) -> Result<Arc<Classes>> {
+        let known = self.pair_classes.get().map(Arc::clone);
+        known.map_or_else(|| self.classes(by_sketch), Ok)
+    }
+
+    /// Sets the classes of pairs, where texts tell documents apart.
+    pub(crate) fn set_pair_classes(&self, classes: Arc<Classes>) {
+        // A run that compares the batch again has the same.
+        let _ = self.pair_classes.set(classes);
     }
 
     /// The sketch of a row; `None` if the spec or the row has none.

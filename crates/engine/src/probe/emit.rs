@@ -55,7 +55,7 @@ impl Emitter {
             }
         };
         let classes = match probe.answer {
-            Answer::PairsByClass => Some(batch.classes(probe.sketches.is_some())?),
+            Answer::PairsByClass => Some(batch.pair_classes(probe.sketches.is_some())?),
             _ => None,
         };
         Ok(Self {

@@ -53,10 +53,10 @@ impl Base {
         };
         let (mut archives, mut files) = (Vec::new(), Vec::new());
         for path in given {
-            if is_archive(stores, path).await? {
-                archives.push(path);
-            } else if are_documents(context, path, columns).await? {
+            if are_documents(context, path, columns).await? {
                 base.paths.push(path.clone());
+            } else if is_archive(stores, path).await? {
+                archives.push(path);
             } else {
                 files.push(path);
             }
@@ -214,12 +214,22 @@ async fn open_scratch(resources: &Resources, path: &Path) -> Result<Snapshot> {
     Ok(Snapshot::open_files(&resources.stores, &path, &columns).await?)
 }
 
-/// Whether the files at a path are documents to fingerprint, and not files of fingerprints.
-async fn are_documents(context: &SessionContext, given: &str, columns: &Columns) -> Result<bool> {
+/// Whether the files at a path are documents to fingerprint, and neither an archive nor files of fingerprints.
+///
+/// # Errors
+/// [`EngineError`] when they cannot be listed or read.
+pub async fn are_documents(
+    context: &SessionContext,
+    given: &str,
+    columns: &Columns,
+) -> Result<bool> {
     let stores = &Resources::from_session(context)?.stores;
     let extensions = extensions();
     let extensions: Vec<&str> = extensions.iter().map(String::as_str).collect();
     let location = stores.locate(given)?;
+    if is_archive(stores, given).await? {
+        return Ok(false);
+    }
     // A missing file is an error of its own.
     if location.local().is_some_and(|path| !path.exists()) && !given.contains(['*', '?', '[']) {
         return Ok(false);

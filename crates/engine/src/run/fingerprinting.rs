@@ -109,7 +109,7 @@ impl Fingerprints {
         };
         let context = run.context;
         let progress = &run.resources.progress;
-        let decision_columns = inputs.decide.is_some();
+        let decision_columns = inputs.need_keys(settings);
         let mut resume = None;
         let rows = match (run.job(), recipe, &settings.resume) {
             // Ready fingerprints are read and sorted here: that is all there is to do.
@@ -171,7 +171,7 @@ async fn in_parts(
     attempt: usize,
 ) -> Result<UnsortedRows> {
     let spec = inputs.recipe.spec();
-    let decision_columns = inputs.decide.is_some();
+    let decision_columns = inputs.need_keys(run.settings);
     let name = match attempt {
         0 => "fingerprint".to_owned(),
         again => format!("fingerprint-{again}"),

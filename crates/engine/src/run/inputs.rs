@@ -167,8 +167,8 @@ impl Inputs {
             }
             let OpenedArchive::Archive(archive) = opened else {
                 return Err(EngineError::Usage(format!(
-                    "--append needs an archive, and {} is plain files; make one with `dedup-job archive create`",
-                    opened.name()
+                    "--append needs an archive, and {} is none; make one with `dedup-job archive create`",
+                    settings.base.join(" and ")
                 )));
             };
             if archive.has_kept() {
@@ -300,6 +300,11 @@ impl Inputs {
             }
             None => None,
         };
+        if verifier.is_some() && settings.pairs_by_class && run.job().is_some() {
+            return Err(EngineError::Usage(
+                "--pairs classes: the parts of a job cannot tell documents apart by their texts: take sketches, or --verify none".into(),
+            ));
+        }
         let auditor = match settings.audit {
             Some(_) => {
                 let verify = Verify {
@@ -363,6 +368,11 @@ impl Inputs {
             }
         }
         Ok(found)
+    }
+
+    /// Whether the places of documents in the inputs are needed once they have fingerprints.
+    pub(super) fn need_keys(&self, settings: &RunSettings) -> bool {
+        self.decide.is_some() || settings.pairs_by_class && self.verifier.is_some()
     }
 
     /// Fingerprints the documents that the batch is compared with, without the templates that were found in the batch.

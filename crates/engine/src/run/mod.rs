@@ -44,6 +44,7 @@ use inputs::Inputs;
 use summary::Clock;
 use view::View;
 
+pub use base::are_documents;
 pub use commit::remember_columns;
 pub use day_source::DaySource;
 pub use inputs::open_batch;

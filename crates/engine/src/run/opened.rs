@@ -53,7 +53,7 @@ impl OpenedArchive {
         let files = Snapshot::open_files(stores, given, &plain_columns(columns)).await?;
         if files.files.is_empty() {
             tracing::warn!(
-                "--base {given}: there is neither an archive nor a file of fingerprints; the batch is compared with itself only"
+                "--base {given}: there is no archive, and no file of fingerprints or documents; the batch is compared with itself only"
             );
         }
         Ok(Self::Plain(files))

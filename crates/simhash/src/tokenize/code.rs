@@ -1,6 +1,6 @@
 //! Extracts the words of source code and tables, with the signs and operators before them.
 
-use super::{Extract, TakeFeature, cjk};
+use super::{Extract, TakeFeature, cjk, unspaced};
 use crate::text::Folded;
 
 /// Extracts words, each with the signs and operators before it on its line: of `a < -limit`, the features are `a` and `<-limit`.
@@ -39,7 +39,7 @@ fn cut(text: &str, out: &mut String, ends: &mut Vec<usize>) {
         let after = characters.peek().copied().unwrap_or(' ');
         let is_point = c == '.' && before.is_ascii_digit() && after.is_ascii_digit();
         let is_of_word = c.is_alphanumeric() || c == '_' || is_point && in_word;
-        let is_alone = is_of_word && cjk::is_cjk(c);
+        let is_alone = is_of_word && (cjk::is_cjk(c) || unspaced::is_unspaced(c));
         // A word ends at every other character; signs, only at the end of their line.
         let ends_here = match in_word {
             true => !is_of_word || is_alone,

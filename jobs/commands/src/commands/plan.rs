@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use ::archive::{Scope, Snapshot, SnapshotFile};
 use engine::documents::Columns;
 use engine::job::{Forecast, Sizes};
-use engine::run::{OpenedArchive, open_batch};
+use engine::run::{OpenedArchive, are_documents, open_batch};
 use engine::{CompareOptions, EngineError, Profile, SpecOptions};
 use hamming::{Design, Limits, Plan};
 use serde_json::json;
@@ -129,6 +129,13 @@ async fn open(process: &Process, args: &PlanArgs, new: &[String]) -> Result<Inpu
         ..args.columns.columns()
     };
     let base = args.base.as_deref();
+    if let Some(base) = base
+        && are_documents(&process.context, base, &columns).await?
+    {
+        return Err(Failure::Usage(format!(
+            "--base {base}: these are documents, and a plan is of an archive, or of fingerprints: make them by `dedup-job fingerprint`"
+        )));
+    }
     let opened = OpenedArchive::open(process.stores(), base, &columns).await?;
     let (documents, recipe, id_type) = open_batch(
         &process.context,

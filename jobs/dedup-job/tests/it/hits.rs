@@ -786,3 +786,38 @@ fn pairs_of_classes_have_one_row_for_each_document() {
         dedup(&format!("run {many} --pairs classes {options}")).fails(64, &["--pairs"]);
     }
 }
+
+#[test]
+fn texts_tell_classes_apart_where_they_are_compared() {
+    let dir = Dir::new();
+    let (new, output) = (dir.at("n.jsonl"), dir.at("o.csv"));
+    let words: Vec<String> = (0..90).map(|word| format!("word{word}")).collect();
+    let forward = words.join(" ");
+    // The same words, so the same fingerprint, but no phrase of the other.
+    let backward = words.iter().rev().cloned().collect::<Vec<_>>().join(" ");
+    let line = |(id, text): (&str, &str)| serde_json::json!({ "id": id, "text": text }).to_string();
+    let documents = [
+        ("a1", &*forward),
+        ("a2", &*forward),
+        ("a3", &*forward),
+        ("b1", &*backward),
+        ("b2", &*backward),
+    ];
+    fs::write(&new, documents.map(line).join("\n")).unwrap();
+    let run = format!("run {new} --output {output} --overwrite --pairs classes");
+    let found = || {
+        let text = fs::read_to_string(&output).unwrap();
+        let row = |line: &str| line.split(',').take(2).collect::<Vec<_>>().join("-");
+        text.lines().skip(1).map(row).collect::<Vec<_>>()
+    };
+    dedup(&run).ok();
+    assert_eq!(found(), ["a2-a1", "a3-a1", "b2-b1"]);
+    // Without a comparison of texts, their fingerprints are equal.
+    dedup(&format!("{run} --verify none")).ok();
+    assert_eq!(found(), ["a2-a1", "a3-a1", "b1-a1", "b2-a1"]);
+    dedup(&format!(
+        "split {} {new} --output {output} --pairs classes",
+        dir.at("job")
+    ))
+    .fails(64, &["--pairs classes"]);
+}

@@ -307,3 +307,27 @@ fn a_day_that_is_not_there_is_committed_by_replace_day() {
     let date = DAYS[3];
     days.same_again(&Committed { date, input, first });
 }
+
+#[test]
+fn ids_that_no_document_has_are_named() {
+    let dir = Dir::new();
+    let (archive, new, ids) = (dir.at("archive"), dir.at("n.csv"), dir.at("ids.txt"));
+    dedup(&format!("archive create {archive} --profile paper")).ok();
+    fs::write(&new, "id,fp\na,1\nb,2\n").unwrap();
+    dedup(&format!(
+        "archive append {archive} --input {new} --day 2026-01-01"
+    ))
+    .ok();
+    let missing: Vec<String> = (10..23).map(|number| format!("none{number}")).collect();
+    fs::write(&ids, format!("{}\na\n", missing.join("\n"))).unwrap();
+    let remove = format!("archive remove {archive} --ids {ids}");
+    let text = dedup(&remove).ok().stdout;
+    assert!(text.contains("1 of 14 ids were found"), "{text}");
+    assert!(
+        text.contains("none10, none11") && text.contains("none19 and 3 more"),
+        "{text}"
+    );
+    let json = dedup(&format!("{remove} --json")).ok().json();
+    assert_eq!(json["ids_not_found"], 14);
+    assert_eq!(json["first_ids_not_found"][0], "a");
+}

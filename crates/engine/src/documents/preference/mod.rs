@@ -3,6 +3,7 @@
 mod keys;
 mod time;
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
 use std::str::FromStr;
@@ -197,9 +198,14 @@ impl From<EngineError> for KeysError {
 fn ranks(ranked: &[String], sources: &StringArray) -> Keys {
     // A list may name a source twice: its first place counts.
     let places = ranked.iter().enumerate().rev();
-    let places: HashMap<&str, u64> = places
-        .map(|(place, name)| (&**name, place as u64))
-        .collect();
+    // As it is written, or as the host of a URL.
+    let both = |(place, name): (usize, &'_ String)| {
+        let host = name.to_lowercase();
+        let host = super::source_of_site(&host).map(Cow::into_owned);
+        let all = std::iter::once(name.clone()).chain(host);
+        all.map(move |name| (name, place as u64))
+    };
+    let places: HashMap<String, u64> = places.flat_map(both).collect();
     let place = |source: Option<&str>| places.get(source?).copied().map(keys::of_place);
     sources.iter().map(place).collect()
 }
@@ -308,11 +314,7 @@ fn sources(names: &str, read: impl Fn(&str) -> Result<String, String>) -> Result
     };
     let names = names.lines().map(str::trim);
     let names = names.filter(|name| !name.is_empty() && !name.starts_with('#'));
-    let said = |name: &str| match super::source_said(name) {
-        Some(source) => source.into_owned(),
-        None => name.to_owned(),
-    };
-    let names: Vec<String> = names.map(said).collect();
+    let names: Vec<String> = names.map(str::to_owned).collect();
     match names.is_empty() {
         true => Err("the names of sources are missing".to_owned()),
         false => Ok(Rule::Sources(names)),
@@ -406,7 +408,10 @@ mod tests {
             _ => Err("no such file".to_owned()),
         };
         let read = Prefer::parse("x, source=@ranks", file).unwrap();
-        assert_eq!(read.to_string(), "x:asc,source=www.b.example,a.example");
+        assert_eq!(
+            read.to_string(),
+            "x:asc,source=https://www.b.example/x,a.example"
+        );
         Prefer::parse("source=@other", file).unwrap_err();
         let found = "latest".parse::<Prefer>().unwrap();
         let found = found.with_columns(&["id", "WARC-Date", "fetched"]).unwrap();

@@ -34,7 +34,7 @@ use crate::profile::CompareSettings;
 use crate::progress::Stage;
 use crate::reduce::reduce;
 use crate::session;
-use crate::verify::{self, Counts, Origin, Verified, Verifier};
+use crate::verify::{self, Counts, Origin, TextClasses, Verified, Verifier};
 use crate::work_items;
 
 pub(super) use cheap_distance::lower_if_dear;
@@ -228,6 +228,10 @@ impl Comparison<'_> {
             None => settings.max_hits,
         };
         let probe = self.pair_probe(probe);
+        let _of_texts = match self.verifier {
+            Some(verifier) if settings.pairs_by_class => Some(self.class_by_texts(verifier).await?),
+            _ => None,
+        };
         let unverified_target = unverified.as_ref().unwrap_or(target);
         let mut output = self
             .probe(probe, distinct, unverified_target, max_hits)
@@ -244,6 +248,18 @@ impl Comparison<'_> {
             clock.end(Stage::Verify);
         }
         Ok((output, verified))
+    }
+
+    /// Tells the documents of the batch with equal fingerprints apart by their texts; returns their classes, which must live until
+    /// the probe has ended.
+    async fn class_by_texts(&self, verifier: &Verifier) -> Result<TextClasses> {
+        let keys = self.batch.keys.as_ref();
+        let keys = keys.ok_or_else(|| EngineError::Internal("the batch has no keys".into()))?;
+        let batch = self.run.load(self.batch).await?;
+        let (context, own) = (self.run.context, Arc::clone(&batch));
+        let read = TextClasses::read(context, verifier, own, keys, self.id_type, None).await?;
+        batch.set_pair_classes(Arc::clone(&read.classes));
+        Ok(read)
     }
 
     /// Plans the tables, and builds them unless the parts of a job do.

@@ -73,7 +73,8 @@ pub(super) fn run(
     }
     let there = match merged.there {
         0 => String::new(),
-        days => format!("; {} were there already", self::days(days)),
+        1 => "; 1 day was there already".to_owned(),
+        days => format!("; {} days were there already", count(days)),
     };
     print(&match merged.version {
         None => format!("{dir}: nothing to merge{there}\n"),

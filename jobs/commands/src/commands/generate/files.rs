@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ::archive::{Archive, ArchiveError, Existing, FingerprintFile, IdType, RunDefaults, SpecFiles};
+use ::archive::{Archive, ArchiveError, Bulk, FingerprintFile, IdType, RunDefaults, SpecFiles};
 use arrow::array::{
     ArrayRef, Date32Array, Int32Array, Int64Array, RecordBatch, StringArray, new_null_array,
 };
@@ -213,11 +213,16 @@ pub(super) async fn write_archive(
     // So a run without options finds the expected pairs.
     let defaults = RunDefaults::new(args.max_distance, None);
     let mut archive = Archive::create(&location, id_type, false, spec, files, &defaults).await?;
+    let mut bulk = Bulk::new(&mut archive);
     for number in 0..u64::from(args.days) {
         let file = day(number).await?;
         let day = archive_day(args, number);
-        archive.append(day, &file, Existing::Keep).await?;
+        let staged = bulk.archive().stage(day, &file, None).await?;
+        if bulk.commit(&staged).await?.is_none() {
+            let busy = format!("{location}: another program writes to it");
+            return Err(engine::EngineError::TryAgain(busy).into());
+        }
         std::fs::remove_file(&file.path).map_err(io_error(&file.path))?;
     }
-    Ok(())
+    Ok(bulk.finish().await?)
 }

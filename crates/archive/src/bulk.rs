@@ -1,0 +1,89 @@
+//! Committing many days, one log entry each, without reading the log in between: a commit of the Delta library goes through all
+//! files of the table, so a thousand days would cost a million.
+
+use deltalake_core::kernel::transaction::{CommitData, TransactionError};
+use deltalake_core::logstore::{CommitOrBytes, LogStore};
+use deltalake_core::protocol::checkpoints::create_checkpoint;
+
+use crate::commit::{Entry, StagedDay};
+use crate::error::{ArchiveError, Result};
+use crate::table::Archive;
+
+/// Commits days to an archive, the archive's state of which is not read until [`Self::finish`].
+pub struct Bulk<'a> {
+    archive: &'a mut Archive,
+    /// The version of the last entry.
+    version: u64,
+    /// Whether entries were written.
+    has_written: bool,
+}
+
+impl<'a> Bulk<'a> {
+    /// Begins at the version that the archive is open at.
+    #[must_use]
+    pub fn new(archive: &'a mut Archive) -> Self {
+        Self {
+            version: archive.version(),
+            archive,
+            has_written: false,
+        }
+    }
+
+    /// The archive, as it was before the first day.
+    pub fn archive(&self) -> &Archive {
+        self.archive
+    }
+
+    /// Commits a day as the next version, compared with the version before it. The archive must have no files of the day. Returns
+    /// the version; `None` if another program committed that version: the archive is then open at the latest.
+    ///
+    /// # Errors
+    /// [`ArchiveError`] when the entry cannot be written. Whether the day is committed is unknown then.
+    pub async fn commit(&mut self, staged: &StagedDay) -> Result<Option<u64>> {
+        let given = self.archive.location().given().to_owned();
+        let entry = Entry::new(staged, self.version, &[]);
+        self.archive.write_record(staged.day, &entry.record).await?;
+        let metadata = entry.metadata.into_iter().collect();
+        let data = CommitData::new(entry.actions, entry.operation, metadata, entry.transactions);
+        let failed = |error: TransactionError| ArchiveError::delta(&given)(error.into());
+        let bytes = data.get_bytes().map_err(failed)?;
+        let log = self.archive.table().log_store();
+        let version = self.version + 1;
+        let written = log.write_commit_entry(
+            version,
+            CommitOrBytes::LogBytes(bytes),
+            uuid::Uuid::new_v4(),
+        );
+        match written.await {
+            Ok(()) => {
+                self.version = version;
+                self.has_written = true;
+                Ok(Some(version))
+            }
+            Err(TransactionError::VersionAlreadyExists(_)) => {
+                self.archive.reopen().await?;
+                self.version = self.archive.version();
+                // The store may have lost the answer to this commit.
+                match self.archive.has_written_files(staged)? {
+                    true => Ok(Some(self.version)),
+                    false => Ok(None),
+                }
+            }
+            Err(error) => Err(failed(error)),
+        }
+    }
+
+    /// Opens the archive at its latest version, with a checkpoint of it.
+    ///
+    /// # Errors
+    /// [`ArchiveError::Delta`] when the log cannot be read. All days are committed.
+    pub async fn finish(self) -> Result<()> {
+        if !self.has_written {
+            return Ok(());
+        }
+        self.archive.reopen().await?;
+        let given = self.archive.location().given().to_owned();
+        let checkpoint = create_checkpoint(self.archive.table(), None).await;
+        checkpoint.map_err(ArchiveError::delta(&given))
+    }
+}
