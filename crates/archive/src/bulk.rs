@@ -1,6 +1,9 @@
 //! Committing many days, one log entry each, without reading the log in between: a commit of the Delta library goes through all
 //! files of the table, so a thousand days would cost a million.
 
+use std::collections::HashSet;
+
+use chrono::NaiveDate;
 use deltalake_core::kernel::transaction::{CommitData, TransactionError};
 use deltalake_core::logstore::{CommitOrBytes, LogStore};
 use deltalake_core::protocol::checkpoints::create_checkpoint;
@@ -16,17 +19,28 @@ pub struct Bulk<'a> {
     version: u64,
     /// Whether entries were written.
     has_written: bool,
+    /// The days that have files.
+    days: HashSet<NaiveDate>,
 }
 
 impl<'a> Bulk<'a> {
     /// Begins at the version that the archive is open at.
-    #[must_use]
-    pub fn new(archive: &'a mut Archive) -> Self {
-        Self {
+    ///
+    /// # Errors
+    /// [`ArchiveError::Delta`] when the log cannot be read.
+    pub fn new(archive: &'a mut Archive) -> Result<Self> {
+        Ok(Self {
             version: archive.version(),
-            archive,
             has_written: false,
-        }
+            days: days(archive)?,
+            archive,
+        })
+    }
+
+    /// Whether a day has files.
+    #[must_use]
+    pub fn has_day(&self, day: NaiveDate) -> bool {
+        self.days.contains(&day)
     }
 
     /// The archive, as it was before the first day.
@@ -34,12 +48,15 @@ impl<'a> Bulk<'a> {
         self.archive
     }
 
-    /// Commits a day as the next version, compared with the version before it. The archive must have no files of the day. Returns
-    /// the version; `None` if another program committed that version: the archive is then open at the latest.
+    /// Commits a day as the next version, compared with the version before it. Returns the version; `None` if the day has files
+    /// already, or if another program committed that version: the archive is then open at the latest.
     ///
     /// # Errors
     /// [`ArchiveError`] when the entry cannot be written. Whether the day is committed is unknown then.
     pub async fn commit(&mut self, staged: &StagedDay) -> Result<Option<u64>> {
+        if self.has_day(staged.day) {
+            return Ok(None);
+        }
         let given = self.archive.location().given().to_owned();
         let entry = Entry::new(staged, self.version, &[]);
         self.archive.write_record(staged.day, &entry.record).await?;
@@ -58,11 +75,13 @@ impl<'a> Bulk<'a> {
             Ok(()) => {
                 self.version = version;
                 self.has_written = true;
+                self.days.insert(staged.day);
                 Ok(Some(version))
             }
             Err(TransactionError::VersionAlreadyExists(_)) => {
                 self.archive.reopen().await?;
                 self.version = self.archive.version();
+                self.days = days(self.archive)?;
                 // The store may have lost the answer to this commit.
                 match self.archive.has_written_files(staged)? {
                     true => Ok(Some(self.version)),
@@ -86,4 +105,13 @@ impl<'a> Bulk<'a> {
         let checkpoint = create_checkpoint(self.archive.table(), None).await;
         checkpoint.map_err(ArchiveError::delta(&given))
     }
+}
+
+/// The days that have files.
+fn days(archive: &Archive) -> Result<HashSet<NaiveDate>> {
+    Ok(archive
+        .files()?
+        .iter()
+        .filter_map(|file| file.day)
+        .collect())
 }

@@ -12,6 +12,7 @@ use storage::{Location, StorageError};
 use url::Url;
 
 use crate::error::Result;
+use crate::remembered_log::RememberedLog;
 use crate::without_checkpoints::WithoutCheckpoints;
 
 /// Awaits `reading`, and turns a panic into an error: the Delta library panics on some forged checkpoints.
@@ -47,6 +48,7 @@ pub(crate) fn log_store(location: &Location, by: LogBy) -> Result<LogStoreRef> {
         LogBy::Checkpoint => Arc::clone(location.store()),
         LogBy::Entries => Arc::new(WithoutCheckpoints(Arc::clone(location.store()))),
     };
+    let root: Arc<dyn ObjectStore> = Arc::new(RememberedLog::new(root));
     let prefixed: Arc<dyn ObjectStore> = match location.path().as_ref().is_empty() {
         true => Arc::clone(&root),
         false => Arc::new(PrefixStore::new(Arc::clone(&root), location.path().clone())),

@@ -33,6 +33,7 @@ mod parquet_properties;
 mod read_buffer;
 pub mod reader;
 mod recorded_settings;
+mod remembered_log;
 mod remove;
 mod row_group_sums;
 pub mod row_groups;

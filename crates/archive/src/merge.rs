@@ -146,7 +146,7 @@ impl Archive {
             return Ok(merged);
         }
         self.preflight().await?;
-        let mut bulk = Bulk::new(self);
+        let mut bulk = Bulk::new(self)?;
         for day in plan.days {
             let staged = bulk.archive().stage_from(other, &day, &mut each).await?;
             loop {
@@ -168,6 +168,13 @@ impl Archive {
                     is_there?;
                     merged.there += 1;
                     break;
+                }
+                if bulk.has_day(*day) {
+                    archive.discard(&staged).await;
+                    return Err(ArchiveError::ForeignRows {
+                        path: archive.location().to_string(),
+                        day: day.to_string(),
+                    });
                 }
             }
         }

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use futures::FutureExt as _;
@@ -28,6 +29,36 @@ pub struct ObjectReader {
     /// The checksums of the object's sectors. If present, the Parquet library's reads fetch whole
     /// sectors and check them; `read_range` does not.
     sector_sums: Option<SectorSums>,
+    /// The whole object, if it is in a store and so small that it was read at once.
+    held: Option<Arc<Held>>,
+}
+
+/// Objects in a store of at most this many bytes are read at once.
+const SMALL_BYTES: u64 = 64 << 10;
+/// The most bytes of small objects that the process holds.
+const MOST_HELD: u64 = 32 << 20;
+/// Bytes of small objects that the process holds.
+static HELD: AtomicU64 = AtomicU64::new(0);
+
+/// The bytes of a small object, counted in [`HELD`].
+#[derive(Debug)]
+struct Held(Bytes);
+
+impl Held {
+    /// Holds `bytes`, unless the process holds too many already.
+    fn new(bytes: Bytes) -> Option<Arc<Self>> {
+        let size = bytes.len() as u64;
+        let before = HELD.fetch_add(size, Ordering::Relaxed);
+        let held = Arc::new(Self(bytes));
+        // Dropped at once, it no longer counts.
+        (before + size <= MOST_HELD).then_some(held)
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        HELD.fetch_sub(self.0.len() as u64, Ordering::Relaxed);
+    }
 }
 
 impl ObjectReader {
@@ -39,7 +70,29 @@ impl ObjectReader {
             path: location.path().clone(),
             size,
             sector_sums: None,
+            held: None,
         }
+    }
+
+    /// Reads the whole object now, if it is small; all later reads are of these bytes.
+    ///
+    /// # Errors
+    /// [`ParquetError`] when it cannot be read, or has another size.
+    pub(crate) async fn hold_if_small(&mut self) -> Result<()> {
+        if self.size > 0 && self.size <= SMALL_BYTES && HELD.load(Ordering::Relaxed) < MOST_HELD {
+            let whole = self.read_range(0..self.size).await?;
+            self.held = Held::new(whole);
+        }
+        Ok(())
+    }
+
+    /// The bytes of ranges inside the object.
+    async fn fetch(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
+        if let Some(held) = &self.held {
+            let part = |range: &Range<u64>| held.0.slice(range.start as usize..range.end as usize);
+            return Ok(ranges.iter().map(part).collect());
+        }
+        Ok(self.store.get_ranges(&self.path, ranges).await?)
     }
 
     /// The same object; checks the Parquet library's reads by the checksums of its sectors.
@@ -60,6 +113,9 @@ impl ObjectReader {
     /// the object's end.
     pub(crate) async fn read_range(&self, range: Range<u64>) -> Result<Bytes> {
         self.check_range(&range)?;
+        if let Some(held) = &self.held {
+            return Ok(held.0.slice(range.start as usize..range.end as usize));
+        }
         // Some servers answer a range of the whole object with status 200 instead of 206.
         let bytes = match range == (0..self.size) {
             true => self.store.get(&self.path).await?.bytes().await?,
@@ -110,7 +166,7 @@ impl ObjectReader {
                 _ => united.push(range),
             }
         }
-        let parts = self.store.get_ranges(&self.path, &united).await?;
+        let parts = self.fetch(&united).await?;
         let parts: Result<Vec<(u64, Bytes)>> = parts
             .into_iter()
             .zip(&united)
@@ -173,7 +229,7 @@ impl AsyncFileReader for ObjectReader {
             if let Some(sums) = &self.sector_sums {
                 return self.read_checked_ranges(sums, &ranges).await;
             }
-            let parts = self.store.get_ranges(&self.path, &ranges).await?;
+            let parts = self.fetch(&ranges).await?;
             parts
                 .into_iter()
                 .zip(&ranges)

@@ -17,7 +17,7 @@ use crate::table::{Archive, DataFile};
 use crate::tail_facts::TailFacts;
 
 /// Maximum number of footers read concurrently.
-const CONCURRENT_FOOTERS: usize = 32;
+const CONCURRENT_FOOTERS: usize = 64;
 
 /// The open files of an archive at one version, or open plain files.
 #[derive(Debug, Clone)]

@@ -12,6 +12,31 @@ pub struct TextCounts {
     pub invalid_utf8: u64,
     /// Texts by the number of their features.
     pub shorter: ShorterTexts,
+    /// Texts that are mostly digits: number lists, hex dumps, filled-in forms.
+    pub numbers: u64,
+    /// Texts of more than [`LONG`] bytes.
+    pub long: u64,
+}
+
+/// The fingerprints of unrelated texts of more bytes than this can be near, for all of them have the common words.
+pub const LONG: usize = 500_000;
+/// Bytes of a text that say whether it is mostly digits.
+const LOOKED_AT: usize = 4096;
+/// Fewer letters and digits do not say it.
+const LEAST_SIGNS: usize = 200;
+
+impl TextCounts {
+    /// Counts a text by what it consists of.
+    pub fn add_kind(&mut self, text: &str) {
+        let start = &text.as_bytes()[..text.len().min(LOOKED_AT)];
+        let digits = start.iter().filter(|byte| byte.is_ascii_digit()).count();
+        let letters = start
+            .iter()
+            .filter(|byte| byte.is_ascii_alphabetic() || !byte.is_ascii())
+            .count();
+        self.numbers += u64::from(digits + letters >= LEAST_SIGNS && digits > letters);
+        self.long += u64::from(text.len() > LONG);
+    }
 }
 
 /// For each of [`LENGTHS`], the number of texts that are shorter.
@@ -40,13 +65,20 @@ impl ShorterTexts {
 pub struct TextCounters {
     invalid_utf8: AtomicU64,
     shorter: [AtomicU64; LENGTHS.len()],
+    numbers: AtomicU64,
+    long: AtomicU64,
 }
 
 impl TextCounters {
     /// Adds numbers of texts.
     pub fn add(&self, counts: &TextCounts) {
-        self.invalid_utf8
-            .fetch_add(counts.invalid_utf8, Ordering::Relaxed);
+        for (counter, number) in [
+            (&self.invalid_utf8, counts.invalid_utf8),
+            (&self.numbers, counts.numbers),
+            (&self.long, counts.long),
+        ] {
+            counter.fetch_add(number, Ordering::Relaxed);
+        }
         for (counter, number) in self.shorter.iter().zip(counts.shorter.0) {
             counter.fetch_add(number, Ordering::Relaxed);
         }
@@ -59,6 +91,8 @@ impl TextCounters {
         TextCounts {
             invalid_utf8: load(&self.invalid_utf8),
             shorter: ShorterTexts(self.shorter.each_ref().map(load)),
+            numbers: load(&self.numbers),
+            long: load(&self.long),
         }
     }
 }
@@ -82,6 +116,18 @@ mod tests {
             assert_eq!(counts.shorter.than(bound), Some(shorter.count() as u64));
         }
         assert_eq!(counts.shorter.than(6), None);
+        let numbers: String = (0..99).map(|n| format!("{n:04} ")).collect();
+        for (text, is_numbers) in [
+            (&*numbers, true),
+            (&*format!("{numbers}{}", "word ".repeat(200)), false),
+            ("2026", false),
+            (&*"é".repeat(LONG), false),
+        ] {
+            let before = counts.numbers;
+            counts.add_kind(text);
+            assert_eq!(counts.numbers - before, u64::from(is_numbers));
+        }
+        assert_eq!(counts.long, 1);
         let counters = TextCounters::default();
         counters.add(&counts);
         assert_eq!(counters.counts(), counts);

@@ -64,8 +64,9 @@ impl TextFunction {
         let mut counts = TextCounts::default();
         let invalid_utf8 = for_each_text(&texts.into_array(rows)?, |text| {
             each(&mut fingerprinter, text);
-            if let (Some(_), Some(features)) = (text, fingerprinter.last_features()) {
+            if let (Some(text), Some(features)) = (text, fingerprinter.last_features()) {
                 counts.shorter.add(features);
+                counts.add_kind(text);
             }
         })?;
         self.counters.add(&TextCounts {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use engine::progress::{Position, Progress, Stage};
 use engine::resources::Resources;
-use indicatif::{HumanCount, ProgressBar, ProgressState, ProgressStyle};
+use indicatif::{HumanCount, HumanDuration, ProgressBar, ProgressState, ProgressStyle};
 
 use crate::args::{CommonArgs, LogFormat};
 use crate::printing::count;
@@ -125,24 +125,66 @@ fn style(template: &'static str) -> impl Fn(&'static str) -> Option<ProgressStyl
 
 fn print_lines(progress: &Progress, stop: &AtomicBool, every: Duration, json: bool) {
     let mut last = Instant::now();
+    let mut pace = Pace::new(progress);
     while !stop.load(Ordering::Relaxed) {
         std::thread::park_timeout(TICK);
+        if !pace.is_of_stage(progress) {
+            pace = Pace::new(progress);
+        }
         if last.elapsed() < every {
             continue;
         }
         last = Instant::now();
+        let seconds = pace.since.elapsed().as_secs_f64();
         match json {
-            true => eprintln!("{}", json_line(progress)),
-            false => eprintln!("dedup-job: {}", text_line(progress)),
+            true => eprintln!("{}", json_line(progress, &pace, seconds)),
+            false => eprintln!("dedup-job: {}", text_line(progress, &pace, seconds)),
         }
     }
 }
 
-/// A progress line for people, such as `probing: 1,000 of 8,000 fingerprints (12 %), 3 pairs`.
-fn text_line(progress: &Progress) -> String {
+/// How fast a stage is.
+struct Pace {
+    stage: Stage,
+    unit: &'static str,
+    /// When it was first seen, and what was done then.
+    since: Instant,
+    from: u64,
+}
+
+impl Pace {
+    fn new(progress: &Progress) -> Self {
+        let position = progress.position();
+        Self {
+            stage: progress.stage(),
+            unit: position.unit,
+            since: Instant::now(),
+            from: position.done,
+        }
+    }
+
+    /// Whether the stage goes on, and counts the same.
+    fn is_of_stage(&self, progress: &Progress) -> bool {
+        let Position { done, unit, .. } = progress.position();
+        progress.stage() == self.stage && unit == self.unit && done >= self.from
+    }
+
+    /// What was done in each of `seconds`, and the seconds that are left if the total is known; `None` if nothing was done.
+    fn measured(&self, position: &Position, seconds: f64) -> Option<(f64, Option<f64>)> {
+        let done = position.done.saturating_sub(self.from);
+        let rate = done as f64 / seconds;
+        let left = |total: u64| total.saturating_sub(position.done) as f64 / rate;
+        (done > 0 && seconds > 0.0).then(|| (rate, position.total.map(left)))
+    }
+}
+
+/// A progress line for people, such as `probing: 1,000 of 8,000 fingerprints (12 %), 500/s, 14 s left, 3 pairs`.
+fn text_line(progress: &Progress, pace: &Pace, seconds: f64) -> String {
     let stage = progress.stage();
     let label = stage.label();
-    let Position { done, total, unit } = progress.position();
+    let position = progress.position();
+    let measured = pace.measured(&position, seconds);
+    let Position { done, total, unit } = position;
     let mut line = match total {
         Some(total) => format!(
             "{label}: {} of {} {unit} ({} %)",
@@ -153,6 +195,12 @@ fn text_line(progress: &Progress) -> String {
         None if is_counted(stage) => format!("{label}: {} {unit}", count(done)),
         None => label.to_owned(),
     };
+    if let Some((rate, left)) = measured.filter(|_| total.is_some() || is_counted(stage)) {
+        line += &format!(", {}/s", count(rate.round() as u64));
+        if let Some(left) = left {
+            line += &format!(", {} left", HumanDuration(Duration::from_secs_f64(left.min(1e9))));
+        }
+    }
     if stage == Stage::Probe {
         let pairs = progress.pairs.load(Ordering::Relaxed);
         line += &format!(", {} pairs", count(pairs));
@@ -161,9 +209,10 @@ fn text_line(progress: &Progress) -> String {
 }
 
 /// A progress line for programs.
-fn json_line(progress: &Progress) -> serde_json::Value {
+fn json_line(progress: &Progress, pace: &Pace, seconds: f64) -> serde_json::Value {
     let now = chrono::Utc::now().to_rfc3339_opts(chrono::SecondsFormat::Micros, true);
     let position = progress.position();
+    let measured = pace.measured(&position, seconds);
     serde_json::json!({
         "timestamp": now,
         "level": "INFO",
@@ -172,6 +221,8 @@ fn json_line(progress: &Progress) -> serde_json::Value {
             "stage": progress.stage().label(),
             "done": position.done,
             "all": position.total,
+            "per_second": measured.map(|(rate, _)| rate),
+            "seconds_left": measured.and_then(|(_, left)| left),
             "hits": progress.pairs.load(Ordering::Relaxed),
         },
     })
@@ -186,7 +237,7 @@ mod tests {
         let progress = Progress::default();
         let line = |stage| {
             progress.enter(stage);
-            text_line(&progress)
+            text_line(&progress, &Pace::new(&progress), 1.0)
         };
         progress.documents.store(1_500, Ordering::Relaxed);
         assert_eq!(line(Stage::Fingerprint), "fingerprinting: 1,500 documents");
@@ -195,6 +246,15 @@ mod tests {
             line(Stage::Fingerprint),
             "fingerprinting: 1,500 of 6,000 documents (25 %)"
         );
+        let pace = Pace::new(&progress);
+        progress.documents.store(3_000, Ordering::Relaxed);
+        assert_eq!(
+            text_line(&progress, &pace, 10.0),
+            "fingerprinting: 3,000 of 6,000 documents (50 %), 150/s, 20 seconds left"
+        );
+        let json = json_line(&progress, &pace, 10.0);
+        assert_eq!(json["fields"]["per_second"], 150.0);
+        assert_eq!(json["fields"]["seconds_left"], 20.0);
         assert_eq!(line(Stage::Commit), "committing");
         progress.pairs.store(7, Ordering::Relaxed);
         progress.probe_total.store(10, Ordering::Relaxed);

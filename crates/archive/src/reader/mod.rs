@@ -64,10 +64,16 @@ impl FingerprintReader {
     ) -> Result<Self> {
         let local = location.local().map(UnchangedFile::at).transpose()?;
         let mut object = ObjectReader::new(location, size);
-        let metadata = match &facts.tail {
-            Some(tail) => object.checked_metadata(tail).await,
-            None => object.metadata().await,
+        let read = async {
+            if local.is_none() {
+                object.hold_if_small().await?;
+            }
+            match &facts.tail {
+                Some(tail) => object.checked_metadata(tail).await,
+                None => object.metadata().await,
+            }
         };
+        let metadata = read.await;
         let metadata = match metadata {
             Ok(metadata) => metadata,
             Err(error) => {

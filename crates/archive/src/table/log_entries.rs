@@ -11,13 +11,27 @@ use crate::without_checkpoints::HINT;
 
 /// The entries of the log at `location`: their paths and sizes. None if there is no log.
 pub(super) fn list(location: &Location) -> Result<impl Stream<Item = Result<ObjectMeta>> + use<>> {
+    list_from(location, None)
+}
+
+/// As [`list`], those of a version and later ones.
+fn list_from(
+    location: &Location,
+    version: Option<u64>,
+) -> Result<impl Stream<Item = Result<ObjectMeta>> + use<>> {
     let has_log = location
         .local()
         .is_none_or(|local| local.join(LOG_DIRECTORY).is_dir());
     let log = location.child(LOG_DIRECTORY)?;
-    let listed = match has_log {
-        true => location.store().list(Some(log.path())),
-        false => futures::stream::empty().boxed(),
+    let store = location.store();
+    let listed = match (has_log, version) {
+        (false, _) => futures::stream::empty().boxed(),
+        (true, None) => store.list(Some(log.path())),
+        (true, Some(version)) => {
+            // The names of the version's entries begin with this one.
+            let offset = log.child(&format!("{version:020}"))?;
+            store.list_with_offset(Some(log.path()), offset.path())
+        }
     };
     let failed = location.clone();
     let is_entry = |entry: &ObjectMeta| entry.location.filename().is_some_and(is_log_entry);
@@ -33,9 +47,19 @@ struct Behind {
     entries: Vec<(u64, ObjectMeta)>,
 }
 
-/// The entries behind the last checkpoint; `None` if there is no entry at all.
-async fn behind_checkpoint(location: &Location) -> Result<Option<Behind>> {
-    let mut listed = std::pin::pin!(list(location)?);
+/// The version of the checkpoint that the hint names, in a store, where a list has a page for each thousand entries.
+async fn hinted_checkpoint(location: &Location) -> Option<u64> {
+    if location.local().is_some() {
+        return None;
+    }
+    let hint = location.child(&format!("{LOG_DIRECTORY}/{HINT}")).ok()?;
+    let hint: serde_json::Value = serde_json::from_slice(&hint.read().await.ok()?).ok()?;
+    hint.get("version")?.as_u64()
+}
+
+/// The entries behind the last checkpoint; `None` if there is no entry at all. Lists entries from the version `from` on.
+async fn behind_checkpoint(location: &Location, from: Option<u64>) -> Result<Option<Behind>> {
+    let mut listed = std::pin::pin!(list_from(location, from)?);
     let (mut checkpoint, mut entries) = (None, Vec::new());
     while let Some(entry) = listed.next().await.transpose()? {
         let name = entry.location.filename().unwrap_or_default();
@@ -64,7 +88,17 @@ async fn behind_checkpoint(location: &Location) -> Result<Option<Behind>> {
 /// Whether there is a log with entries. Refuses an empty entry: the Delta library takes it for one that changes nothing, so that
 /// what was committed by it would be missing.
 pub(super) async fn has_any(location: &Location) -> Result<bool> {
-    let Some(behind) = behind_checkpoint(location).await? else {
+    let hint = hinted_checkpoint(location).await;
+    let behind = match hint {
+        Some(_) => behind_checkpoint(location, hint).await?,
+        None => None,
+    };
+    // A hint may name what is not there.
+    let behind = match behind {
+        Some(behind) => Some(behind),
+        None => behind_checkpoint(location, None).await?,
+    };
+    let Some(behind) = behind else {
         return Ok(false);
     };
     match behind.entries.iter().find(|(_, entry)| entry.size == 0) {
@@ -112,7 +146,7 @@ pub(super) async fn dispensable_checkpoint(location: &Location) -> Result<Option
 
 /// What is wrong with the log, if it is that an entry is missing, or that one is not JSON.
 pub(super) async fn damage(location: &Location) -> Option<ArchiveError> {
-    let behind = behind_checkpoint(location).await.ok()??;
+    let behind = behind_checkpoint(location, None).await.ok()??;
     let hint = location.child(&format!("{LOG_DIRECTORY}/{HINT}")).ok()?;
     if behind.checkpoint.is_none() && hint.exists().await.ok()? {
         return Some(ArchiveError::BadData {

@@ -274,6 +274,8 @@ fn summarize(
             invalid_utf8: batch.invalid_utf8(),
             only_empty: !recipe.spec().short_texts.is_unmarked(),
             short: batch.short_documents(recipe, compare.max_distance),
+            number_texts: batch.texts.numbers,
+            long_texts: batch.texts.long,
             crawl_records: batch.read.crawl_records.clone(),
             columns: documents.columns_read(),
             notes: batch.notes(documents.skipped()),

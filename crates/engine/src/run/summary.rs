@@ -132,6 +132,12 @@ pub struct NewSummary {
     /// fingerprints, and if it is not known which documents these are.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub short: Option<ShortDocuments>,
+    /// Documents that are mostly digits.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub number_texts: u64,
+    /// Documents of more than [`LONG`](crate::text_counts::LONG) bytes.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub long_texts: u64,
     /// The records of the batch's WARC files; `None` without such files.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub crawl_records: Option<CrawlRecordCounts>,
@@ -298,3 +304,10 @@ impl Clock {
         }
     }
 }
+/// Whether a number is left out of the summary.
+// Serde gives a reference.
+#[allow(clippy::trivially_copy_pass_by_ref)]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+

@@ -327,3 +327,29 @@ fn long_texts_of_one_kind_are_kept() {
         );
     }
 }
+
+#[test]
+fn documents_that_fingerprints_tell_apart_badly_are_counted() {
+    let dir = Dir::new();
+    let (new, decisions) = (dir.at("d.jsonl"), dir.at("decisions.csv"));
+    let mut rng = ChaCha8Rng::seed_from_u64(9);
+    let mut documents: Vec<Value> = Vec::new();
+    for id in 0..6 {
+        let numbers: Vec<String> = (0..300)
+            .map(|_| rng.random_range(0..1000).to_string())
+            .collect();
+        documents.push(json!({ "id": format!("n{id}"), "text": numbers.join(" ") }));
+        documents.push(json!({ "id": format!("t{id}"), "text": text(&format!("x{id}"), 60) }));
+    }
+    documents.push(json!({ "id": "long", "text": text("word", 80_000) }));
+    write_lines(&new, &documents);
+    let run = format!("run {new} --decisions {decisions} --overwrite");
+    let paper = dedup(&format!("{run} --profile paper")).ok();
+    let said = "6 documents are mostly digits, 1 documents have more than 500 kB";
+    assert!(paper.stdout.contains(said), "{}", paper.stdout);
+    // Verified decisions need no hint.
+    let sharp = dedup(&run).ok();
+    assert!(!sharp.stdout.contains("mostly digits"), "{}", sharp.stdout);
+    let json = dedup(&format!("{run} --json")).ok().json();
+    assert_eq!((&json["new"]["number_texts"], &json["new"]["long_texts"]), (&6.into(), &1.into()));
+}

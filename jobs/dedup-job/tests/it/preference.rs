@@ -190,6 +190,6 @@ fn sources_may_be_ranked_in_a_file() {
         "run {new} --decisions {ranks} --overwrite --prefer source=@{ranks}"
     ))
     .fails(64, &["ranks.txt"]);
-    dedup(&format!("{run} --prefer latest")).fails(65, &["time", "WARC-Date", "id, url, text"]);
+    dedup(&format!("{run} --prefer latest")).fails(65, &["time", "WARC-Date", "id, text, url"]);
     dedup(&format!("{run} --prefer a,,b")).fails(64, &["--prefer"]);
 }

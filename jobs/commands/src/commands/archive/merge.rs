@@ -116,7 +116,12 @@ async fn merge(
     }
     progress.enter(Stage::Commit);
     let mut all = Merged::default();
-    for (other, plan) in plans {
+    for (number, (other, checked)) in plans.into_iter().enumerate() {
+        let plan = match number {
+            0 => checked,
+            // The archives before it may have brought some of its days.
+            _ => archive.plan_merge(&other, day).await?,
+        };
         let count = |rows: usize| {
             progress.steps.fetch_add(rows as u64, Ordering::Relaxed);
         };

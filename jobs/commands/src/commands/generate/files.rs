@@ -213,7 +213,7 @@ pub(super) async fn write_archive(
     // So a run without options finds the expected pairs.
     let defaults = RunDefaults::new(args.max_distance, None);
     let mut archive = Archive::create(&location, id_type, false, spec, files, &defaults).await?;
-    let mut bulk = Bulk::new(&mut archive);
+    let mut bulk = Bulk::new(&mut archive)?;
     for number in 0..u64::from(args.days) {
         let file = day(number).await?;
         let day = archive_day(args, number);

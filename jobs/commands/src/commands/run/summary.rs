@@ -234,6 +234,9 @@ fn write_inputs(text: &mut String, settings: &RunSettings, summary: &Summary) {
     if let Some(short) = new.short {
         text.push_str(&short_documents(short, summary.max_distance));
     }
+    if summary.verified.is_none() {
+        text.push_str(&alike(new.number_texts, new.long_texts));
+    }
     if settings.base.is_empty() {
         return;
     }
@@ -249,6 +252,22 @@ fn write_inputs(text: &mut String, settings: &RunSettings, summary: &Summary) {
         name,
         size(base.bytes_read)
     );
+}
+
+/// The line about documents whose fingerprints are near although their texts are not.
+fn alike(numbers: u64, long: u64) -> String {
+    let kinds = [(numbers, "are mostly digits"), (long, "have more than 500 kB")];
+    let kinds = kinds.iter().filter(|(documents, _)| *documents > 0);
+    let kinds: Vec<String> = kinds
+        .map(|(documents, what)| format!("{} documents {what}", count(*documents)))
+        .collect();
+    match kinds.is_empty() {
+        true => String::new(),
+        false => format!(
+            "  {}: unrelated ones of these can have near fingerprints, and nothing else was compared; see --verify\n",
+            kinds.join(", ")
+        ),
+    }
 }
 
 fn write_commit(text: &mut String, settings: &RunSettings, summary: &Summary) {

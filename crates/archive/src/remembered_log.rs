@@ -1,0 +1,182 @@
+//! A table's store that remembers the log: the Delta library reads each entry, and each part of a checkpoint, again for each question
+//! about the table, and none of them ever changes.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures::StreamExt as _;
+use futures::stream::BoxStream;
+use object_store::path::Path;
+use object_store::{
+    Attributes, CopyOptions, GetOptions, GetRange, GetResult, GetResultPayload, ListResult,
+    MultipartUpload, ObjectMeta, ObjectStore, ObjectStoreExt as _, PutMultipartOptions, PutOptions,
+    PutPayload, PutResult, RenameOptions, Result,
+};
+use storage::is_log_entry;
+
+/// The most bytes of a log that are remembered.
+const MAX_BYTES: usize = 16 << 20;
+
+/// The store; see the module.
+#[derive(Debug)]
+pub(crate) struct RememberedLog {
+    store: Arc<dyn ObjectStore>,
+    remembered: Mutex<Remembered>,
+}
+
+#[derive(Debug, Default)]
+struct Remembered {
+    objects: HashMap<Path, (ObjectMeta, Bytes)>,
+    bytes: usize,
+}
+
+impl RememberedLog {
+    pub(crate) fn new(store: Arc<dyn ObjectStore>) -> Self {
+        Self {
+            store,
+            remembered: Mutex::default(),
+        }
+    }
+
+    fn known(&self, path: &Path) -> Option<(ObjectMeta, Bytes)> {
+        let remembered = self.remembered.lock();
+        let remembered = remembered.unwrap_or_else(PoisonError::into_inner);
+        remembered.objects.get(path).cloned()
+    }
+
+    /// An entry or a checkpoint: remembered, or read as a whole; `None` if it is too large to remember.
+    async fn whole(&self, path: &Path) -> Result<Option<(ObjectMeta, Bytes)>> {
+        if let Some(known) = self.known(path) {
+            return Ok(Some(known));
+        }
+        let found = self.store.get(path).await?;
+        let meta = found.meta.clone();
+        if meta.size > MAX_BYTES as u64 {
+            return Ok(None);
+        }
+        let bytes = found.bytes().await?;
+        let remembered = self.remembered.lock();
+        let mut remembered = remembered.unwrap_or_else(PoisonError::into_inner);
+        // What another program cuts off is an error of whoever reads it, and is not remembered.
+        let is_whole = bytes.len() as u64 == meta.size;
+        if is_whole && remembered.bytes + bytes.len() <= MAX_BYTES {
+            remembered.bytes += bytes.len();
+            let object = (meta.clone(), bytes.clone());
+            remembered.objects.insert(path.clone(), object);
+        }
+        Ok(Some((meta, bytes)))
+    }
+}
+
+/// Whether an object never changes: an entry or a checkpoint, in the directory of the log.
+fn is_immutable(path: &Path) -> bool {
+    path.filename().is_some_and(is_log_entry)
+}
+
+impl fmt::Display for RememberedLog {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.store.fmt(f)
+    }
+}
+
+#[async_trait]
+impl ObjectStore for RememberedLog {
+    async fn put_opts(
+        &self,
+        location: &Path,
+        payload: PutPayload,
+        options: PutOptions,
+    ) -> Result<PutResult> {
+        self.store.put_opts(location, payload, options).await
+    }
+
+    async fn put_multipart_opts(
+        &self,
+        location: &Path,
+        options: PutMultipartOptions,
+    ) -> Result<Box<dyn MultipartUpload>> {
+        self.store.put_multipart_opts(location, options).await
+    }
+
+    async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
+        let is_plain = !options.head
+            && options.version.is_none()
+            && options.if_match.is_none()
+            && options.if_none_match.is_none()
+            && options.if_modified_since.is_none()
+            && options.if_unmodified_since.is_none();
+        if !is_plain || !is_immutable(location) {
+            return self.store.get_opts(location, options).await;
+        }
+        let Some((meta, bytes)) = self.whole(location).await? else {
+            return self.store.get_opts(location, options).await;
+        };
+        let size = bytes.len() as u64;
+        let range = match options.range {
+            None => 0..size,
+            Some(GetRange::Bounded(range)) => range.start.min(size)..range.end.min(size),
+            Some(GetRange::Offset(start)) => start.min(size)..size,
+            Some(GetRange::Suffix(length)) => size.saturating_sub(length)..size,
+        };
+        let part = bytes.slice(range.start as usize..range.end.max(range.start) as usize);
+        Ok(GetResult {
+            payload: GetResultPayload::Stream(
+                futures::stream::once(std::future::ready(Ok(part))).boxed(),
+            ),
+            meta,
+            range,
+            attributes: Attributes::default(),
+        })
+    }
+
+    async fn get_ranges(&self, location: &Path, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
+        let whole = match is_immutable(location) {
+            true => self.whole(location).await?,
+            false => None,
+        };
+        let Some((_, bytes)) = whole else {
+            return self.store.get_ranges(location, ranges).await;
+        };
+        let size = bytes.len() as u64;
+        let part = |range: &Range<u64>| {
+            let (start, end) = (range.start.min(size), range.end.min(size));
+            bytes.slice(start as usize..end.max(start) as usize)
+        };
+        Ok(ranges.iter().map(part).collect())
+    }
+
+    fn delete_stream(
+        &self,
+        locations: BoxStream<'static, Result<Path>>,
+    ) -> BoxStream<'static, Result<Path>> {
+        self.store.delete_stream(locations)
+    }
+
+    fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
+        self.store.list(prefix)
+    }
+
+    fn list_with_offset(
+        &self,
+        prefix: Option<&Path>,
+        offset: &Path,
+    ) -> BoxStream<'static, Result<ObjectMeta>> {
+        self.store.list_with_offset(prefix, offset)
+    }
+
+    async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
+        self.store.list_with_delimiter(prefix).await
+    }
+
+    async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Result<()> {
+        self.store.copy_opts(from, to, options).await
+    }
+
+    async fn rename_opts(&self, from: &Path, to: &Path, options: RenameOptions) -> Result<()> {
+        self.store.rename_opts(from, to, options).await
+    }
+}
