@@ -12,13 +12,16 @@ use crate::commit::{Entry, StagedDay};
 use crate::error::{ArchiveError, Result};
 use crate::table::Archive;
 
+/// After as many entries, a log gets a checkpoint.
+const CHECKPOINT_INTERVAL: u64 = 100;
+
 /// Commits days to an archive, the archive's state of which is not read until [`Self::finish`].
 pub struct Bulk<'a> {
     archive: &'a mut Archive,
     /// The version of the last entry.
     version: u64,
-    /// Whether entries were written.
-    has_written: bool,
+    /// Entries that were written.
+    written: u64,
     /// The days that have files.
     days: HashSet<NaiveDate>,
 }
@@ -31,7 +34,7 @@ impl<'a> Bulk<'a> {
     pub fn new(archive: &'a mut Archive) -> Result<Self> {
         Ok(Self {
             version: archive.version(),
-            has_written: false,
+            written: 0,
             days: days(archive)?,
             archive,
         })
@@ -74,7 +77,7 @@ impl<'a> Bulk<'a> {
         match written.await {
             Ok(()) => {
                 self.version = version;
-                self.has_written = true;
+                self.written += 1;
                 self.days.insert(staged.day);
                 Ok(Some(version))
             }
@@ -92,15 +95,18 @@ impl<'a> Bulk<'a> {
         }
     }
 
-    /// Opens the archive at its latest version, with a checkpoint of it.
+    /// Opens the archive at its latest version; after many days, with a checkpoint of it, as the Delta library would have made some.
     ///
     /// # Errors
     /// [`ArchiveError::Delta`] when the log cannot be read. All days are committed.
     pub async fn finish(self) -> Result<()> {
-        if !self.has_written {
+        if self.written == 0 {
             return Ok(());
         }
         self.archive.reopen().await?;
+        if self.written < CHECKPOINT_INTERVAL {
+            return Ok(());
+        }
         let given = self.archive.location().given().to_owned();
         let checkpoint = create_checkpoint(self.archive.table(), None).await;
         checkpoint.map_err(ArchiveError::delta(&given))

@@ -198,7 +198,10 @@ fn text_line(progress: &Progress, pace: &Pace, seconds: f64) -> String {
     if let Some((rate, left)) = measured.filter(|_| total.is_some() || is_counted(stage)) {
         line += &format!(", {}/s", count(rate.round() as u64));
         if let Some(left) = left {
-            line += &format!(", {} left", HumanDuration(Duration::from_secs_f64(left.min(1e9))));
+            line += &format!(
+                ", {} left",
+                HumanDuration(Duration::from_secs_f64(left.min(1e9)))
+            );
         }
     }
     if stage == Stage::Probe {

@@ -310,4 +310,3 @@ impl Clock {
 fn is_zero(number: &u64) -> bool {
     *number == 0
 }
-

@@ -351,5 +351,8 @@ fn documents_that_fingerprints_tell_apart_badly_are_counted() {
     let sharp = dedup(&run).ok();
     assert!(!sharp.stdout.contains("mostly digits"), "{}", sharp.stdout);
     let json = dedup(&format!("{run} --json")).ok().json();
-    assert_eq!((&json["new"]["number_texts"], &json["new"]["long_texts"]), (&6.into(), &1.into()));
+    assert_eq!(
+        (&json["new"]["number_texts"], &json["new"]["long_texts"]),
+        (&6.into(), &1.into())
+    );
 }

@@ -38,6 +38,7 @@ mod races;
 mod read_as_written;
 mod removal;
 mod report;
+mod requests;
 mod resume;
 mod rewritten;
 mod scratch;

@@ -357,7 +357,7 @@ impl FromStr for Rule {
             _ => (text, false),
         };
         match name {
-            "" => Err("the name of a column is missing".to_owned()),
+            "" => Err("the name of the column is missing".to_owned()),
             name => Ok(Self::Column {
                 name: name.to_owned(),
                 descending,

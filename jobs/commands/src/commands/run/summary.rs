@@ -256,7 +256,10 @@ fn write_inputs(text: &mut String, settings: &RunSettings, summary: &Summary) {
 
 /// The line about documents whose fingerprints are near although their texts are not.
 fn alike(numbers: u64, long: u64) -> String {
-    let kinds = [(numbers, "are mostly digits"), (long, "have more than 500 kB")];
+    let kinds = [
+        (numbers, "are mostly digits"),
+        (long, "have more than 500 kB"),
+    ];
     let kinds = kinds.iter().filter(|(documents, _)| *documents > 0);
     let kinds: Vec<String> = kinds
         .map(|(documents, what)| format!("{} documents {what}", count(*documents)))
