@@ -20,7 +20,7 @@ fn sent(storage: &Storage, line: &str) -> Sent {
     let (through, proxy) = storage.through(|_| Fault::Pass);
     through.dedup(line).ok();
     let requests = proxy.requests();
-    let is_data = |path: &str| path.contains("/day=") && path.ends_with(".parquet");
+    let is_data = |path: &str| path.contains("/part-") && path.ends_with(".parquet");
     let to_data = requests.iter().filter(|sent| is_data(sent.path())).count();
     Sent {
         to_data,
