@@ -1,6 +1,6 @@
 //! Merging archives: the days of one are copied into another, with their decisions.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use arrow::array::{Array as _, BooleanArray, RecordBatch};
 use chrono::NaiveDate;
@@ -13,6 +13,7 @@ use crate::day_records::CommittedDay;
 use crate::error::{ArchiveError, Result};
 use crate::remove::sorted;
 use crate::table::{Archive, DataFile};
+use crate::template_memory::{self, CommittedMemory};
 
 /// The days of another archive that are to be copied, checked.
 pub struct Merge {
@@ -41,6 +42,25 @@ pub struct Merged {
     pub rows: u64,
     /// The version that the last day was committed as; `None` if no day was.
     pub version: Option<u64>,
+}
+
+impl Merge {
+    /// A day that both plans copy, with other rows or decisions.
+    #[must_use]
+    pub fn conflict(&self, other: &Self) -> Option<NaiveDate> {
+        let theirs: HashMap<NaiveDate, &CommittedDay> = other
+            .days
+            .iter()
+            .map(|merged| (merged.day, &merged.committed))
+            .collect();
+        let mut days = self.days.iter();
+        let differs = |merged: &&MergedDay| {
+            let (own, theirs) = (&merged.committed, theirs.get(&merged.day));
+            theirs
+                .is_some_and(|other| other.digest != own.digest || other.decisions != own.decisions)
+        };
+        days.find(differs).map(|merged| merged.day)
+    }
 }
 
 impl Archive {
@@ -125,6 +145,10 @@ impl Archive {
                 }),
             }
         }
+        // In the order in which they were committed, so that a rerun of a day in an empty archive finds the days before it.
+        merge
+            .days
+            .sort_by_key(|merged| merged.committed.base_version);
         Ok(merge)
     }
 
@@ -146,9 +170,13 @@ impl Archive {
             return Ok(merged);
         }
         self.preflight().await?;
+        let memory = self.copied_memory(other).await?;
+        let last = plan.days.len() - 1;
         let mut bulk = Bulk::new(self)?;
-        for day in plan.days {
+        for (number, day) in plan.days.into_iter().enumerate() {
             let staged = bulk.archive().stage_from(other, &day, &mut each).await?;
+            // What the other archive learnt comes with its last day.
+            let staged = staged.with_templates(memory.filter(|_| number == last));
             loop {
                 if let Some(version) = bulk.commit(&staged).await? {
                     merged.days += 1;
@@ -180,6 +208,30 @@ impl Archive {
         }
         bulk.finish().await?;
         Ok(merged)
+    }
+
+    /// Copies what `other` remembers of templates, if this archive remembers nothing.
+    async fn copied_memory(&self, other: &Self) -> Result<Option<CommittedMemory>> {
+        let (own, theirs) = (
+            self.template_memory().await?,
+            other.template_memory().await?,
+        );
+        let Some(version) = theirs.filter(|theirs| Some(*theirs) != own) else {
+            return Ok(None);
+        };
+        if own.is_some() {
+            tracing::warn!(
+                "{} has learnt templates of its own: what {} learnt of other sources is not copied",
+                self.location(),
+                other.location()
+            );
+            return Ok(None);
+        }
+        template_memory::copy(other.location(), self.location(), version).await?;
+        Ok(Some(CommittedMemory {
+            before: None,
+            after: version,
+        }))
     }
 
     /// Writes the rows of a day of `other` as data files.

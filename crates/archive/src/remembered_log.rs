@@ -1,10 +1,10 @@
 //! A table's store that remembers the log: the Delta library reads each entry, and each part of a checkpoint, again for each question
 //! about the table, and none of them ever changes.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -19,7 +19,7 @@ use object_store::{
 use storage::is_log_entry;
 
 /// The most bytes of a log that are remembered.
-const MAX_BYTES: usize = 16 << 20;
+const MAX_BYTES: u64 = 16 << 20;
 
 /// The store; see the module.
 #[derive(Debug)]
@@ -32,6 +32,8 @@ pub(crate) struct RememberedLog {
 struct Remembered {
     objects: HashMap<Path, (ObjectMeta, Bytes)>,
     bytes: usize,
+    /// Objects that do not fit.
+    too_large: HashSet<Path>,
 }
 
 impl RememberedLog {
@@ -42,33 +44,45 @@ impl RememberedLog {
         }
     }
 
-    fn known(&self, path: &Path) -> Option<(ObjectMeta, Bytes)> {
+    fn remembered(&self) -> MutexGuard<'_, Remembered> {
         let remembered = self.remembered.lock();
-        let remembered = remembered.unwrap_or_else(PoisonError::into_inner);
-        remembered.objects.get(path).cloned()
+        remembered.unwrap_or_else(PoisonError::into_inner)
     }
 
     /// An entry or a checkpoint: remembered, or read as a whole; `None` if it is too large to remember.
     async fn whole(&self, path: &Path) -> Result<Option<(ObjectMeta, Bytes)>> {
-        if let Some(known) = self.known(path) {
-            return Ok(Some(known));
+        {
+            let remembered = self.remembered();
+            if let Some(known) = remembered.objects.get(path) {
+                return Ok(Some(known.clone()));
+            }
+            if remembered.too_large.contains(path) {
+                return Ok(None);
+            }
         }
         let found = self.store.get(path).await?;
         let meta = found.meta.clone();
-        if meta.size > MAX_BYTES as u64 {
-            return Ok(None);
+        {
+            let mut remembered = self.remembered();
+            if remembered.bytes as u64 + meta.size > MAX_BYTES {
+                remembered.too_large.insert(path.clone());
+                return Ok(None);
+            }
         }
         let bytes = found.bytes().await?;
-        let remembered = self.remembered.lock();
-        let mut remembered = remembered.unwrap_or_else(PoisonError::into_inner);
+        let mut remembered = self.remembered();
         // What another program cuts off is an error of whoever reads it, and is not remembered.
         let is_whole = bytes.len() as u64 == meta.size;
-        if is_whole && remembered.bytes + bytes.len() <= MAX_BYTES {
-            remembered.bytes += bytes.len();
-            let object = (meta.clone(), bytes.clone());
-            remembered.objects.insert(path.clone(), object);
+        let object = (meta, bytes);
+        if is_whole
+            && remembered
+                .objects
+                .insert(path.clone(), object.clone())
+                .is_none()
+        {
+            remembered.bytes += object.1.len();
         }
-        Ok(Some((meta, bytes)))
+        Ok(Some(object))
     }
 }
 

@@ -14,6 +14,7 @@ mod id;
 mod kept;
 mod left_out;
 mod listed;
+mod others;
 mod page_text;
 mod parquet;
 mod partition_reader;

@@ -219,11 +219,16 @@ impl PlannedDocuments {
             Some(match plan.row_group {
                 Some(row_group) => {
                     let cut = plan.cut.clone();
-                    Split::of_rows(number, plan.part_number, file, RowRange { row_group, cut })?
+                    Split::of_rows(
+                        plan.file,
+                        plan.part_number,
+                        file,
+                        RowRange { row_group, cut },
+                    )?
                 }
                 None => {
                     let part = plan.bytes_of_part.clone();
-                    Split::of_part(number, plan.part_number, file, part)
+                    Split::of_part(plan.file, plan.part_number, file, part)
                 }
             })
         };

@@ -23,7 +23,7 @@ const MAX_ROWS: usize = 1 << 28;
 #[derive(Debug, Clone)]
 pub(super) struct Split {
     pub(super) file: Arc<InputFile>,
-    /// Number of the file among the documents' files.
+    /// Number of the file among the files of the batch.
     pub(super) file_number: usize,
     /// Number of the part of a file among all parts of all files, in order; a file that is not cut is one part. Positions name it.
     pub(super) part_number: usize,

@@ -101,6 +101,8 @@ pub(crate) struct Pins {
     pub(crate) spec: String,
     /// The batch's files, then those of `--base`, if it is plain files.
     pub(crate) inputs: Vec<FileVersion>,
+    /// The order of preference, of which a file may be a part.
+    pub(crate) prefer: String,
     /// Where the batch's files are cut.
     pub(crate) cuts: FileCuts,
 }
@@ -362,6 +364,9 @@ impl Job {
             return Err(
                 self.changed("the specification of fingerprints (the files of its options)")
             );
+        }
+        if before.prefer != pins.prefer {
+            return Err(self.changed("the file of --prefer source=@FILE"));
         }
         let (before, now) = (versions(&before.inputs), versions(&pins.inputs));
         let changed = now

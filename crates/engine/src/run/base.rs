@@ -5,6 +5,7 @@ use std::path::Path;
 
 use archive::{ArchiveError, FingerprintWriter, IdType, Scope, Snapshot};
 use datafusion::prelude::SessionContext;
+use simhash::Spec;
 
 use super::Run;
 use super::opened::{OpenedArchive, is_archive, plain_columns};
@@ -68,6 +69,7 @@ impl Base {
             ));
         }
         let mut first = None;
+        let mut declared: Option<(String, Spec)> = None;
         for path in archives.into_iter().chain(files) {
             // The columns of files beside an archive have its names.
             let columns = match first {
@@ -75,10 +77,26 @@ impl Base {
                 _ => columns,
             };
             let opened = OpenedArchive::open_at(stores, Some(path), columns, version).await?;
+            match (&declared, opened.spec()) {
+                (Some((left, spec)), Some(other)) if spec != other => {
+                    return Err(ArchiveError::SpecMismatch {
+                        left: left.clone(),
+                        right: opened.name(),
+                        differences: spec.differences(other),
+                    }
+                    .into());
+                }
+                (None, Some(spec)) => declared = Some((opened.name(), spec.clone())),
+                _ => {}
+            }
             match &first {
                 None => first = Some(opened),
                 Some(first) => base.others.add(first, opened).await?,
             }
+        }
+        if let (Some(OpenedArchive::Plain(files)), Some((_, spec))) = (&mut first, declared) {
+            // Files that do not declare their spec are taken for what the others declare.
+            files.spec.get_or_insert(spec);
         }
         base.opened = first.unwrap_or(base.opened);
         if !base.paths.is_empty() {
@@ -91,7 +109,18 @@ impl Base {
                 carried: Vec::new(),
                 ..base.opened.columns(columns)
             };
-            base.documents = Some(Documents::open(context, &base.paths, &columns).await?);
+            let without_source = &Columns {
+                source: None,
+                ..columns.clone()
+            };
+            let opened = match Documents::open(context, &base.paths, &columns).await {
+                // The base may lack the column that says the sources of the batch.
+                Err(EngineError::BadData { .. }) if columns.source.is_some() => {
+                    Documents::open(context, &base.paths, without_source).await
+                }
+                opened => opened,
+            };
+            base.documents = Some(opened?);
         }
         Ok(base)
     }
@@ -116,18 +145,8 @@ impl Base {
 }
 
 impl Others {
-    /// Adds the fingerprints of `opened`, which must be made as those of `first`.
+    /// Adds the fingerprints of `opened`, whose ids must be of the type of those of `first`.
     async fn add(&mut self, first: &OpenedArchive, opened: OpenedArchive) -> Result<()> {
-        if let (Some(left), Some(right)) = (first.spec(), opened.spec())
-            && left != right
-        {
-            return Err(ArchiveError::SpecMismatch {
-                left: first.name(),
-                right: opened.name(),
-                differences: left.differences(right),
-            }
-            .into());
-        }
         if let (Some(left), Some(right)) = (first.id_type(), opened.id_type())
             && left != right
         {
@@ -144,6 +163,11 @@ impl Others {
             }
         });
         Ok(())
+    }
+
+    /// Whether there are none.
+    pub(super) fn is_empty(&self) -> bool {
+        self.snapshots.is_empty()
     }
 
     /// Whether an archive among them says which of its documents are kept.

@@ -155,7 +155,7 @@ impl Inputs {
         run.enter(Stage::Open);
         let columns = &settings.columns;
         let version = run.job().and_then(Job::archive_version);
-        let base = Base::open(run, &settings.base, columns, version).await?;
+        let mut base = Base::open(run, &settings.base, columns, version).await?;
         let is_documents = base.is_documents();
         let opened = &base.opened;
         let mut decide = settings.decide.clone();
@@ -213,6 +213,10 @@ impl Inputs {
         let (mut documents, recipe, id_type) =
             open_batch(context, new, columns, Some(opened), options, profile).await?;
         let id_type = base.id_type(id_type);
+        if let Some(of_base) = &mut base.documents {
+            prepare_base(of_base, &documents, &recipe, options)?;
+        }
+        let opened = &base.opened;
         if settings.drop_empty && recipe.spec().short_texts.is_unmarked() {
             return Err(EngineError::Usage(
                 "--drop-empty: texts that are too short to compare have no fingerprint here, either, and would be dropped with the empty ones; leave out --profile paper, and take an archive made without it".into(),
@@ -238,6 +242,7 @@ impl Inputs {
                 day,
                 spec: recipe.spec().digest(),
                 inputs: file_versions(documents.locations().chain(base)).await?,
+                prefer: settings.columns.prefer.to_string(),
                 cuts: documents.cuts(),
             };
             job.pin(pins).await?;
@@ -280,6 +285,7 @@ impl Inputs {
         let columns = &Columns {
             prefer: Prefer::default(),
             carried: Vec::new(),
+            row_ids: columns.row_ids || !base.paths.is_empty(),
             ..opened.columns(columns)
         };
         let verifier = match &compare.verify {
@@ -342,9 +348,15 @@ impl Inputs {
             0 => "pages".to_owned(),
             again => format!("pages-{again}"),
         };
+        // A page of the base has the same template as one of the batch.
+        let both = self
+            .base
+            .documents
+            .as_ref()
+            .map(|of_base| self.documents.with_others(of_base));
         let batch = template::Batch {
             context: run.context,
-            documents: &self.documents,
+            documents: both.as_ref().unwrap_or(&self.documents),
             recipe: &self.recipe,
             id_type: self.id_type,
             archive: match &self.base.opened {
@@ -360,7 +372,10 @@ impl Inputs {
             let own = &templates.left_out;
             for verifier in self.verifier.iter_mut().chain(&mut self.auditor) {
                 match &self.base.opened {
-                    OpenedArchive::Archive(archive) if verifier.has_archive_texts() => {
+                    // The documents of `--base` were read without the templates of the batch.
+                    OpenedArchive::Archive(archive)
+                        if verifier.has_archive_texts() && self.base.paths.is_empty() =>
+                    {
                         verifier.leave_out(own, &templates.of_archive(archive).await?);
                     }
                     _ => verifier.leave_out(own, own),
@@ -380,17 +395,6 @@ impl Inputs {
         let Some(mut documents) = self.base.documents.take() else {
             return Ok(());
         };
-        if let Recipe::Ready(_) = self.recipe {
-            return Err(EngineError::Usage(format!(
-                "--base {}: these are documents, and the batch has fingerprints: make those of the documents, too, by `dedup-job fingerprint`",
-                documents.given()
-            )));
-        }
-        let pages = run
-            .settings
-            .spec_options
-            .pages(&documents, "--base", self.recipe.spec())?;
-        documents.read_pages(pages);
         documents.leave_out(self.documents.left_out());
         let others = &mut self.base.others;
         others
@@ -406,6 +410,36 @@ impl Inputs {
         }
         Ok(())
     }
+}
+
+/// Checks the documents that the batch is compared with, and says how their pages are read.
+fn prepare_base(
+    of_base: &mut Documents,
+    batch: &Documents,
+    recipe: &Recipe,
+    options: &SpecOptions,
+) -> Result<()> {
+    if let Recipe::Ready(_) = recipe {
+        return Err(EngineError::Usage(format!(
+            "--base {}: these are documents, and the batch has fingerprints: make those of the documents, too, by `dedup-job fingerprint`",
+            of_base.given()
+        )));
+    }
+    if let Some(file) = batch.shared_file(of_base) {
+        return Err(EngineError::Usage(format!(
+            "{file}: this file is in the batch and below --base {}: each of its documents would repeat itself",
+            of_base.given()
+        )));
+    }
+    if recipe.spec().markup.is_none() && of_base.have_pages() && options.markup.is_none() {
+        return Err(EngineError::Usage(format!(
+            "--base {}: these are pages, and the batch is compared as it is, with its markup: say how texts are read by --markup, such as --markup text",
+            of_base.given()
+        )));
+    }
+    let pages = options.pages(of_base, "--base", recipe.spec())?;
+    of_base.read_pages(pages);
+    Ok(())
 }
 
 /// Refuses to append documents to an archive with decisions, called `name`, that were not compared with each other.

@@ -206,7 +206,7 @@ pub async fn run(
                 .as_ref()
                 .filter(|decide| decide.has_output() || !view.already_committed),
             kept_files: kept_files.as_ref(),
-            others_have_kept: others.have_kept(),
+            others: &others,
             id_type,
         };
         let mut compared = comparison.compare(&mut clock).await?;

@@ -229,7 +229,7 @@ pub(crate) struct Origin {
     pub(crate) day: Option<i32>,
     /// Whether there are pairs inside the batch.
     pub(crate) within: bool,
-    /// Whether the batch is compared with an archive, not with plain files. The view then leaves
+    /// Whether the batch is compared with one archive, and nothing else. The view then leaves
     /// out the batch's own day, so pairs with that day are inside the batch.
     pub(crate) archive: bool,
 }

@@ -212,9 +212,6 @@ impl RunArgs {
             if self.max_hits_per_document.is_some() {
                 return Err("--pairs classes and --max-hits-per-document both leave out pairs: take one of them".into());
             }
-            if self.writes_decisions() && self.output.is_none() {
-                return Err("--pairs needs --output, the file of the pairs; see --help".into());
-            }
         }
         if self.replace_day && self.append.is_none() {
             return Err("--replace-day needs --append".into());

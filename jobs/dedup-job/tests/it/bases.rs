@@ -193,3 +193,108 @@ fn several_archives_and_files_are_compared_at_once() {
     ))
     .fails(78, &["sketch"]);
 }
+
+/// Pages of a shop: a frame that all share, and some words of their own.
+fn page(shop: &str, number: usize) -> (String, String) {
+    let line = |of: &str, words: usize| -> String {
+        (0..words).map(|word| format!("{of}{word} ")).collect()
+    };
+    let frame: Vec<String> = (0..12)
+        .map(|part| line(&format!("{shop}frame{part}w"), 14))
+        .collect();
+    let own = line(&format!("own{number}w"), 30);
+    let url = format!("https://{shop}.example/{number}");
+    (
+        url,
+        format!(
+            "{}\n{own}\n{}",
+            frame[..6].join("\n"),
+            frame[6..].join("\n")
+        ),
+    )
+}
+
+#[test]
+fn the_template_of_both_sets_is_left_out() {
+    let dir = Dir::new();
+    let (base, new, output) = (dir.at("base.jsonl"), dir.at("new.jsonl"), dir.at("d.csv"));
+    write(&base, (0..20).map(|number| page("shop", number)));
+    // Few pages, so the batch alone does not tell what the shop's template is: none of them repeats one of the base.
+    write(&new, (100..103).map(|number| page("shop", number)));
+    let run = format!("run {new} --base {base} --decisions {output} --overwrite");
+    dedup(&run).ok();
+    assert_eq!(decisions(&output).0.len(), 3);
+    // Another frame around the same words.
+    let mirrors = (0..12).map(|number| {
+        let (_, text) = page("shop", number);
+        let own = text.lines().nth(6).unwrap().to_owned();
+        let (url, text) = page("mirror", number);
+        (url, text.replace(text.lines().nth(6).unwrap(), &own))
+    });
+    write(&new, mirrors);
+    dedup(&run).ok();
+    assert_eq!(decisions(&output).1.len(), 12);
+}
+
+#[test]
+fn a_file_of_the_batch_is_no_base() {
+    let dir = Dir::new();
+    let folder = dir.at("all");
+    fs::create_dir(&folder).unwrap();
+    let new = format!("{folder}/new.jsonl");
+    write(&new, [("a".into(), text(1, None))]);
+    write(
+        &format!("{folder}/old.jsonl"),
+        [("b".into(), text(2, None))],
+    );
+    let kept = dir.at("kept.jsonl");
+    dedup(&format!(
+        "run {new} --base {folder} --no-within --kept {kept}"
+    ))
+    .fails(64, &["new.jsonl", "repeat itself"]);
+    dedup(&format!(
+        "run {new} --base {folder}/old.jsonl --no-within --kept {kept}"
+    ))
+    .ok();
+}
+
+#[test]
+fn texts_are_found_on_their_own_side() {
+    let dir = Dir::new();
+    let (archive, old, base, new) = (
+        dir.at("archive"),
+        dir.at("old.jsonl"),
+        dir.at("base.jsonl"),
+        dir.at("new.jsonl"),
+    );
+    write(&old, [("o1".into(), text(1, None))]);
+    dedup(&format!("archive create {archive}")).ok();
+    dedup(&format!(
+        "run {old} --base {archive} --append --day 2026-01-01"
+    ))
+    .ok();
+    // A document of the base shares its id with one of the batch.
+    write(&base, [("n2".into(), text(3, None))]);
+    write(
+        &new,
+        [
+            ("n1".into(), text(1, Some(9))),
+            ("n2".into(), text(2, None)),
+            ("n3".into(), text(3, Some(9))),
+        ],
+    );
+    let output = dir.at("pairs.csv");
+    dedup(&format!(
+        "run {new} --base {archive} --base {base} --verify jaccard --base-text {old} --output {output}"
+    ))
+    .ok();
+    let pairs = fs::read_to_string(&output).unwrap();
+    let rows: Vec<Vec<&str>> = pairs
+        .lines()
+        .skip(1)
+        .map(|line| line.split(',').collect())
+        .collect();
+    let ids: Vec<_> = rows.iter().map(|row| (row[0], row[1])).collect();
+    assert_eq!(ids, [("n1", "o1"), ("n3", "n2")], "{pairs}");
+    assert!(rows.iter().all(|row| row[4].starts_with("0.9")), "{pairs}");
+}

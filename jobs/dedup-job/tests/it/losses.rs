@@ -339,7 +339,8 @@ fn documents_that_fingerprints_tell_apart_badly_are_counted() {
             .map(|_| rng.random_range(0..1000).to_string())
             .collect();
         documents.push(json!({ "id": format!("n{id}"), "text": numbers.join(" ") }));
-        documents.push(json!({ "id": format!("t{id}"), "text": text(&format!("letters{id}of"), 60) }));
+        documents
+            .push(json!({ "id": format!("t{id}"), "text": text(&format!("letters{id}of"), 60) }));
     }
     documents.push(json!({ "id": "long", "text": text("word", 80_000) }));
     write_lines(&new, &documents);

@@ -193,3 +193,44 @@ fn sources_may_be_ranked_in_a_file() {
     dedup(&format!("{run} --prefer latest")).fails(65, &["time", "WARC-Date", "id, text, url"]);
     dedup(&format!("{run} --prefer a,,b")).fails(64, &["--prefer"]);
 }
+
+#[test]
+fn parts_of_a_job_know_the_order_of_the_files() {
+    let dir = Dir::new();
+    let words: Vec<String> = (0..60).map(|word| format!("word{word}")).collect();
+    let files = ["c", "a", "b"].map(|name| {
+        let file = dir.at(&format!("{name}.jsonl"));
+        let line = json!({ "id": name, "text": words.join(" ") }).to_string();
+        fs::write(&file, line).unwrap();
+        file
+    });
+    let ranks = dir.at("ranks.txt");
+    fs::write(&ranks, "x\n").unwrap();
+    let (job, output, expected) = (dir.at("job"), dir.at("job.csv"), dir.at("run.csv"));
+    let options = format!(
+        "{} --prefer path,source=@{ranks} --verify none",
+        files.join(" ")
+    );
+    dedup(&format!("run {options} --decisions {expected}")).ok();
+    let decisions = fs::read_to_string(&expected).unwrap();
+    assert!(decisions.contains("c,true"), "{decisions}");
+    dedup(&format!(
+        "split {job} {options} --decisions {output} --parts 3"
+    ))
+    .ok();
+    loop {
+        let split = dedup(&format!("split {job} --json")).ok().json();
+        if split["ready"] == true {
+            break;
+        }
+        for part in 0..split["parts"].as_u64().unwrap() {
+            dedup(&format!("map {job} --part {part}")).ok();
+        }
+    }
+    // The file of the ranking must stay as it is.
+    fs::write(&ranks, "y\n").unwrap();
+    dedup(&format!("reduce {job}")).fails(78, &["--prefer"]);
+    fs::write(&ranks, "x\n").unwrap();
+    dedup(&format!("reduce {job}")).ok();
+    assert_eq!(fs::read_to_string(&output).unwrap(), decisions);
+}

@@ -433,8 +433,11 @@ def _run_pairs(batch: Any, archive: Any, options: dict[str, Any], progress: Prog
     with scratch_directory(options.get("scratch")) as directory:
         if archive is not None and not is_path(archive):
             _, data = open_data(archive)
-            archive = write_batch(data, directory, "base", options=options, reads=run_reads(options))
-            options = {"within": False, **options}
+            reads = run_reads(options)
+            archive = write_batch(data, directory, "base", options=options, reads=reads)
+            # Fingerprints are compared, and then the texts beside them.
+            texts = archive if reads == "both" and options.get("fingerprint_column") else None
+            options = {"within": False, "base_text": texts, **options}
         return _run_to_table("output", batch, archive, options, progress)
 
 

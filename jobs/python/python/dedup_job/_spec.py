@@ -18,7 +18,7 @@ class Spec:
     Parameters
     ----------
     **options
-        The options of the command (see `SpecOptions`): tokenizer, normalize, markup, stop_words, weight, idf, idf_power,
+        The options of the command (see `SpecOptions`): tokenizer, fold, normalize, markup, stop_words, weight, idf, idf_power,
         sketch, min_features, short_texts, template, hash_seed. Without options, the default of a new archive.
 
     Examples

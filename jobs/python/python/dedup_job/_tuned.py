@@ -55,7 +55,7 @@ class Tuned(Summary):
         `archive set`.
         """
         spec = self.raw["spec"]
-        names = ("tokenizer", "normalize", "markup", "weight", "sketch", "min_features")
+        names = ("tokenizer", "fold", "normalize", "markup", "weight", "sketch", "min_features")
         options = {name: spec[name] for name in names if name in spec}
         options["hash_seed"] = spec["seed"]
         advice = self.raw["advice"]

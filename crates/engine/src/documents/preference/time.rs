@@ -10,13 +10,22 @@ pub(super) fn of_text(text: &str) -> Option<i128> {
 }
 
 /// The time in `text`, which may also be a number: seconds, milliseconds, microseconds or nanoseconds since 1970, by its size; or the
-/// fourteen digits of web archives, such as 20261128093000.
+/// eight or fourteen digits of a day or a time, such as 20261128093000.
 pub(super) fn of_text_or_number(text: &str) -> Option<i128> {
     let digits = || {
-        let is_digits = text.len() == 14 && text.bytes().all(|byte| byte.is_ascii_digit());
-        let time = NaiveDateTime::parse_from_str(text, "%Y%m%d%H%M%S");
-        is_digits.then_some(nanoseconds(time.ok()?.and_utc()))
+        if !text.bytes().all(|byte| byte.is_ascii_digit()) {
+            return None;
+        }
+        match text.len() {
+            14 => NaiveDateTime::parse_from_str(text, "%Y%m%d%H%M%S").ok(),
+            8 => {
+                let day = NaiveDate::parse_from_str(text, "%Y%m%d").ok()?;
+                Some(day.and_time(NaiveTime::MIN))
+            }
+            _ => None,
+        }
     };
+    let digits = || digits().map(|time| nanoseconds(time.and_utc()));
     of_text(text).or_else(digits).or_else(|| since_1970(text))
 }
 
@@ -55,6 +64,9 @@ fn nanoseconds(time: DateTime<Utc>) -> i128 {
 fn iso(text: &str) -> Option<i128> {
     if text.as_bytes().get(4) != Some(&b'-') {
         return None;
+    }
+    if let Ok(time) = DateTime::parse_from_rfc3339(text) {
+        return Some(nanoseconds(time.to_utc()));
     }
     // The offset may have a space before it.
     let mut words = text.split_whitespace();
@@ -107,6 +119,8 @@ mod tests {
         ] {
             assert_eq!(of_text_or_number(text), expected, "{text}");
         }
+        let midnight = of_text("2026-01-02");
+        assert_eq!(of_text_or_number("20260102"), midnight);
         assert_eq!(of_text_or_number("-1"), Some(-1_000_000_000));
         for text in ["", "soon", "nan", "1e300", "12:30 at noon"] {
             assert_eq!(of_text_or_number(text), None, "{text}");

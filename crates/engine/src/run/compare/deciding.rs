@@ -303,7 +303,7 @@ impl Comparison<'_> {
         Probe {
             answer: Answer::ClassPairs(originals),
             max_hits: None,
-            kept_base: self.others_have_kept
+            kept_base: self.others.have_kept()
                 || self.view.archive.as_ref().is_some_and(Archive::has_kept),
             ..probe
         }

@@ -17,6 +17,7 @@ use futures::TryStreamExt as _;
 use hamming::Plan;
 
 use super::Run;
+use super::base::Others;
 use super::opened::plain_columns;
 use super::summary::{BaseSummary, Clock, ProbeSeconds};
 use super::view::View;
@@ -77,8 +78,8 @@ pub(super) struct Comparison<'a> {
     pub(super) id_type: IdType,
     pub(super) batch: &'a FingerprintedBatch,
     pub(super) view: &'a View,
-    /// Whether archives that the batch is also compared with say which documents are kept.
-    pub(super) others_have_kept: bool,
+    /// What else the batch is compared with.
+    pub(super) others: &'a Others,
 }
 
 /// The plan of the tables, and the request to probe them.
@@ -527,7 +528,8 @@ impl Comparison<'_> {
             id_type: self.id_type,
             day: self.view.date.map(work_items::days_since_epoch),
             within: self.run.settings.within,
-            archive: self.view.archive.is_some(),
+            // A document elsewhere may have the day of the batch, or none as the batch.
+            archive: self.view.archive.is_some() && self.others.is_empty(),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use ::archive::{Archive, Merged};
+use ::archive::{Archive, ArchiveError, Merge, Merged};
 use chrono::NaiveDate;
 use engine::progress::Stage;
 use engine::run::DaySource;
@@ -101,7 +101,7 @@ async fn merge(
 ) -> Result<Merged, Failure> {
     let progress = &process.resources.progress;
     let mut archive = Archive::open(&process.locate(dir)?).await?;
-    let mut plans = Vec::new();
+    let mut plans: Vec<(Archive, Merge)> = Vec::new();
     let place = process.locate(dir)?;
     for path in input {
         let location = process.locate(path)?;
@@ -112,6 +112,15 @@ async fn merge(
         }
         let other = Archive::open(&location).await?;
         let plan = archive.plan_merge(&other, day).await?;
+        for (before, planned) in &plans {
+            if let Some(day) = plan.conflict(planned) {
+                return Err(Failure::Archive(ArchiveError::CannotMerge {
+                    path: before.location().to_string(),
+                    from: other.location().to_string(),
+                    reason: format!("both have day {day}, with other documents or decisions"),
+                }));
+            }
+        }
         plans.push((other, plan));
     }
     progress.enter(Stage::Commit);
