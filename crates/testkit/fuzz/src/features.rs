@@ -15,21 +15,21 @@ use icu_properties::props::DefaultIgnorableCodePoint;
 use libfuzzer_sys::fuzz_target;
 use simhash::tokenize::cjk::is_cjk;
 use simhash::tokenize::unspaced::is_unspaced;
-use simhash::{Choice as _, Fingerprinter, Kernel, Markup, Measure, Model, Normalize, Similarity, Spec, Tokenizer, Weight};
+use simhash::{Choice as _, Fingerprinter, Fold, Kernel, Markup, Measure, Model, Normalize, Similarity, Spec, Tokenizer, Weight};
 use unicode_segmentation::UnicodeSegmentation as _;
 
 /// Models of every tokenizer, each with combinations of weight, folding and markup.
 static MODELS: LazyLock<Vec<Model>> = LazyLock::new(|| {
     let choices = [
-        (Weight::Tf, Normalize::NfkcCasefold, Markup::None),
-        (Weight::Levels, Normalize::Nfkc, Markup::Strip),
-        (Weight::LogTf, Normalize::AsIs, Markup::StripBoilerplate),
-        (Weight::SqrtTf, Normalize::NfkcCasefold, Markup::Text),
-        (Weight::Set, Normalize::Nfkc, Markup::Main),
+        (Weight::Tf, Normalize::NfkcCasefold, Fold::None, Markup::None),
+        (Weight::Levels, Normalize::Nfkc, Fold::Marks, Markup::Strip),
+        (Weight::LogTf, Normalize::AsIs, Fold::None, Markup::StripBoilerplate),
+        (Weight::SqrtTf, Normalize::NfkcCasefold, Fold::Marks, Markup::Text),
+        (Weight::Set, Normalize::Nfkc, Fold::None, Markup::Main),
     ];
     let specs = Tokenizer::examples().into_iter().flat_map(|tokenizer| {
-        choices.map(|(weight, normalize, markup)| {
-            let spec = Spec { tokenizer, weight, normalize, min_features: 0, ..Spec::default() };
+        choices.map(|(weight, normalize, fold, markup)| {
+            let spec = Spec { tokenizer, weight, normalize, fold, min_features: 0, ..Spec::default() };
             spec.with_markup(markup)
         })
     });
@@ -42,6 +42,12 @@ static BIGRAMS: LazyLock<Model> = LazyLock::new(|| {
     let weight = Weight::Tf;
     let spec =
         Spec { tokenizer: Tokenizer::WordsCjkBigrams, weight, min_features: 0, ..Spec::default() };
+    Model::plain(spec).expect("no tables")
+});
+
+/// A model that cuts texts otherwise, as its similarities do.
+static CODE: LazyLock<Model> = LazyLock::new(|| {
+    let spec = Spec { tokenizer: Tokenizer::Code, min_features: 0, ..Spec::default() };
     Model::plain(spec).expect("no tables")
 });
 
@@ -114,7 +120,10 @@ fuzz_target!(|bytes: &[u8]| {
     let half = text.char_indices().nth(text.chars().count() / 2).map_or(0, |(at, _)| at);
     let (a, b) = text.split_at(half);
     for measure in Measure::examples() {
-        let mut similarity = Similarity::new(measure, BIGRAMS.clone());
+        // The words of the Jaccard similarity are those of the tokenizer for code, or else words.
+        let is_code = text.len() % 2 == 0;
+        let model = if is_code { &CODE } else { &BIGRAMS };
+        let mut similarity = Similarity::new(measure, Model::clone(model));
         let (x, y) = (similarity.prepare(a), similarity.prepare(b));
         let found = Similarity::between(&x, &y, 0.0);
         assert!((0.0..=1.0).contains(&found), "{measure:?} {found}");
