@@ -243,3 +243,19 @@ def test_options_of_stores_are_pickled(archive):
     assert copied._options == options
     assert pickle.loads(pickle.dumps(copied.spec())) == archive.spec()
     assert len(copied.to_arrow()) == len(archive.to_arrow())
+
+
+def test_archives_are_merged_and_documents_have_a_history(tmp_path, texts):
+    first, second = (dedup_job.Archive.create(tmp_path / name) for name in ("first", "second"))
+    days = [datetime.date(2026, 1, 1), datetime.date(2026, 1, 2)]
+    for archive, day in zip((first, second), days):
+        batch = pyarrow.table({"id": ["page", f"other {day}"], "text": [texts[0], texts[1 + days.index(day)]]})
+        archive.append(batch, day)
+    merged = first.append(second.path)
+    assert (merged.days, merged.fingerprints) == (1, 2)
+    captures = first.history("page").captures
+    assert [capture["day"] for capture in captures] == ["2026-01-01", "2026-01-02"]
+    assert captures[1]["distance"] == 0
+    assert first.history("nobody").captures == []
+    with pytest.raises(dedup_job.UsageError, match="--day"):
+        first.append(batch)

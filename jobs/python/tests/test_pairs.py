@@ -2,6 +2,7 @@
 
 import numpy
 import pyarrow
+import pyarrow.parquet
 import pytest
 
 import dedup_job
@@ -250,3 +251,19 @@ def test_only_pairs_takes_a_table_as_archive(halves):
     for call in (dedup_job.run, dedup_job.decide):
         with pytest.raises(dedup_job.UsageError, match=r"pairs\(table, other\)"):
             call(new, base)
+
+
+def test_several_bases_of_documents_and_rules_of_preference(tmp_path):
+    texts = [" ".join(f"t{number}w{word}" for word in range(80)) for number in range(4)]
+    frame = pyarrow.table({"id": ["a", "b", "c", "d"], "text": texts, "rank": [1, 2, 3, 4]})
+    for number in range(2):
+        pyarrow.parquet.write_table(frame.slice(number, 1), tmp_path / f"{number}.parquet")
+    bases = [tmp_path / "0.parquet", str(tmp_path / "1.parquet")]
+    found = dedup_job.run(frame, bases, tmp_path / "hits.parquet", within=False)
+    assert found.hits == 2
+    twice = pyarrow.concat_tables([frame, frame.set_column(0, "id", pyarrow.array(["e", "f", "g", "h"]))])
+    for prefer, kept in (("first", "abcd"), (["rank:desc", "id:desc"], "efgh")):
+        rows = dedup_job.decide(twice, prefer=prefer).to_pylist()
+        assert "".join(sorted(row["id"] for row in rows if row["kept"])) == kept
+    classes = dedup_job.run(twice, output=tmp_path / "classes.parquet", pairs="classes")
+    assert classes.hits == 4

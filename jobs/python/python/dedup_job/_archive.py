@@ -158,7 +158,7 @@ class Archive:
     def append(
         self,
         batch: Union[Path, Iterable[Path], Arrow],
-        day: Day,
+        day: Day | None = None,
         *,
         progress: ProgressOption = None,
         **options: Any,
@@ -171,9 +171,9 @@ class Archive:
         ----------
         batch
             Files, or a table in memory: ids and texts, or ids and fp. It must have a column of ids: row numbers would name
-            documents of other days, too.
+            documents of other days, too. Or paths of other archives, whose days are copied with their decisions.
         day
-            Date of the documents.
+            Date of the documents; of archives, the only day to copy.
         """
         batch = collect_paths(batch)
         with scratch_directory(self._options.get("scratch")) as directory:
@@ -196,6 +196,10 @@ class Archive:
             with open(path, "w", encoding="utf-8") as file:
                 file.writelines(json.dumps(_plain_id(one)) + "\n" for one in ids)
             return self._call("remove", {"ids": path})
+
+    def history(self, id: Union[str, int]) -> Summary:
+        """The captures of a document: their days, whether each was kept, and how much it differs from the one before."""
+        return Summary(call_json(["history", *to_arguments(self._options), "--", self.path, str(_plain_id(id))]))
 
     def compact(self, before: Day | None = None, *, rows_per_file: int | None = None) -> Summary:
         """Merge the small files of each day into few large ones."""

@@ -306,6 +306,9 @@ impl Prefer {
     }
 }
 
+/// Rules of one word.
+const WORDS: [&str; 5] = ["longest", "path", "first", "earliest", "latest"];
+
 /// The rule that names sources: separated by commas, or in a file, one on each line.
 fn sources(names: &str, read: impl Fn(&str) -> Result<String, String>) -> Result<Rule, String> {
     let names = match names.strip_prefix('@') {
@@ -315,6 +318,11 @@ fn sources(names: &str, read: impl Fn(&str) -> Result<String, String>) -> Result
     let names = names.lines().map(str::trim);
     let names = names.filter(|name| !name.is_empty() && !name.starts_with('#'));
     let names: Vec<String> = names.map(str::to_owned).collect();
+    if let Some(rule) = names.iter().find(|name| WORDS.contains(&name.as_str())) {
+        return Err(format!(
+            "source= takes all names behind it, and {rule} is a rule: put it before source=, or into another --prefer"
+        ));
+    }
     match names.is_empty() {
         true => Err("the names of sources are missing".to_owned()),
         false => Ok(Rule::Sources(names)),
@@ -390,6 +398,7 @@ mod tests {
             "a,",
             "source=",
             "source= , ",
+            "source=a,longest",
             "a:descending",
         ] {
             bad.parse::<Prefer>().unwrap_err();
