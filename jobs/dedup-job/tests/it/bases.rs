@@ -113,7 +113,7 @@ fn several_archives_and_files_are_compared_at_once() {
         dedup(&format!("archive create {archive}")).ok();
         let day = format!("2026-01-0{}", number + 1);
         dedup(&format!(
-            "run {input} --base {archive} --append --day {day}"
+            "run {input} --base {archive} --append --day {day} -o {archive}.csv"
         ))
         .ok();
     }
@@ -266,7 +266,7 @@ fn texts_are_found_on_their_own_side() {
     write(&old, [("o1".into(), text(1, None))]);
     dedup(&format!("archive create {archive}")).ok();
     dedup(&format!(
-        "run {old} --base {archive} --append --day 2026-01-01"
+        "run {old} --base {archive} --append --day 2026-01-01 -o {archive}.csv"
     ))
     .ok();
     // A document of the base shares its id with one of the batch.

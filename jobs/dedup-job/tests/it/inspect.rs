@@ -539,7 +539,7 @@ fn the_history_of_a_document_has_its_captures() {
         });
         fs::write(&new, lines.collect::<Vec<_>>().join("\n")).unwrap();
         dedup(&format!(
-            "run {new} --base {archive} --append --day 2026-03-0{day}"
+            "run {new} --base {archive} --append --day 2026-03-0{day} -o {archive}.csv"
         ))
         .ok();
     };

@@ -31,7 +31,10 @@ fn days_keep_their_decisions() {
     let day = |archive: &str, day: &str, documents: &[(&str, String)]| {
         let new = dir.at(&format!("{day}.jsonl"));
         write(&new, documents);
-        dedup(&format!("run {new} --base {archive} --append --day {day}")).ok();
+        dedup(&format!(
+            "run {new} --base {archive} --append --day {day} -o {archive}.csv"
+        ))
+        .ok();
         new
     };
     day(&a, "2026-01-01", &[("a1", text(1, 0..100))]);
@@ -107,12 +110,15 @@ fn what_cannot_be_merged_is_refused_before_anything_is_copied() {
     for (archive, id) in [(&a, "1"), (&b, "2")] {
         write(&new, &[(id, text(4, 0..50))]);
         dedup(&format!(
-            "run {new} --base {archive} --append --day 2026-01-05"
+            "run {new} --base {archive} --append --day 2026-01-05 -o {archive}.csv"
         ))
         .ok();
     }
     write(&new, &[("3", text(5, 0..50))]);
-    dedup(&format!("run {new} --base {b} --append --day 2026-01-04")).ok();
+    dedup(&format!(
+        "run {new} --base {b} --append --day 2026-01-04 -o {b}.csv"
+    ))
+    .ok();
     let version = info(&a)["version"].clone();
     // Both have a day, with other documents: nothing of the other day is copied either.
     dedup(&format!("archive append {a} --input {b}"))
@@ -130,7 +136,7 @@ fn what_cannot_be_merged_is_refused_before_anything_is_copied() {
     .ok();
     write(&new, &[("3", text(5, 0..50))]);
     dedup(&format!(
-        "run {new} --base {decided} --append --day 2026-01-04"
+        "run {new} --base {decided} --append --day 2026-01-04 -o {decided}.csv"
     ))
     .ok();
     dedup(&format!("archive append {plain} --input {decided}"))
