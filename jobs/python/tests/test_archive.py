@@ -257,5 +257,5 @@ def test_archives_are_merged_and_documents_have_a_history(tmp_path, texts):
     assert [capture["day"] for capture in captures] == ["2026-01-01", "2026-01-02"]
     assert captures[1]["distance"] == 0
     assert first.history("nobody").captures == []
-    with pytest.raises(dedup_job.UsageError, match="--day"):
+    with pytest.raises(dedup_job.UsageError, match="day YYYY-MM-DD"):
         first.append(batch)

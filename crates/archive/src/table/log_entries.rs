@@ -4,7 +4,7 @@ use deltalake_core::DeltaTable;
 use futures::{Stream, StreamExt as _, TryStreamExt as _};
 use object_store::{ObjectMeta, ObjectStore as _, ObjectStoreExt as _};
 use serde::de::IgnoredAny;
-use storage::{LOG_DIRECTORY, Location, StorageError, is_log_entry};
+use storage::{ErrorKind, LOG_DIRECTORY, Location, StorageError, is_log_entry};
 
 use crate::error::{ArchiveError, Result};
 use crate::without_checkpoints::HINT;
@@ -48,13 +48,19 @@ struct Behind {
 }
 
 /// The version of the checkpoint that the hint names, in a store, where a list has a page for each thousand entries.
-async fn hinted_checkpoint(location: &Location) -> Option<u64> {
+async fn hinted_checkpoint(location: &Location) -> Result<Option<u64>> {
     if location.local().is_some() {
-        return None;
+        return Ok(None);
     }
-    let hint = location.child(&format!("{LOG_DIRECTORY}/{HINT}")).ok()?;
-    let hint: serde_json::Value = serde_json::from_slice(&hint.read().await.ok()?).ok()?;
-    hint.get("version")?.as_u64()
+    let hint = location.child(&format!("{LOG_DIRECTORY}/{HINT}"))?;
+    let hint = match hint.read().await {
+        Ok(hint) => hint,
+        // A list would wait as long.
+        Err(error) if error.kind() == ErrorKind::Unreachable => return Err(error.into()),
+        Err(_) => return Ok(None),
+    };
+    let hint: Option<serde_json::Value> = serde_json::from_slice(&hint).ok();
+    Ok(hint.and_then(|hint| hint.get("version")?.as_u64()))
 }
 
 /// The entries behind the last checkpoint; `None` if there is no entry at all. Lists entries from the version `from` on.
@@ -88,7 +94,7 @@ async fn behind_checkpoint(location: &Location, from: Option<u64>) -> Result<Opt
 /// Whether there is a log with entries. Refuses an empty entry: the Delta library takes it for one that changes nothing, so that
 /// what was committed by it would be missing.
 pub(super) async fn has_any(location: &Location) -> Result<bool> {
-    let hint = hinted_checkpoint(location).await;
+    let hint = hinted_checkpoint(location).await?;
     let behind = match hint {
         Some(_) => behind_checkpoint(location, hint).await?,
         None => None,

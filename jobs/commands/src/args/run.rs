@@ -208,10 +208,8 @@ impl RunArgs {
                 return Err(format!("{option} needs --base: the archive; see --help"));
             }
         }
-        if self.pairs == Some(PairRows::Classes) {
-            if self.max_hits_per_document.is_some() {
-                return Err("--pairs classes and --max-hits-per-document both leave out pairs: take one of them".into());
-            }
+        if self.pairs == Some(PairRows::Classes) && self.max_hits_per_document.is_some() {
+            return Err("--pairs classes and --max-hits-per-document both leave out pairs: take one of them".into());
         }
         if self.replace_day && self.append.is_none() {
             return Err("--replace-day needs --append".into());

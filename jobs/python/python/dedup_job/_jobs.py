@@ -55,6 +55,7 @@ else:
 _BATCH_FILE = re.compile(r"'?\S*/dedup-job-[^/ ]*/batch\.parquet'?")
 _SPEC_NAMES = frozenset(SpecOptions.__annotations__)
 #: The options of `pairs` that `dedup-job fingerprint` takes, too.
+_FINGERPRINT_NAMES = _SPEC_NAMES.union(ColumnOptions.__annotations__, CommonOptions.__annotations__)
 
 
 class _SpecJobOptions(CommonOptions, ColumnOptions, SpecOptions, total=False):
@@ -429,16 +430,27 @@ def _run(
 
 
 def _run_pairs(batch: Any, archive: Any, options: dict[str, Any], progress: ProgressOption) -> Table:
-    """Runs the program for pairs. An archive in memory becomes a file."""
+    """Runs the program for pairs. An archive in memory becomes a file of fingerprints."""
     with scratch_directory(options.get("scratch")) as directory:
         if archive is not None and not is_path(archive):
-            _, data = open_data(archive)
-            reads = run_reads(options)
-            archive = write_batch(data, directory, "base", options=options, reads=reads)
-            # Fingerprints are compared, and then the texts beside them.
-            texts = archive if reads == "both" and options.get("fingerprint_column") else None
+            archive, texts = _write_base(archive, directory, options, progress)
             options = {"within": False, "base_text": texts, **options}
         return _run_to_table("output", batch, archive, options, progress)
+
+
+def _write_base(
+    base: Any, directory: str, options: dict[str, Any], progress: ProgressOption
+) -> tuple[str, str | None]:
+    """Write the fingerprints of data in memory to a file; return its path, and that of the texts if the run compares them."""
+    kind, data = open_data(base)
+    if kind == "fingerprints":
+        return write_batch(data, directory, "base", options=options), None
+    reads = run_reads(options)
+    documents = write_batch(data, directory, "base", options=options, reads=reads)
+    fingerprints = os.path.join(directory, "base-fingerprints.parquet")
+    given = {name: value for name, value in options.items() if name in _FINGERPRINT_NAMES}
+    call_json(["fingerprint", *to_arguments({**given, "input": documents, "output": fingerprints})], progress)
+    return fingerprints, documents if reads == "both" else None
 
 
 def _run_to_table(

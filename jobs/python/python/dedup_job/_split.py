@@ -232,7 +232,7 @@ def split(
 def split_for(
     engine: Engine | None,
     new: Any,
-    base: Path | None,
+    base: Union[Path, Iterable[Path], None],
     output: Union[Path, bool, None],
     job: Path,
     parts: int | None,
