@@ -15,7 +15,7 @@ use crate::table::Archive;
 /// After as many entries, a log gets a checkpoint.
 const CHECKPOINT_INTERVAL: u64 = 100;
 
-/// Commits days to an archive, the archive's state of which is not read until [`Self::finish`].
+/// Commits days to an archive, one after the other. It does not read the archive's state between them.
 pub struct Bulk<'a> {
     archive: &'a mut Archive,
     /// The version of the last entry.
@@ -46,7 +46,7 @@ impl<'a> Bulk<'a> {
         self.days.contains(&day)
     }
 
-    /// The archive, as it was before the first day.
+    /// The archive, open at the version before the first day, or at which another program was found to have committed.
     pub fn archive(&self) -> &Archive {
         self.archive
     }
@@ -83,13 +83,12 @@ impl<'a> Bulk<'a> {
             }
             Err(TransactionError::VersionAlreadyExists(_)) => {
                 self.archive.reopen().await?;
-                self.version = self.archive.version();
+                let before = std::mem::replace(&mut self.version, self.archive.version());
                 self.days = days(self.archive)?;
                 // The store may have lost the answer to this commit.
-                match self.archive.has_written_files(staged)? {
-                    true => Ok(Some(self.version)),
-                    false => Ok(None),
-                }
+                let is_own = self.archive.next_entry_adds(before, &staged.files).await?;
+                self.written += u64::from(is_own);
+                Ok(is_own.then_some(version))
             }
             Err(error) => Err(failed(error)),
         }

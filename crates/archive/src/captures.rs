@@ -12,7 +12,7 @@ use crate::remove::IdSet;
 use crate::schema::{self, KEPT};
 use crate::table::Archive;
 
-/// A document as it was on one day.
+/// The state of a document on one day.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Capture {
     /// Its day; `None` for a row that another program wrote without one.

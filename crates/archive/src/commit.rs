@@ -473,13 +473,6 @@ impl Archive {
             .commit_next(entry.actions, entry.operation, properties)
             .await)
     }
-
-    /// Whether the log names the files of a staged day.
-    pub(crate) fn has_written_files(&self, staged: &StagedDay) -> Result<bool> {
-        let live = self.files()?;
-        let is_named = |file: &WrittenFile| live.iter().any(|other| other.path == file.path);
-        Ok(staged.files.iter().all(is_named))
-    }
 }
 
 /// What the log entry of a day has.

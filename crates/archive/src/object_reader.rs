@@ -29,7 +29,7 @@ pub struct ObjectReader {
     /// The checksums of the object's sectors. If present, the Parquet library's reads fetch whole
     /// sectors and check them; `read_range` does not.
     sector_sums: Option<SectorSums>,
-    /// The whole object, if it is in a store and so small that it was read at once.
+    /// The bytes of the whole object, if one request has read them; all reads then take theirs from these.
     held: Option<Arc<Held>>,
 }
 

@@ -131,8 +131,8 @@ pub(super) async fn has_entry_behind(location: &Location, table: &DeltaTable) ->
     Ok(entry.exists().await?)
 }
 
-/// The name of the last checkpoint or, if there is none, of the hint, provided that a reader needs neither because the log has every
-/// entry since version 0.
+/// If the log has every entry since version 0, no reader needs its checkpoints: then the name of the last one, or of the hint if there
+/// is no checkpoint. `None` if an entry is missing.
 pub(super) async fn dispensable_checkpoint(location: &Location) -> Result<Option<String>> {
     let mut listed = std::pin::pin!(list(location)?);
     let (mut checkpoint, mut versions) = (None, Vec::new());

@@ -41,6 +41,7 @@ pub struct Batch {
     rows: usize,
     /// The classes, once they are asked for.
     classes: Mutex<Option<Arc<Classes>>>,
+    /// The classes of pairs, if texts tell them apart.
     pair_classes: OnceLock<Arc<Classes>>,
     /// The tables of one part, once they are built.
     built: tables::Slot,
@@ -213,7 +214,7 @@ impl Batch {
         Ok(Arc::clone(classes.insert(Arc::new(made))))
     }
 
-    /// The classes of which only the first documents have pairs with others: those of [`Self::set_pair_classes`], or else
+    /// The classes that one document each stands for in pairs: those that [`Self::set_pair_classes`] set, or else those of
     /// [`Self::classes`].
     ///
     /// # Errors

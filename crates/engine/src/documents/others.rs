@@ -1,4 +1,4 @@
-//! Two sets of documents: a batch, and what it is compared with.
+//! The batch beside the documents of `--base`: joins both, and finds a file that is in both.
 
 use std::collections::HashSet;
 use std::sync::Arc;

@@ -52,9 +52,9 @@ impl Documents {
         for split in splits {
             let bytes = split.bytes();
             let number = split.file_number;
-            // Rows name the part of their document by its number, which depends on how the files before it are cut, and may be
-            // preferred by the number of its file. A document
-            // without an id gets one from its file's short name, which depends on all files.
+            // Rows name the part of their document by its number, which depends on how the files before it are cut; `--prefer path`
+            // names its file by a number, too. A document without an id gets one from its file's short name, which depends on all
+            // files.
             let of_file = format!(
                 "{number} {} {:?} {:?} {:?}\n",
                 split.part_number,

@@ -101,7 +101,7 @@ pub(crate) struct Pins {
     pub(crate) spec: String,
     /// The batch's files, then those of `--base`, if it is plain files.
     pub(crate) inputs: Vec<FileVersion>,
-    /// The order of preference, of which a file may be a part.
+    /// The rules of `--prefer`, with the names from a file of sources.
     pub(crate) prefer: String,
     /// Where the batch's files are cut.
     pub(crate) cuts: FileCuts,

@@ -54,10 +54,10 @@ impl Base {
         };
         let (mut archives, mut files) = (Vec::new(), Vec::new());
         for path in given {
-            if are_documents(context, path, columns).await? {
-                base.paths.push(path.clone());
-            } else if is_archive(stores, path).await? {
+            if is_archive(stores, path).await? {
                 archives.push(path);
+            } else if have_documents(context, path, columns).await? {
+                base.paths.push(path.clone());
             } else {
                 files.push(path);
             }
@@ -248,12 +248,15 @@ pub async fn are_documents(
     columns: &Columns,
 ) -> Result<bool> {
     let stores = &Resources::from_session(context)?.stores;
+    Ok(!is_archive(stores, given).await? && have_documents(context, given, columns).await?)
+}
+
+/// As [`are_documents`], at a path without an archive.
+async fn have_documents(context: &SessionContext, given: &str, columns: &Columns) -> Result<bool> {
+    let stores = &Resources::from_session(context)?.stores;
     let extensions = extensions();
     let extensions: Vec<&str> = extensions.iter().map(String::as_str).collect();
     let location = stores.locate(given)?;
-    if is_archive(stores, given).await? {
-        return Ok(false);
-    }
     // A missing file is an error of its own.
     if location.local().is_some_and(|path| !path.exists()) && !given.contains(['*', '?', '[']) {
         return Ok(false);

@@ -174,7 +174,7 @@ impl RowGroup {
         })
     }
 
-    /// Refuses rows of `bytes` bytes if a row may not have so many.
+    /// Refuses a row of `bytes` bytes if that is more than a row may have.
     fn check_row(&self, bytes: u64) -> Result<()> {
         match bytes > self.longest {
             true => Err(EngineError::OutOfMemory {

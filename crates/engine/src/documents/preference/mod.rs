@@ -1,4 +1,4 @@
-//! Which of several near-duplicates is preferred: rules, of which each decides where those before it see no difference.
+//! The order in which near-duplicates are preferred: a list of rules. A rule orders the documents that all rules before it hold equal.
 
 mod keys;
 mod time;

@@ -102,7 +102,8 @@ impl PairBuilder<'_> {
         Ok(self.sent)
     }
 
-    /// Adds the pair of two rows of the batch, of which that with the larger id is the new one; true when the record batch is full.
+    /// Adds the pair of two rows of the batch; the row with the larger id becomes the new one. Returns whether the record batch is
+    /// full.
     fn push_within(&mut self, one: u32, other: u32, values: PairValues) -> bool {
         let batch = self.batch;
         let (new, base) = match batch.compare_ids(one, other) {
