@@ -3,14 +3,14 @@
 
 use std::collections::HashSet;
 
-use chrono::NaiveDate;
 use deltalake_core::kernel::transaction::{CommitData, TransactionError};
 use deltalake_core::logstore::{CommitOrBytes, LogStore};
 use deltalake_core::protocol::checkpoints::create_checkpoint;
 
 use crate::commit::{Entry, StagedDay};
+use crate::day_batch::DayBatch;
 use crate::error::{ArchiveError, Result};
-use crate::table::Archive;
+use crate::table::{Archive, DataFile};
 
 /// After as many entries, a log gets a checkpoint.
 const CHECKPOINT_INTERVAL: u64 = 100;
@@ -23,7 +23,7 @@ pub struct Bulk<'a> {
     /// Entries that were written.
     written: u64,
     /// The days that have files.
-    days: HashSet<NaiveDate>,
+    days: HashSet<DayBatch>,
 }
 
 impl<'a> Bulk<'a> {
@@ -42,7 +42,7 @@ impl<'a> Bulk<'a> {
 
     /// Whether a day has files.
     #[must_use]
-    pub fn has_day(&self, day: NaiveDate) -> bool {
+    pub fn has_day(&self, day: DayBatch) -> bool {
         self.days.contains(&day)
     }
 
@@ -57,12 +57,14 @@ impl<'a> Bulk<'a> {
     /// # Errors
     /// [`ArchiveError`] when the entry cannot be written. Whether the day is committed is unknown then.
     pub async fn commit(&mut self, staged: &StagedDay) -> Result<Option<u64>> {
-        if self.has_day(staged.day) {
+        if self.has_day(staged.batch) {
             return Ok(None);
         }
         let given = self.archive.location().given().to_owned();
         let entry = Entry::new(staged, self.version, &[]);
-        self.archive.write_record(staged.day, &entry.record).await?;
+        self.archive
+            .write_record(staged.batch, &entry.record)
+            .await?;
         let metadata = entry.metadata.into_iter().collect();
         let data = CommitData::new(entry.actions, entry.operation, metadata, entry.transactions);
         let failed = |error: TransactionError| ArchiveError::delta(&given)(error.into());
@@ -78,7 +80,7 @@ impl<'a> Bulk<'a> {
             Ok(()) => {
                 self.version = version;
                 self.written += 1;
-                self.days.insert(staged.day);
+                self.days.insert(staged.batch);
                 Ok(Some(version))
             }
             Err(TransactionError::VersionAlreadyExists(_)) => {
@@ -113,10 +115,10 @@ impl<'a> Bulk<'a> {
 }
 
 /// The days that have files.
-fn days(archive: &Archive) -> Result<HashSet<NaiveDate>> {
+fn days(archive: &Archive) -> Result<HashSet<DayBatch>> {
     Ok(archive
         .files()?
         .iter()
-        .filter_map(|file| file.day)
+        .filter_map(DataFile::batch)
         .collect())
 }

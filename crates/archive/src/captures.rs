@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use arrow::array::{Array as _, AsArray as _};
-use arrow::datatypes::Int64Type;
+use arrow::datatypes::{Date32Type, Int64Type};
 use chrono::NaiveDate;
 use futures::StreamExt as _;
 
@@ -23,6 +23,8 @@ pub struct Capture {
     pub sketch: Option<Vec<u8>>,
     /// Whether it was kept; `None` if nothing was decided about it.
     pub kept: Option<bool>,
+    /// Whether a newer one counts instead.
+    pub superseded: bool,
 }
 
 impl Archive {
@@ -32,6 +34,8 @@ impl Archive {
     /// [`ArchiveError`](crate::ArchiveError) when a file is missing or damaged.
     pub async fn captures(&self, id: &IdSet) -> Result<Vec<Capture>> {
         let mut captures = Vec::new();
+        let rulings = self.rulings().await?;
+        let name = id.first();
         let mut all = std::pin::pin!(self.rows_of(self.files()?));
         while let Some((file, rows)) = all.next().await.transpose()? {
             for batch in rows {
@@ -49,7 +53,9 @@ impl Archive {
                         continue;
                     }
                     let sketch = sketches.filter(|sketches| sketches.is_valid(row));
+                    let day = file.day.map(Date32Type::from_naive_date);
                     captures.push(Capture {
+                        superseded: rulings.is_superseded(&name, day),
                         day: file.day,
                         fingerprint: fingerprints.value(row).cast_unsigned(),
                         sketch: sketch.map(|sketches| sketches.value(row).to_vec()),

@@ -11,7 +11,6 @@ use arrow::array::{BooleanArray, RecordBatch};
 use arrow::buffer::BooleanBuffer;
 use arrow::datatypes::{FieldRef, Schema};
 use arrow::error::ArrowError;
-use chrono::NaiveDate;
 use deltalake_core::DeltaTableError;
 use deltalake_core::kernel::transaction::{
     CommitProperties, PROTOCOL, TableReference, TransactionError,
@@ -21,10 +20,12 @@ use deltalake_core::protocol::{DeltaOperation, SaveMode};
 use storage::{ErrorKind, require_conditional_create};
 
 use crate::data_files::{DayTags, RowsToWrite, WrittenFile};
+use crate::day_batch::DayBatch;
 use crate::day_records::{CommittedDay, Record};
 use crate::decision_settings::DecisionSettings;
 use crate::error::{ArchiveError, Result};
 use crate::fingerprint_file::FingerprintFile;
+use crate::rulings::{self, Ruling};
 use crate::schema::{DAY, kept_field};
 use crate::table::{Archive, DataFile};
 use crate::template_memory::{self, CommittedMemory};
@@ -103,7 +104,7 @@ pub(crate) fn with_kept(rows: &RecordBatch, kept: BooleanArray) -> Result<Record
 /// A day whose data files are written and verified, but not yet in the log.
 #[derive(Debug)]
 pub struct StagedDay {
-    pub(crate) day: NaiveDate,
+    pub(crate) batch: DayBatch,
     digest: String,
     pub(crate) documents: u64,
     without_fingerprint: u64,
@@ -111,22 +112,30 @@ pub struct StagedDay {
     pub(crate) rows: u64,
     decisions: Option<DecisionSettings>,
     templates: Option<CommittedMemory>,
+    /// The list of rulings with those of the day; `None` if it brings none.
+    rulings: Option<i64>,
     pub(crate) files: Vec<WrittenFile>,
 }
 
 impl StagedDay {
     /// A copy of a day of another archive, without rows yet.
-    pub(crate) fn of_copy(day: NaiveDate, committed: &CommittedDay) -> Self {
+    pub(crate) fn of_copy(batch: DayBatch, committed: &CommittedDay) -> Self {
         Self {
-            day,
+            batch,
             digest: committed.digest.clone(),
             documents: committed.rows.unwrap_or(0),
             without_fingerprint: 0,
             rows: 0,
             decisions: committed.decisions.clone(),
             templates: None,
+            rulings: None,
             files: Vec::new(),
         }
+    }
+
+    /// The same day, committed with a list of rulings.
+    pub(crate) fn with_rulings(self, rulings: Option<i64>) -> Self {
+        Self { rulings, ..self }
     }
 
     /// The same day, committed with what is remembered of templates.
@@ -144,7 +153,7 @@ impl Archive {
     /// As [`Self::stage`] and [`Self::commit`].
     pub async fn append(
         &mut self,
-        day: NaiveDate,
+        day: impl Into<DayBatch>,
         file: &FingerprintFile,
         existing: Existing,
     ) -> Result<Append> {
@@ -159,11 +168,12 @@ impl Archive {
     /// As [`Self::append`], and those of `templates`.
     pub async fn append_with<E: From<ArchiveError>>(
         &mut self,
-        day: NaiveDate,
+        day: impl Into<DayBatch>,
         file: &FingerprintFile,
         existing: Existing,
         mut templates: impl AsyncFnMut(&Self) -> std::result::Result<Option<CommittedMemory>, E>,
     ) -> std::result::Result<Append, E> {
+        let day = day.into();
         self.check_compatible(file)?;
         if self
             .is_committed(day, &file.day_digest, None, existing)
@@ -180,6 +190,21 @@ impl Archive {
                 done => return Ok(done),
             }
         }
+    }
+
+    /// The day, to be committed with these rulings.
+    ///
+    /// # Errors
+    /// As [`Self::write_rulings`].
+    pub async fn with_rulings(&self, staged: StagedDay, rulings: &[Ruling]) -> Result<StagedDay> {
+        let list = match rulings.is_empty() {
+            true => None,
+            false => Some(
+                self.write_rulings(staged.batch.day, &staged.digest, rulings)
+                    .await?,
+            ),
+        };
+        Ok(staged.with_rulings(list))
     }
 
     /// Tests that the archive can be committed to: that this program writes all features of the table, and that the store honours
@@ -225,10 +250,11 @@ impl Archive {
     /// returns other bytes than were written. The table does not change.
     pub async fn stage(
         &self,
-        day: NaiveDate,
+        day: impl Into<DayBatch>,
         file: &FingerprintFile,
         decisions: Option<&RowDecisions>,
     ) -> Result<StagedDay> {
+        let batch = day.into();
         self.check_compatible(file)?;
         let present = file.rows - file.without_fingerprint;
         let count = match decisions {
@@ -244,13 +270,14 @@ impl Archive {
             None => present,
         };
         let mut staged = StagedDay {
-            day,
+            batch,
             digest: file.day_digest.clone(),
             documents: file.rows,
             without_fingerprint: file.without_fingerprint,
             rows: count,
             decisions: decisions.map(|decisions| decisions.settings.clone()),
             templates: None,
+            rulings: None,
             files: Vec::new(),
         };
         let object = file.path.display().to_string();
@@ -271,7 +298,7 @@ impl Archive {
             })
         });
         let mut rows = RowsToWrite::new(rows);
-        let written = self.write_files(Some(day), count, &mut rows, &mut staged.files);
+        let written = self.write_files(Some(batch.day), count, &mut rows, &mut staged.files);
         if let Err(error) = written.await {
             // On an unreachable store, each removal would wait for the whole deadline.
             if error.kind() != ErrorKind::Unreachable {
@@ -293,11 +320,11 @@ impl Archive {
     pub async fn commit(&mut self, staged: &StagedDay, existing: Existing) -> Result<Append> {
         for _ in 0..COMMIT_ATTEMPTS {
             let version = self.version();
-            if existing == Existing::Keep && self.has_files(staged.day)? {
+            if existing == Existing::Keep && self.has_files(staged.batch)? {
                 self.discard(staged).await;
                 return Err(ArchiveError::ForeignRows {
                     path: self.location().to_string(),
-                    day: staged.day.to_string(),
+                    day: staged.batch.to_string(),
                 });
             }
             self.require_staged_files(staged).await?;
@@ -312,7 +339,7 @@ impl Archive {
             }
             match self
                 .is_committed(
-                    staged.day,
+                    staged.batch,
                     &staged.digest,
                     staged.decisions.as_ref(),
                     existing,
@@ -388,9 +415,9 @@ impl Archive {
         Ok(())
     }
 
-    /// Whether the log names a file of `day`.
-    fn has_files(&self, day: NaiveDate) -> Result<bool> {
-        Ok(self.files()?.iter().any(|file| file.day == Some(day)))
+    /// Whether the log names a file of a batch.
+    fn has_files(&self, batch: DayBatch) -> Result<bool> {
+        Ok(self.files()?.iter().any(|file| file.batch() == Some(batch)))
     }
 
     /// Removes the data files of a day that was not committed. Only warns if that fails: a leftover
@@ -435,12 +462,12 @@ impl Archive {
     /// other rows or decisions, and `existing` is [`Existing::Keep`].
     pub async fn is_committed(
         &self,
-        day: NaiveDate,
+        batch: DayBatch,
         digest: &str,
         decisions: Option<&DecisionSettings>,
         existing: Existing,
     ) -> Result<bool> {
-        let committed = match self.committed(day).await {
+        let committed = match self.committed(batch).await {
             Err(ArchiveError::ForeignRows { .. }) if existing == Existing::Replace => None,
             committed => committed?,
         };
@@ -450,7 +477,7 @@ impl Archive {
             Some(_) if existing == Existing::Replace => Ok(false),
             Some(committed) => {
                 let path = self.location().to_string();
-                Err(committed.differs(path, day, digest, decisions))
+                Err(committed.differs(path, batch, digest, decisions))
             }
         }
     }
@@ -463,9 +490,9 @@ impl Archive {
         base_version: u64,
     ) -> Result<Result<u64, DeltaTableError>> {
         let mut replaced = self.files()?;
-        replaced.retain(|file| file.day == Some(staged.day));
+        replaced.retain(|file| file.batch() == Some(staged.batch));
         let entry = Entry::new(staged, base_version, &replaced);
-        self.write_record(staged.day, &entry.record).await?;
+        self.write_record(staged.batch, &entry.record).await?;
         let properties = CommitProperties::default()
             .with_application_transactions(entry.transactions)
             .with_metadata(entry.metadata);
@@ -487,15 +514,16 @@ pub(crate) struct Entry {
 impl Entry {
     /// The entry of a day that was compared with `base_version`, and that replaces the files `replaced`.
     pub(crate) fn new(staged: &StagedDay, base_version: u64, replaced: &[DataFile]) -> Self {
-        let day = staged.day;
+        let (batch, day) = (staged.batch, staged.batch.day);
         let now = chrono::Utc::now().timestamp_millis();
         let tags = DayTags {
+            name: batch.name,
             digest: staged.digest.clone(),
             base_version,
             decisions: staged.decisions.clone(),
         };
         let record = Record::new(
-            day,
+            batch,
             &CommittedDay {
                 digest: staged.digest.clone(),
                 base_version,
@@ -517,7 +545,10 @@ impl Entry {
         let of_templates = staged
             .templates
             .map(|templates| Transaction::new(template_memory::TRANSACTION, templates.after));
-        let of_day = Transaction::new(day.to_string(), record.transaction_version);
+        let of_rulings = staged
+            .rulings
+            .map(|list| Transaction::new(rulings::TRANSACTION, list));
+        let of_day = Transaction::new(batch.to_string(), record.transaction_version);
         let (mode, predicate) = match replaced.is_empty() {
             true => (SaveMode::Append, None),
             false => (SaveMode::Overwrite, Some(format!("{DAY} = '{day}'"))),
@@ -531,7 +562,10 @@ impl Entry {
             record,
             actions,
             operation,
-            transactions: std::iter::once(of_day).chain(of_templates).collect(),
+            transactions: [Some(of_day), of_templates, of_rulings]
+                .into_iter()
+                .flatten()
+                .collect(),
             metadata: [
                 ("documents".to_owned(), staged.documents.into()),
                 (

@@ -182,7 +182,7 @@ impl Archive {
             }
         }
         let sets = days.into_iter().flat_map(|(day, mut files)| {
-            files.sort_by(|a, b| a.path.cmp(&b.path));
+            files.sort_by(|a, b| (a.batch_name, &a.path).cmp(&(b.batch_name, &b.path)));
             let mut sets: Vec<MergeSet> = Vec::new();
             for file in files {
                 let rows = file.rows.unwrap_or(0);

@@ -13,7 +13,6 @@ use std::collections::{BTreeSet, HashMap};
 
 use arrow::array::RecordBatch;
 use bytes::Bytes;
-use chrono::NaiveDate;
 use deltalake_core::kernel::Action;
 use futures::TryStreamExt as _;
 use object_store::path::Path;
@@ -22,6 +21,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use storage::StorageError;
 
+use crate::day_batch::DayBatch;
 use crate::decision_settings::{DecisionSettings, describe};
 use crate::delta::catch_async_panic;
 use crate::error::{ArchiveError, Result};
@@ -91,11 +91,11 @@ impl CommittedDay {
     pub(crate) fn differs(
         self,
         path: String,
-        day: NaiveDate,
+        batch: DayBatch,
         digest: &str,
         decisions: Option<&DecisionSettings>,
     ) -> ArchiveError {
-        let day = day.to_string();
+        let day = batch.to_string();
         if self.digest == digest {
             return ArchiveError::DecisionsDiffer {
                 path,
@@ -121,9 +121,9 @@ pub(crate) struct Record {
 
 impl Record {
     /// The record of `day`.
-    pub(crate) fn new(day: NaiveDate, committed: &CommittedDay) -> Self {
+    pub(crate) fn new(batch: DayBatch, committed: &CommittedDay) -> Self {
         let text = serde_json::json!({
-            "day": day.to_string(),
+            "day": batch.to_string(),
             "digest": committed.digest,
             "base_version": committed.base_version,
             "rows": committed.rows,
@@ -150,37 +150,39 @@ fn transaction_version_of(record: &[u8]) -> i64 {
 }
 
 /// The path of a record below the archive's directory.
-pub(crate) fn record_path(day: NaiveDate, transaction_version: i64) -> String {
-    format!("{DIRECTORY}/{day}-{transaction_version:016x}.json")
+pub(crate) fn record_path(batch: DayBatch, transaction_version: i64) -> String {
+    let name = batch.file_name();
+    format!("{DIRECTORY}/{name}-{transaction_version:016x}.json")
 }
 
 /// The day and the transaction version in the path of a record.
-pub(crate) fn parse_record_path(path: &str) -> Option<(NaiveDate, i64)> {
+pub(crate) fn parse_record_path(path: &str) -> Option<(DayBatch, i64)> {
     let name = path.strip_prefix(DIRECTORY)?.strip_prefix('/')?;
-    let (day, version) = name.strip_suffix(".json")?.rsplit_once('-')?;
+    let (batch, version) = name.strip_suffix(".json")?.rsplit_once('-')?;
     let version = i64::from_str_radix(version, 16).ok()?;
-    let day = day.parse().ok()?;
-    (record_path(day, version) == path).then_some((day, version))
+    let batch = DayBatch::from_file_name(batch)?;
+    (record_path(batch, version) == path).then_some((batch, version))
 }
 
 impl Archive {
-    /// How `day` was committed, if it was.
+    /// How a day, or a batch of one, was committed, if it was.
     ///
     /// # Errors
     /// [`ArchiveError`] when the log cannot be read, neither a record nor a tag of the commit is left, or the day's files
     /// contradict its transaction.
-    pub async fn committed(&self, day: NaiveDate) -> Result<Option<CommittedDay>> {
+    pub async fn committed(&self, batch: impl Into<DayBatch>) -> Result<Option<CommittedDay>> {
+        let batch = batch.into();
         let given = self.location().given();
         let files = self.files()?;
-        let of_day: Vec<&DataFile> = files.iter().filter(|file| file.day == Some(day)).collect();
+        let of_day: Vec<&DataFile> = files.iter().filter(|file| file.may_have(batch)).collect();
         let by_tags = of_day.iter().find_map(|file| CommittedDay::of_file(file));
         let foreign = |reason: &str| {
             Err(ArchiveError::ForeignTable {
                 path: given.to_owned(),
-                reason: format!("day {day} {reason}"),
+                reason: format!("day {batch} {reason}"),
             })
         };
-        let committed = match (self.transaction_version(day).await?, by_tags) {
+        let committed = match (self.transaction_version(batch).await?, by_tags) {
             // A copy of the table may have lost the transaction.
             (None, by_tags) => return Ok(by_tags),
             (Some(REMOVED), None) => return Ok(None),
@@ -190,7 +192,7 @@ impl Archive {
                 );
             }
             (Some(WITHOUT_RECORD), Some(by_tags)) => return Ok(Some(by_tags)),
-            (Some(WITHOUT_RECORD), None) => match self.committed_by_log(day).await? {
+            (Some(WITHOUT_RECORD), None) => match self.committed_by_log(batch).await? {
                 Some(committed) => committed,
                 None => {
                     return foreign(
@@ -198,7 +200,7 @@ impl Archive {
                     );
                 }
             },
-            (Some(version), by_tags) => match (self.read_record(day, version).await?, by_tags) {
+            (Some(version), by_tags) => match (self.read_record(batch, version).await?, by_tags) {
                 (Some(record), Some(by_tags))
                     if record.digest != by_tags.digest || record.decisions != by_tags.decisions =>
                 {
@@ -223,10 +225,10 @@ impl Archive {
                 "is committed, but another program took its files away (RESTORE), or the log no longer says where they went; remove the day, and commit it again",
             );
         }
-        if self.is_overwritten(day, &committed, &of_day).await? {
+        if self.is_overwritten(batch, &committed, &of_day).await? {
             return Err(ArchiveError::ForeignRows {
                 path: given.to_owned(),
-                day: day.to_string(),
+                day: batch.to_string(),
             });
         }
         Ok(Some(committed))
@@ -248,7 +250,7 @@ impl Archive {
     /// (OPTIMIZE, DELETE) or brings files back (RESTORE) leaves the day's own.
     async fn is_overwritten(
         &self,
-        day: NaiveDate,
+        batch: DayBatch,
         committed: &CommittedDay,
         files: &[&DataFile],
     ) -> Result<bool> {
@@ -256,7 +258,7 @@ impl Archive {
         if files.is_empty() || files.iter().any(is_own) {
             return Ok(false);
         }
-        let name = day.to_string();
+        let (name, day) = (batch.to_string(), batch.day.to_string());
         // For each file of the day since its commit: whether it has rows of the commit.
         let mut own: HashMap<String, bool> = HashMap::new();
         for version in committed.base_version + 1..=self.version() {
@@ -274,7 +276,7 @@ impl Archive {
             });
             for action in &actions {
                 if let Action::Add(file) = action
-                    && file.partition_values.get(DAY).cloned().flatten().as_deref() == Some(&name)
+                    && file.partition_values.get(DAY).cloned().flatten().as_deref() == Some(&day)
                 {
                     let rewrites_own = removes_own && (is_rewrite || !file.data_change);
                     own.entry(file.path.clone())
@@ -285,24 +287,25 @@ impl Archive {
         Ok(!files.iter().any(|file| own.get(&file.path) == Some(&true)))
     }
 
-    /// The day that was committed with rows of this digest. If several were, the one compared with
+    /// The day, or the batch of one, that was committed with rows of this digest. If several were, the one compared with
     /// the earliest version.
     ///
     /// # Errors
     /// As [`Self::committed`].
-    pub async fn committed_as(&self, digest: &str) -> Result<Option<(NaiveDate, CommittedDay)>> {
+    pub async fn committed_as(&self, digest: &str) -> Result<Option<(DayBatch, CommittedDay)>> {
         let files = self.files()?;
-        let mut days: BTreeSet<NaiveDate> = files.iter().filter_map(|file| file.day).collect();
+        let batches = files.iter().filter_map(DataFile::batch);
+        let mut batches: BTreeSet<DayBatch> = batches.collect();
         // A day whose documents were all removed has a record and no files.
-        days.extend(self.recorded_days().await?);
-        let mut found: Option<(NaiveDate, CommittedDay)> = None;
-        for day in days {
-            let mut tagged = files.iter().filter(|file| file.day == Some(day));
+        batches.extend(self.recorded_batches().await?);
+        let mut found: Option<(DayBatch, CommittedDay)> = None;
+        for batch in batches {
+            let mut tagged = files.iter().filter(|file| file.batch() == Some(batch));
             let tag = tagged.find_map(|file| file.day_digest.as_deref());
             if tag.is_some_and(|tag| tag != digest) {
                 continue;
             }
-            let committed = match self.committed(day).await {
+            let committed = match self.committed(batch).await {
                 // The log no longer tells this day's committed rows; another day may have the
                 // digest.
                 Err(
@@ -319,24 +322,24 @@ impl Archive {
                 .as_ref()
                 .is_none_or(|(_, first)| committed.base_version < first.base_version);
             if is_first {
-                found = Some((day, committed));
+                found = Some((batch, committed));
             }
         }
         Ok(found)
     }
 
-    /// The days that have a record.
-    pub(crate) async fn recorded_days(&self) -> Result<BTreeSet<NaiveDate>> {
+    /// The days, and batches of days, that have a record.
+    pub(crate) async fn recorded_batches(&self) -> Result<BTreeSet<DayBatch>> {
         let store = self.object_store();
         let listed: Vec<ObjectMeta> = store
             .list(Some(&Path::from(DIRECTORY)))
             .try_collect()
             .await
             .map_err(StorageError::store(self.location().child_name(DIRECTORY)))?;
-        let days = listed
+        let batches = listed
             .iter()
             .filter_map(|object| parse_record_path(object.location.as_ref()));
-        Ok(days.map(|(day, _)| day).collect())
+        Ok(batches.map(|(batch, _)| batch).collect())
     }
 
     /// Whether the archive still has exactly the rows that the day's commit wrote: all of its files carry the commit's
@@ -344,9 +347,9 @@ impl Archive {
     ///
     /// # Errors
     /// [`ArchiveError::Delta`] when the log cannot be read.
-    pub fn is_whole(&self, day: NaiveDate, digest: &str, committed_rows: u64) -> Result<bool> {
+    pub fn is_whole(&self, batch: DayBatch, digest: &str, committed_rows: u64) -> Result<bool> {
         let files = self.files()?;
-        let mut of_day = files.iter().filter(|file| file.day == Some(day));
+        let mut of_day = files.iter().filter(|file| file.may_have(batch));
         let is_own = of_day
             .clone()
             .all(|file| file.day_digest.as_deref() == Some(digest));
@@ -354,13 +357,17 @@ impl Archive {
         Ok(is_own && rows == Some(committed_rows))
     }
 
-    /// Calls `each` with the current rows of a day, in record batches, in no particular order.
+    /// Calls `each` with the current rows of a batch, in record batches, in no particular order.
     ///
     /// # Errors
     /// [`ArchiveError`] when they cannot be read.
-    pub async fn read_day(&self, day: NaiveDate, mut each: impl FnMut(&RecordBatch)) -> Result<()> {
+    pub async fn read_batch(
+        &self,
+        batch: DayBatch,
+        mut each: impl FnMut(&RecordBatch),
+    ) -> Result<()> {
         let files = self.files()?;
-        for file in files.iter().filter(|file| file.day == Some(day)) {
+        for file in files.iter().filter(|file| file.may_have(batch)) {
             for batch in self.stored_rows(file).await? {
                 each(&batch?);
             }
@@ -369,8 +376,8 @@ impl Archive {
     }
 
     /// The version of the day's transaction, if it has one.
-    pub(crate) async fn transaction_version(&self, day: NaiveDate) -> Result<Option<i64>> {
-        self.app_transaction(&day.to_string()).await
+    pub(crate) async fn transaction_version(&self, batch: DayBatch) -> Result<Option<i64>> {
+        self.app_transaction(&batch.to_string()).await
     }
 
     /// The version of the transaction of an application id, if there is one.
@@ -385,12 +392,12 @@ impl Archive {
     /// Reads the record that a day's transaction points to; `None` when it is missing, as in a copy of the table alone.
     pub(crate) async fn read_record(
         &self,
-        day: NaiveDate,
+        batch: DayBatch,
         transaction_version: i64,
     ) -> Result<Option<CommittedDay>> {
         let location = self
             .location()
-            .child(&record_path(day, transaction_version))?;
+            .child(&record_path(batch, transaction_version))?;
         let bytes = match location.read().await {
             Err(StorageError::NotFound { .. }) => return Ok(None),
             bytes => bytes?,
@@ -412,10 +419,10 @@ impl Archive {
 
     /// Writes a record. Callers write it before the log entry that points to it; a vacuum deletes
     /// records without an entry.
-    pub(crate) async fn write_record(&self, day: NaiveDate, record: &Record) -> Result<()> {
+    pub(crate) async fn write_record(&self, batch: DayBatch, record: &Record) -> Result<()> {
         let location = self
             .location()
-            .child(&record_path(day, record.transaction_version))?;
+            .child(&record_path(batch, record.transaction_version))?;
         let payload = PutPayload::from(record.bytes.clone());
         let stored = location.store().put(location.path(), payload).await;
         stored.map_err(StorageError::store(&location))?;
@@ -423,8 +430,8 @@ impl Archive {
     }
 
     /// How `day` was committed, by the tags in the log entry of its commit.
-    async fn committed_by_log(&self, day: NaiveDate) -> Result<Option<CommittedDay>> {
-        let day = day.to_string();
+    async fn committed_by_log(&self, batch: DayBatch) -> Result<Option<CommittedDay>> {
+        let day = batch.to_string();
         for version in (0..=self.version()).rev() {
             // This entry and all earlier ones were cleaned up.
             let Some(actions) = self.log_actions(version).await? else {
@@ -452,7 +459,7 @@ mod tests {
 
     #[test]
     fn a_record_path_names_its_content() {
-        let day: NaiveDate = "2026-01-03".parse().unwrap();
+        let day = DayBatch::from_file_name("2026-01-03.a").unwrap();
         let committed = CommittedDay {
             digest: "ab".into(),
             base_version: 7,

@@ -8,15 +8,18 @@
 //! decisions by row. The map writes the batch's own fingerprints as one [`FingerprintFile`], which
 //! every later stage reads.
 
+mod beside;
 mod bulk;
 mod captures;
 mod commit;
 mod compact;
 mod data_files;
+mod day_batch;
 mod day_records;
 mod decision_settings;
 mod delta;
 mod direct_read;
+mod dropped;
 mod encoded_fingerprints;
 mod error;
 mod file_checksums;
@@ -37,6 +40,7 @@ mod remembered_log;
 mod remove;
 mod row_group_sums;
 pub mod row_groups;
+mod rulings;
 mod run_defaults;
 pub mod schema;
 mod scope;
@@ -54,9 +58,11 @@ pub use captures::Capture;
 pub use commit::{Append, Existing, RowDecisions, StagedDay};
 pub use compact::Compacted;
 pub use data_files::FileRows;
+pub use day_batch::{BatchName, DayBatch};
 pub use day_records::CommittedDay;
 pub use decision_settings::DecisionSettings;
 pub use direct_read::DirectBuffers;
+pub use dropped::{DROPPED_DAY, DROPPED_FILE, DROPPED_ROW, RowsByFile};
 pub use encoded_fingerprints::Encoded;
 pub use error::{ArchiveError, Result};
 pub use file_checksums::Tail;
@@ -67,6 +73,7 @@ pub use object_reader::ObjectReader;
 pub use parquet_properties::ROW_GROUP_ROWS;
 pub use reader::{ColumnNames, DecodedStep, FingerprintReader, ReadRows, RowColumns, RowPages};
 pub use remove::{IdSet, Removed};
+pub use rulings::{Pin, Ruling, RulingFiles, Rulings};
 pub use run_defaults::RunDefaults;
 pub use schema::{IdType, MAX_ID_BYTES};
 pub use scope::Scope;

@@ -9,6 +9,7 @@ use storage::ErrorKind;
 use crate::bulk::Bulk;
 use crate::commit::{Existing, StagedDay, with_kept};
 use crate::data_files::{DayTags, RowsToWrite};
+use crate::day_batch::DayBatch;
 use crate::day_records::CommittedDay;
 use crate::error::{ArchiveError, Result};
 use crate::remove::sorted;
@@ -26,7 +27,7 @@ pub struct Merge {
 type Rows<'a> = Box<dyn Iterator<Item = Result<RecordBatch>> + Send + 'a>;
 
 struct MergedDay {
-    day: NaiveDate,
+    day: DayBatch,
     committed: CommittedDay,
     files: Vec<DataFile>,
 }
@@ -47,8 +48,8 @@ pub struct Merged {
 impl Merge {
     /// A day that both plans copy, with other rows or decisions.
     #[must_use]
-    pub fn conflict(&self, other: &Self) -> Option<NaiveDate> {
-        let theirs: HashMap<NaiveDate, &CommittedDay> = other
+    pub fn conflict(&self, other: &Self) -> Option<DayBatch> {
+        let theirs: HashMap<DayBatch, &CommittedDay> = other
             .days
             .iter()
             .map(|merged| (merged.day, &merged.committed))
@@ -92,12 +93,12 @@ impl Archive {
                 "it says which documents are kept, and the other archive could not; make one with decisions, and merge both into it".into(),
             ));
         }
-        let mut by_day: BTreeMap<NaiveDate, Vec<DataFile>> = BTreeMap::new();
+        let mut by_day: BTreeMap<DayBatch, Vec<DataFile>> = BTreeMap::new();
         for file in other.files()? {
-            let Some(of_file) = file.day else {
+            let Some(of_file) = file.batch() else {
                 return Err(cannot("another program wrote rows without a day".into()));
             };
-            if day.is_none_or(|day| day == of_file) {
+            if day.is_none_or(|day| day == of_file.day) {
                 by_day.entry(of_file).or_default().push(file);
             }
         }
@@ -105,8 +106,8 @@ impl Archive {
             return Err(cannot(format!("it has no day {day}")));
         }
         // Days that were never committed here need not be sought in the log.
-        let mut known = self.recorded_days().await?;
-        known.extend(self.files()?.iter().filter_map(|file| file.day));
+        let mut known = self.recorded_batches().await?;
+        known.extend(self.files()?.iter().filter_map(DataFile::batch));
         let mut merge = Merge {
             days: Vec::new(),
             there: 0,
@@ -171,12 +172,15 @@ impl Archive {
         }
         self.preflight().await?;
         let memory = self.copied_memory(other).await?;
+        let rulings = self.copy_rulings(other).await?;
         let last = plan.days.len() - 1;
         let mut bulk = Bulk::new(self)?;
         for (number, day) in plan.days.into_iter().enumerate() {
             let staged = bulk.archive().stage_from(other, &day, &mut each).await?;
-            // What the other archive learnt comes with its last day.
-            let staged = staged.with_templates(memory.filter(|_| number == last));
+            // What the other archive learnt and ruled comes with its last day.
+            let staged = staged
+                .with_templates(memory.filter(|_| number == last))
+                .with_rulings(rulings.filter(|_| number == last));
             loop {
                 if let Some(version) = bulk.commit(&staged).await? {
                     merged.days += 1;
@@ -259,7 +263,7 @@ impl Archive {
     async fn copy_files(
         &self,
         other: &Self,
-        day: NaiveDate,
+        day: DayBatch,
         files: &[DataFile],
         staged: &mut StagedDay,
         each: &mut impl FnMut(usize),
@@ -297,7 +301,7 @@ impl Archive {
             });
             let mut rows = RowsToWrite::foreign(rows);
             let written = &mut staged.files;
-            self.write_files(Some(day), count, &mut rows, written)
+            self.write_files(Some(day.day), count, &mut rows, written)
                 .await?;
             staged.rows += count;
         }
@@ -305,7 +309,7 @@ impl Archive {
         if staged.files.is_empty() {
             // A day without rows has a file that says so.
             let mut rows = RowsToWrite::new(std::iter::empty());
-            self.write_files(Some(day), 0, &mut rows, &mut staged.files)
+            self.write_files(Some(day.day), 0, &mut rows, &mut staged.files)
                 .await?;
         }
         Ok(())

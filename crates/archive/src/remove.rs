@@ -17,6 +17,7 @@ use storage::ErrorKind;
 
 use crate::commit::COMMIT_ATTEMPTS;
 use crate::data_files::{DayTags, RowsToWrite, WrittenFile};
+use crate::day_batch::{BatchName, DayBatch};
 use crate::day_records;
 use crate::error::{ArchiveError, Result};
 use crate::schema::{DAY, IdType};
@@ -52,6 +53,14 @@ impl IdSet {
         match self {
             Self::Strings(ids) => ids.len(),
             Self::Bigints(ids) => ids.len(),
+        }
+    }
+
+    /// Any of its ids, as text.
+    pub(crate) fn first(&self) -> String {
+        match self {
+            Self::Strings(ids) => ids.iter().next().cloned().unwrap_or_default(),
+            Self::Bigints(ids) => ids.iter().next().map(i64::to_string).unwrap_or_default(),
         }
     }
 
@@ -139,6 +148,15 @@ pub struct Removed {
     pub version: Option<u64>,
 }
 
+impl Removed {
+    fn at(self, version: u64) -> Self {
+        Self {
+            version: Some(version),
+            ..self
+        }
+    }
+}
+
 /// The most ids that are named.
 const NAMED: usize = 10;
 
@@ -150,49 +168,63 @@ struct Affected {
     removed: u64,
 }
 
-/// One attempt at a removal: what it commits, and the files that it wrote.
-struct Attempt {
-    summary: Removed,
+/// Data files that are written anew, with other rows.
+pub(crate) struct Rewrite {
+    /// Documents that the operation is about.
+    pub(crate) documents: u64,
+    pub(crate) operation: DeltaOperation,
     /// Files that it removes from the table.
-    removed_files: Vec<DataFile>,
+    pub(crate) removed_files: Vec<DataFile>,
     /// Actions that add the files with the remaining rows.
-    actions: Vec<Action>,
-    transactions: Vec<Transaction>,
-    written: Vec<WrittenFile>,
+    pub(crate) actions: Vec<Action>,
+    pub(crate) transactions: Vec<Transaction>,
+    pub(crate) written: Vec<WrittenFile>,
 }
 
 impl Archive {
-    /// Removes all documents of a day. Afterwards the day can be committed again, as a new one.
+    /// Removes all documents of a day, or of its batch of a name. Afterwards it can be committed again, as a new one.
     ///
     /// # Errors
     /// [`ArchiveError`]; the table is unchanged then.
-    pub async fn remove_day(&mut self, day: NaiveDate) -> Result<Removed> {
+    pub async fn remove_day(&mut self, day: NaiveDate, name: Option<BatchName>) -> Result<Removed> {
         self.preflight().await?;
         for _ in 0..COMMIT_ATTEMPTS {
             let mut removed_files = self.files()?;
-            removed_files.retain(|file| file.day == Some(day));
-            let is_committed = !matches!(
-                self.transaction_version(day).await?,
-                None | Some(day_records::REMOVED)
-            );
-            if removed_files.is_empty() && !is_committed {
+            removed_files.retain(|file| {
+                let is_of_batch = |batch: DayBatch| {
+                    batch.day == day && name.is_none_or(|name| batch.name == name)
+                };
+                file.batch().is_some_and(is_of_batch)
+            });
+            let mut transactions = Vec::new();
+            for batch in self.batches_of(day, name, &removed_files).await? {
+                let committed = self.transaction_version(batch).await?;
+                if !matches!(committed, None | Some(day_records::REMOVED)) {
+                    let removed = Transaction::new(batch.to_string(), day_records::REMOVED);
+                    transactions.push(removed);
+                }
+            }
+            if removed_files.is_empty() && transactions.is_empty() {
                 return Ok(Removed::default());
             }
-            let attempt = Attempt {
-                summary: Removed {
-                    documents: removed_files.iter().filter_map(|file| file.rows).sum(),
-                    days: 1,
-                    files: removed_files.len() as u64,
-                    ..Removed::default()
+            let removed = Removed {
+                documents: removed_files.iter().filter_map(|file| file.rows).sum(),
+                days: 1,
+                files: removed_files.len() as u64,
+                ..Removed::default()
+            };
+            let rewrite = Rewrite {
+                documents: removed.documents,
+                operation: DeltaOperation::Delete {
+                    predicate: Some(format!("{DAY} = '{day}'")),
                 },
                 removed_files,
                 actions: Vec::new(),
-                transactions: vec![Transaction::new(day.to_string(), day_records::REMOVED)],
+                transactions,
                 written: Vec::new(),
             };
-            let predicate = Some(format!("{DAY} = '{day}'"));
-            if let Some(removed) = self.commit_removal(attempt, predicate).await? {
-                return Ok(removed);
+            if let Some(version) = self.commit_rewrite(rewrite).await? {
+                return Ok(removed.at(version));
             }
         }
         Err(self.busy_error())
@@ -206,7 +238,7 @@ impl Archive {
         self.preflight().await?;
         for _ in 0..COMMIT_ATTEMPTS {
             let mut written = Vec::new();
-            let attempt = match self.rewrite_without(ids, &mut written).await {
+            let (removed, rewrite) = match self.rewrite_without(ids, &mut written).await {
                 Ok(Some(attempt)) => attempt,
                 Ok(None) => {
                     return Ok(Removed {
@@ -219,10 +251,9 @@ impl Archive {
                     return Err(error);
                 }
             };
-            let attempt = Attempt { written, ..attempt };
-            // No predicate: the log must not keep the removed ids.
-            if let Some(removed) = self.commit_removal(attempt, None).await? {
-                return Ok(removed);
+            let rewrite = Rewrite { written, ..rewrite };
+            if let Some(version) = self.commit_rewrite(rewrite).await? {
+                return Ok(removed.at(version));
             }
         }
         Err(self.busy_error())
@@ -234,7 +265,7 @@ impl Archive {
         &self,
         ids: &IdSet,
         written: &mut Vec<WrittenFile>,
-    ) -> Result<Option<Attempt>> {
+    ) -> Result<Option<(Removed, Rewrite)>> {
         let mut affected: Vec<(DataFile, Affected)> = Vec::new();
         let mut found = HashSet::new();
         let mut all = std::pin::pin!(self.rows_of(self.files()?));
@@ -286,37 +317,55 @@ impl Archive {
                     Action::Add(other.add_action(file.day, tags.as_ref(), now, true))
                 }));
         }
-        Ok(Some(Attempt {
-            summary: Removed {
-                documents,
-                ids: found.len() as u64,
-                not_found: ids.first_without(&found),
-                days: days.len() as u64,
-                files: affected.len() as u64,
-                written: written.len() as u64,
-                version: None,
-            },
+        let removed = Removed {
+            documents,
+            ids: found.len() as u64,
+            not_found: ids.first_without(&found),
+            days: days.len() as u64,
+            files: affected.len() as u64,
+            written: written.len() as u64,
+            version: None,
+        };
+        let rewrite = Rewrite {
+            documents,
+            // No predicate: the log must not keep the removed ids.
+            operation: DeltaOperation::Delete { predicate: None },
             removed_files: affected.into_iter().map(|(file, ..)| file).collect(),
             actions,
             transactions: Vec::new(),
             written: Vec::new(),
-        }))
+        };
+        Ok(Some((removed, rewrite)))
     }
 
-    /// Commits a removal as the version after the one that the archive is open at. Returns `None`, with the archive
-    /// open at the latest version, if another commit came first: the caller then prepares the removal again.
-    async fn commit_removal(
-        &mut self,
-        attempt: Attempt,
-        predicate: Option<String>,
-    ) -> Result<Option<Removed>> {
-        let Attempt {
-            mut summary,
+    /// The batches of a day, or the one of a name, that were ever committed.
+    async fn batches_of(
+        &self,
+        day: NaiveDate,
+        name: Option<BatchName>,
+        files: &[DataFile],
+    ) -> Result<BTreeSet<DayBatch>> {
+        if let Some(name) = name {
+            return Ok(BTreeSet::from([DayBatch { day, name }]));
+        }
+        let mut batches: BTreeSet<DayBatch> = files.iter().filter_map(DataFile::batch).collect();
+        batches.insert(day.into());
+        let recorded = self.recorded_batches().await?.into_iter();
+        batches.extend(recorded.filter(|batch| batch.day == day));
+        Ok(batches)
+    }
+
+    /// Commits rewritten files as the version after the one that the archive is open at, and returns it. Returns `None`, with the
+    /// archive open at the latest version, if another commit came first: the caller then prepares them again.
+    pub(crate) async fn commit_rewrite(&mut self, rewrite: Rewrite) -> Result<Option<u64>> {
+        let Rewrite {
+            documents,
+            operation,
             removed_files,
             mut actions,
             transactions,
             written,
-        } = attempt;
+        } = rewrite;
         let version = self.version();
         let now = chrono::Utc::now().timestamp_millis();
         actions.extend(
@@ -326,13 +375,9 @@ impl Archive {
         );
         let properties = CommitProperties::default()
             .with_application_transactions(transactions.clone())
-            .with_metadata([("documents".to_owned(), summary.documents.into())]);
-        let operation = DeltaOperation::Delete { predicate };
+            .with_metadata([("documents".to_owned(), documents.into())]);
         let error = match self.commit_next(actions, operation, properties).await {
-            Ok(version) => {
-                summary.version = Some(version);
-                return Ok(Some(summary));
-            }
+            Ok(version) => return Ok(Some(version)),
             Err(error) => ArchiveError::delta(self.location().given())(error),
         };
         // Only the log tells the outcome. If it cannot be read, the written files stay, because it may name them.
@@ -343,8 +388,7 @@ impl Archive {
             transactions: &transactions,
         };
         if self.version() > version && self.has_actions(version + 1, &expected).await? {
-            summary.version = Some(version + 1);
-            return Ok(Some(summary));
+            return Ok(Some(version + 1));
         }
         if error.kind() == ErrorKind::TryAgain && self.version() > version {
             self.remove_written(&written).await;

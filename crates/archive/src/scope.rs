@@ -8,13 +8,13 @@
 
 use std::collections::HashMap;
 
-use chrono::NaiveDate;
 use deltalake_core::DeltaTable;
 use deltalake_core::kernel::Action;
 use deltalake_core::logstore::get_actions;
 use storage::ErrorKind;
 
 use crate::commit::Existing;
+use crate::day_batch::DayBatch;
 use crate::day_records::CommittedDay;
 use crate::decision_settings::DecisionSettings;
 use crate::delta::catch_async_panic;
@@ -29,11 +29,11 @@ pub enum Scope {
     /// All rows.
     All,
     /// All rows except those of a day that is to be replaced.
-    Without(NaiveDate),
+    Without(DayBatch),
     /// The rows that a committed day was compared with, except those removed or replaced since.
     Before {
-        /// The day.
-        day: NaiveDate,
+        /// The day, or the batch of one.
+        batch: DayBatch,
         /// The version of the table with which the day was compared.
         base_version: u64,
     },
@@ -64,7 +64,7 @@ impl Archive {
     /// The rows to compare the batch `file` with, and how its day was committed, if it was.
     ///
     /// If the day is committed already, the batch is compared with the rows that the archive had
-    /// before that commit, except those removed since. Without a `day`, the batch's digest
+    /// before that commit, except those removed since. Without a `batch`, the file's digest
     /// identifies the committed day. `commit` is `None` if the run will not commit the batch;
     /// otherwise it says whether the run replaces a committed day that has other rows or other
     /// `decisions`.
@@ -74,43 +74,49 @@ impl Archive {
     /// decisions, and must not be replaced.
     pub async fn scope_for(
         &self,
-        day: Option<NaiveDate>,
+        batch: Option<DayBatch>,
         file: &FingerprintFile,
         commit: Option<Existing>,
         decisions: Option<&DecisionSettings>,
     ) -> Result<(Scope, Option<CommittedDay>)> {
-        let committed = match day {
-            Some(day) => match self.committed(day).await {
+        let committed = match batch {
+            Some(batch) => match self.committed(batch).await {
                 // The rows of others go, too.
                 Err(ArchiveError::ForeignRows { .. }) if commit == Some(Existing::Replace) => None,
-                committed => committed?.map(|committed| (day, committed)),
+                committed => committed?.map(|committed| (batch, committed)),
             },
             // All days without rows have the same digest.
             None if file.rows == file.without_fingerprint => None,
             None => self.committed_as(&file.day_digest).await?,
         };
         let is_same = |committed: &CommittedDay| committed.is_same(&file.day_digest, decisions);
-        match (committed, day, commit) {
-            (Some((day, committed)), _, Some(Existing::Keep)) if !is_same(&committed) => {
+        match (committed, batch, commit) {
+            (Some((batch, committed)), _, Some(Existing::Keep)) if !is_same(&committed) => {
                 let path = self.location().to_string();
-                Err(committed.differs(path, day, &file.day_digest, decisions))
+                Err(committed.differs(path, batch, &file.day_digest, decisions))
             }
-            (Some((day, committed)), _, Some(Existing::Replace)) if !is_same(&committed) => {
-                Ok((Scope::Without(day), None))
+            (Some((batch, committed)), _, Some(Existing::Replace)) if !is_same(&committed) => {
+                Ok((Scope::Without(batch), None))
             }
             // Another batch of the day is no rerun of the first.
-            (Some((_, committed)), Some(day), None) if committed.digest != file.day_digest => {
+            (Some((_, committed)), Some(batch), None) if committed.digest != file.day_digest => {
                 tracing::warn!(
-                    "{}: day {day} was committed with other documents: the batch is compared with all days, also with that one",
+                    "{}: day {batch} was committed with other documents: the batch is compared with all days, also with that one",
                     self.location()
                 );
                 Ok((Scope::All, None))
             }
-            (Some((day, committed)), ..) => {
+            (Some((batch, committed)), ..) => {
                 let base_version = committed.base_version;
-                Ok((Scope::Before { day, base_version }, Some(committed)))
+                Ok((
+                    Scope::Before {
+                        batch,
+                        base_version,
+                    },
+                    Some(committed),
+                ))
             }
-            (None, Some(day), Some(Existing::Replace)) => Ok((Scope::Without(day), None)),
+            (None, Some(batch), Some(Existing::Replace)) => Ok((Scope::Without(batch), None)),
             (None, ..) => Ok((Scope::All, None)),
         }
     }
@@ -123,17 +129,26 @@ impl Archive {
         let mut files = self.files()?;
         match scope {
             Scope::All => {}
-            Scope::Without(day) => files.retain(|file| file.day != Some(day)),
-            Scope::Before { day, base_version } => {
+            Scope::Without(batch) => files.retain(|file| !file.may_have(batch)),
+            Scope::Before {
+                batch,
+                base_version,
+            } => {
                 let has_foreign_files = files.iter().any(|file| file.base_version.is_none());
                 let added = match has_foreign_files {
-                    true => self.classify_files(day, base_version).await?,
+                    true => self.classify_files(batch, base_version).await?,
                     false => HashMap::new(),
                 };
                 let mut before = Vec::new();
+                let has_others = files.iter().any(|file| {
+                    file.day == Some(batch.day)
+                        && file.batch_name != batch.name
+                        && !file.may_have(batch)
+                });
                 for file in files {
-                    // The files of a day that was removed and committed again, and then restored, may say that they are older.
-                    if file.day == Some(day) {
+                    // The files of a day that was removed and committed again, and then restored, may say that they are older. What
+                    // another program rewrote may have rows of the day's other batches.
+                    if file.batch() == Some(batch) || (file.may_have(batch) && !has_others) {
                         continue;
                     }
                     let is_before = match file.base_version {
@@ -145,7 +160,7 @@ impl Archive {
                             Some(Added::Both) | None => {
                                 return Err(ArchiveError::Rewritten {
                                     path: self.location().to_string(),
-                                    day: day.to_string(),
+                                    day: batch.to_string(),
                                     file: file.path,
                                 });
                             }
@@ -161,16 +176,16 @@ impl Archive {
         Ok(files)
     }
 
-    /// For every file of `base_version` and of later versions: when its rows were added. `day` is for errors.
+    /// For every file of `base_version` and of later versions: when its rows were added. `batch` is for errors.
     async fn classify_files(
         &self,
-        day: NaiveDate,
+        batch: DayBatch,
         base_version: u64,
     ) -> Result<HashMap<String, Added>> {
         let mut table = DeltaTable::new(self.table().log_store());
         let rewritten = |file: String| ArchiveError::Rewritten {
             path: self.location().to_string(),
-            day: day.to_string(),
+            day: batch.to_string(),
             file,
         };
         let log_without = |version: u64| format!("the log, which no longer has version {version}");

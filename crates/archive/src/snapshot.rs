@@ -43,6 +43,8 @@ pub struct SnapshotFile {
     pub size: u64,
     /// The day of its rows, if it is known.
     pub day: Option<NaiveDate>,
+    /// Digest of its day's rows, as they were committed; `None` if nothing says it.
+    pub day_digest: Option<String>,
     /// What the archive's log says of the file.
     pub facts: TailFacts,
     /// The file, with its footer read.
@@ -180,9 +182,13 @@ impl Archive {
         let name = location.to_string();
         let (size, day) = (file.size, file.day);
         let opened = SnapshotFile::open(location, size, day, columns, file.facts.clone()).await;
-        opened.map_err(|error| match error.is_not_found() {
+        let opened = opened.map_err(|error| match error.is_not_found() {
             true => ArchiveError::missing(&name),
             false => error,
+        })?;
+        Ok(SnapshotFile {
+            day_digest: file.day_digest.clone(),
+            ..opened
         })
     }
 }
@@ -201,6 +207,7 @@ impl SnapshotFile {
             location,
             size,
             day,
+            day_digest: None,
             facts,
             reader,
         })

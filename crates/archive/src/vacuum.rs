@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path as FsPath, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use chrono::{DateTime, NaiveDate, Utc};
+use chrono::{DateTime, Utc};
 use deltalake_core::kernel::Action;
 use deltalake_core::table::config::TablePropertiesExt as _;
 use futures::stream::BoxStream;
@@ -17,11 +17,12 @@ use object_store::{ObjectMeta, ObjectStore as _, ObjectStoreExt as _};
 use storage::{StorageError, UNFINISHED_MARK};
 
 use crate::data_files::is_data_file;
+use crate::day_batch::DayBatch;
 use crate::day_records;
 use crate::delta::catch_async_panic;
 use crate::error::{ArchiveError, Result};
-use crate::table::Archive;
-use crate::template_memory;
+use crate::table::{Archive, DataFile};
+use crate::{rulings, template_memory};
 
 /// Minimum age of deleted files while another process may be writing: the log does not yet name
 /// that process's files.
@@ -120,7 +121,7 @@ impl Archive {
             return Ok(Vec::new());
         };
         let files = self.files()?;
-        let days: HashSet<NaiveDate> = files.iter().filter_map(|file| file.day).collect();
+        let days: HashSet<DayBatch> = files.iter().filter_map(DataFile::batch).collect();
         let live: HashSet<String> = files.into_iter().map(|file| file.path).collect();
         let state = self.table().snapshot().map_err(failed())?;
         let log = self.table().log_store();
@@ -146,13 +147,14 @@ impl Archive {
         };
         let knows_all = !matches!(&forgotten, Some((_, false)));
         retained.extend(forgotten.into_iter().flat_map(|(paths, _)| paths));
+        let rulings = self.ruling_paths().await?;
         let mut not_listed = live.clone();
         let mut listed = self.all_files().await?;
         let mut unneeded = Vec::new();
         let mut memories: Vec<(i64, String)> = Vec::new();
-        let mut newest: Option<(DateTime<Utc>, NaiveDate, i64)> = None;
-        let mut young: Vec<(NaiveDate, i64)> = Vec::new();
-        let mut records: HashMap<NaiveDate, Vec<(i64, bool)>> = HashMap::new();
+        let mut newest: Option<(DateTime<Utc>, DayBatch, i64)> = None;
+        let mut young: Vec<(DayBatch, i64)> = Vec::new();
+        let mut records: HashMap<DayBatch, Vec<(i64, bool)>> = HashMap::new();
         while let Some(object) = listed
             .try_next()
             .await
@@ -167,9 +169,15 @@ impl Archive {
                 if !is_old {
                     young.push((day, version));
                 }
-            } else if let Some(version) = template_memory::parse_path(&path) {
+            } else if let Some(version) = template_memory::FILES.parse_path(&path) {
                 if is_old {
                     memories.push((version, path));
+                }
+            } else if rulings::FILES.parse_path(&path).is_some()
+                || rulings::LISTS.parse_path(&path).is_some()
+            {
+                if is_old && !rulings.contains(&path) {
+                    unneeded.push(path);
                 }
             } else if live.contains(&path) || retained.contains(&path) {
             } else if expired.contains(&path) || (is_old && knows_all && is_data_file(&path)) {

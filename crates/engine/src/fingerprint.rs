@@ -7,11 +7,10 @@ use std::sync::atomic::Ordering;
 
 use archive::fingerprint_file::{FingerprintFile, FingerprintWriter};
 use archive::schema::{FINGERPRINT, ID, SKETCH};
-use archive::{Archive, ArchiveError, IdType};
+use archive::{Archive, ArchiveError, DayBatch, IdType};
 use arrow::array::{Array as _, AsArray as _, BooleanArray};
 use arrow::datatypes::{FieldRef, Int64Type, Schema, SchemaRef};
 use arrow::error::ArrowError;
-use chrono::NaiveDate;
 use datafusion::common::ScalarValue;
 use datafusion::dataframe::DataFrame;
 use datafusion::execution::memory_pool::MemoryConsumer;
@@ -268,7 +267,7 @@ impl FingerprintedBatch {
     pub async fn remaining_in(
         &self,
         archive: &Archive,
-        date: NaiveDate,
+        committed: DayBatch,
         scratch: &Path,
         context: &SessionContext,
     ) -> Result<Self> {
@@ -284,7 +283,7 @@ impl FingerprintedBatch {
         let mut remaining: HashMap<u128, u32> = HashMap::new();
         let mut unreadable = None;
         archive
-            .read_day(date, |batch| match FingerprintRows::read(batch) {
+            .read_batch(committed, |batch| match FingerprintRows::read(batch) {
                 Ok(rows) => {
                     for row in rows.present_rows() {
                         *remaining.entry(document_key(rows, row)).or_default() += 1;

@@ -5,10 +5,12 @@ use std::collections::HashMap;
 use chrono::NaiveDate;
 use deltalake_core::kernel::Add;
 
+use crate::day_batch::BatchName;
 use crate::decision_settings::DecisionSettings;
 use crate::file_checksums::Tail;
 use crate::schema::{
-    BASE_VERSION_TAG, DAY, DAY_DIGEST_TAG, DECISIONS_TAG, FINGERPRINT, ID, SHA256_TAG, TAIL_TAG,
+    BASE_VERSION_TAG, BATCH_TAG, DAY, DAY_DIGEST_TAG, DECISIONS_TAG, FINGERPRINT, ID, SHA256_TAG,
+    TAIL_TAG,
 };
 use crate::table::DataFile;
 
@@ -31,7 +33,9 @@ pub(crate) struct WrittenFile {
 /// Tags of the data files of a day: how the day was committed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DayTags {
-    /// Digest of the day's rows.
+    /// The name of the batch.
+    pub(crate) name: BatchName,
+    /// Digest of its rows.
     pub(crate) digest: String,
     /// The table version that the day was compared with.
     pub(crate) base_version: u64,
@@ -43,6 +47,7 @@ impl DayTags {
     /// The day's tags of a file in the log; `None` if another program wrote the file.
     pub(crate) fn from_file(file: &DataFile) -> Option<Self> {
         Some(Self {
+            name: file.batch_name,
             digest: file.day_digest.clone()?,
             base_version: file.base_version?,
             decisions: file.decisions.clone(),
@@ -69,6 +74,7 @@ impl WrittenFile {
                 tag(BASE_VERSION_TAG, tags.base_version.to_string()),
             ]
             .into_iter()
+            .chain((!tags.name.is_empty()).then(|| tag(BATCH_TAG, tags.name.to_string())))
             .chain(decisions)
         });
         Add {

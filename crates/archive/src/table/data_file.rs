@@ -9,10 +9,13 @@ use futures::{Stream, StreamExt as _, TryStreamExt as _};
 
 use super::Archive;
 use crate::data_files::StoredRows;
+use crate::day_batch::{BatchName, DayBatch};
 use crate::decision_settings::DecisionSettings;
 use crate::delta::catch_panic;
 use crate::error::{ArchiveError, Result};
-use crate::schema::{BASE_VERSION_TAG, DAY, DAY_DIGEST_TAG, DECISIONS_TAG, SHA256_TAG, TAIL_TAG};
+use crate::schema::{
+    BASE_VERSION_TAG, BATCH_TAG, DAY, DAY_DIGEST_TAG, DECISIONS_TAG, SHA256_TAG, TAIL_TAG,
+};
 use crate::tail_facts::TailFacts;
 
 /// A data file as the log lists it.
@@ -26,6 +29,8 @@ pub struct DataFile {
     pub rows: Option<u64>,
     /// The day of its rows.
     pub day: Option<NaiveDate>,
+    /// The name of the batch of its day, if the log says one.
+    pub(crate) batch_name: BatchName,
     /// SHA-256 of its bytes, if the log says it.
     pub sha256: Option<String>,
     /// The tags that a reader of the file needs.
@@ -53,6 +58,9 @@ impl DataFile {
                 .partition_values_map()
                 .get(DAY)
                 .and_then(|day| day.as_ref()?.parse().ok()),
+            batch_name: tag(BATCH_TAG)
+                .and_then(|name| name.parse().ok())
+                .unwrap_or_default(),
             sha256: tag(SHA256_TAG),
             facts: TailFacts {
                 // A tag in the format of another release is ignored.
@@ -79,6 +87,17 @@ impl DataFile {
             deletion_vector: self.deletion_vector.clone(),
             ..Default::default()
         }
+    }
+
+    /// The batch of its rows, or the day's batch without a name if nothing says which; `None` without a day.
+    pub(crate) fn batch(&self) -> Option<DayBatch> {
+        let name = self.batch_name;
+        self.day.map(|day| DayBatch { day, name })
+    }
+
+    /// Whether it may have rows of a batch: another program that rewrites files drops what says which.
+    pub(crate) fn may_have(&self, batch: DayBatch) -> bool {
+        self.batch() == Some(batch) || (self.day == Some(batch.day) && self.day_digest.is_none())
     }
 
     /// Whether both are the same file with the same rows.

@@ -224,7 +224,10 @@ impl World {
             Step::Race { one, other } => self.race(one, other).await?,
             Step::RemoveDay { day, fault } => {
                 let work = async |location: Location| {
-                    Archive::open(&location).await?.remove_day(date(day)).await
+                    Archive::open(&location)
+                        .await?
+                        .remove_day(date(day), None)
+                        .await
                 };
                 self.with_fault(fault, work).await?;
                 let name = date(day).to_string();
@@ -653,7 +656,12 @@ async fn compared_with(
     commit: Option<Existing>,
 ) -> Result<Run, ArchiveError> {
     let (scope, committed) = archive
-        .scope_for(day, &INPUT[input].file, commit, Some(&decisions()))
+        .scope_for(
+            day.map(Into::into),
+            &INPUT[input].file,
+            commit,
+            Some(&decisions()),
+        )
         .await?;
     let snapshot = Snapshot::open_archive(&archive, scope).await?;
     let mut rows = Vec::new();

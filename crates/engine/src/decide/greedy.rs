@@ -4,6 +4,8 @@
 const KEPT: u8 = u8::MAX;
 /// Marks a duplicate of a document of the archive in place of a distance.
 const OF_ARCHIVE: u8 = u8::MAX - 1;
+/// Stands for the distance of a document that is not kept, and is a duplicate of none.
+const BARRED: u8 = u8::MAX - 2;
 
 /// A pair of documents, or of classes, which are numbered in the order in which they are decided.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -25,6 +27,8 @@ pub enum Decision {
     Kept,
     /// It is a duplicate of a document of the archive.
     OfArchive,
+    /// It must not be kept, and is a duplicate of none.
+    Barred,
     /// It is a duplicate of a kept document.
     Of {
         /// The kept document.
@@ -76,6 +80,11 @@ impl Greedy {
         self.distances[document as usize] = OF_ARCHIVE;
     }
 
+    /// Says that a document is not kept. It can still be a duplicate of others; call it before any pair is added.
+    pub fn bar(&mut self, document: u32) {
+        self.distances[document as usize] = BARRED;
+    }
+
     /// Adds a pair. Pairs must come in ascending order of their later document.
     pub fn add(&mut self, pair: OrderedPair) {
         debug_assert!(
@@ -89,7 +98,7 @@ impl Greedy {
         }
         let later = pair.later as usize;
         let is_nearer = match self.distances[later] {
-            KEPT => true,
+            KEPT | BARRED => true,
             OF_ARCHIVE => false,
             distance => {
                 let similarity = |value: Option<f64>| value.unwrap_or(f64::NEG_INFINITY);
@@ -119,6 +128,7 @@ impl Greedy {
         match self.distances[at] {
             KEPT => Decision::Kept,
             OF_ARCHIVE => Decision::OfArchive,
+            BARRED => Decision::Barred,
             distance => Decision::Of {
                 kept: self.others_or_sizes[at],
                 distance,

@@ -13,7 +13,7 @@ use serde::Serialize;
 use simhash::hash::murmur3_low64;
 
 use super::keys::Keys;
-use super::output_rows::{DUPLICATE_DAY, DUPLICATE_OF, schema};
+use super::output_rows::{DUPLICATE_DAY, DUPLICATE_OF};
 use super::{Decided, Fate};
 use crate::batch::IdColumn;
 use crate::documents::positions_and_bytes;
@@ -188,7 +188,7 @@ impl Decided {
         let rows = &self.drawn[..self.drawn.len().min(SHOWN)];
         match rows.is_empty() {
             true => Ok(Vec::new()),
-            false => dropped(&self.rows_of(rows, &schema(id_type))?),
+            false => dropped(&self.rows_of(rows, &self.schema(id_type))?),
         }
     }
 
@@ -223,7 +223,7 @@ impl Decided {
                         near.distance.cast_signed(),
                     )
                 }
-                Fate::Kept(_) | Fate::Empty => return None,
+                Fate::Kept(_) | Fate::Empty | Fate::Update => return None,
             };
             let position = positions[row];
             Some(DrawnPair {

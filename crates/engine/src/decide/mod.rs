@@ -16,17 +16,20 @@
 //! sorted on the disk.
 
 mod byte_sort;
+mod captures;
 mod carried;
 pub mod greedy;
 pub(crate) mod keys;
 mod losses;
 mod order;
 mod output_rows;
+mod pins;
 pub mod sorter;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use archive::{Pin, Ruling, Rulings};
 use arrow::array::{Array as _, AsArray as _, BooleanBufferBuilder, RecordBatch, UInt32Array};
 use arrow::buffer::BooleanBuffer;
 use arrow::datatypes::{Date32Type, Float64Type, Int32Type, UInt32Type};
@@ -37,7 +40,7 @@ use datafusion::prelude::SessionContext;
 use futures::StreamExt as _;
 use serde::Serialize;
 
-use crate::batch::{Batch, Classes};
+use crate::batch::{Batch, Classes, IdColumn};
 use crate::class_pairs::{CLASS, OTHER_CLASS};
 use crate::documents::{DocumentId, KeptPlace, Prefer, RowSet, SOURCE, positions_and_bytes};
 use crate::error::{EngineError, Result};
@@ -47,15 +50,22 @@ use crate::probe::Neighbour;
 use crate::progress::Stage;
 use crate::resources::Resources;
 use crate::threads::{blocking, ended};
+use captures::{Capture, Captures};
 use greedy::{Decision, Greedy, OrderedPair};
 use losses::{Sample, Sources};
-use order::{IdOrder, Order, Sorting};
+use order::{IdOrder, NONE, Order, Sorting};
+use pins::PinnedClasses;
 use sorter::PairSorter;
 
+pub(crate) use captures::History;
+pub use captures::OnUpdate;
 pub use keys::Keys;
 pub(crate) use losses::SHOWN;
 pub use losses::{Dropped, SourceLoss};
-pub use output_rows::{DUPLICATE_DAY, DUPLICATE_OF, GROUP_SIZE, KEPT, layout};
+pub use output_rows::{
+    DUPLICATE_DAY, DUPLICATE_OF, GROUP_SIZE, KEPT, UPDATE_DAY, UPDATE_OF, layout,
+};
+pub use pins::read_pins;
 
 /// Bytes of memory for each class that is a duplicate of a document of the archive: its entries in
 /// two maps, and their share of free slots.
@@ -83,6 +93,14 @@ pub struct DecisionCounts {
     pub largest_group: u64,
     /// Empty documents that are dropped.
     pub empty: u64,
+    /// Documents that the archive has another content of.
+    pub updates: u64,
+    /// Those that are dropped because the older content is kept.
+    pub dropped_updates: u64,
+    /// Documents of which the archive has the same content.
+    pub unchanged: u64,
+    /// Pins that name a document of the batch.
+    pub pins: u64,
     /// Bytes of the texts of all duplicates.
     pub duplicate_bytes: u64,
     /// The day of the archive with the most originals of duplicates, in days since 1970, and the number of those duplicates.
@@ -94,7 +112,7 @@ impl DecisionCounts {
     /// Documents that are dropped.
     #[must_use]
     pub fn dropped(&self) -> u64 {
-        self.duplicates_of_archive + self.duplicates_within + self.empty
+        self.duplicates_of_archive + self.duplicates_within + self.empty + self.dropped_updates
     }
 
     /// All documents.
@@ -124,6 +142,12 @@ pub(crate) struct Deciding {
     pub(crate) within: bool,
     /// Whether the run ends if its memory is too small to count what each source loses.
     pub(crate) sources_must_fit: bool,
+    /// Where earlier captures of the documents are; `None` if there is no archive.
+    pub(crate) history: Option<History>,
+    /// Whether all documents are looked for there, to find updates.
+    pub(crate) finds_updates: bool,
+    /// What people say.
+    pub(crate) pins: Arc<[Pin]>,
     /// How many duplicates are drawn at random.
     pub(crate) draws: usize,
     /// Day of the batch, in days since 1970.
@@ -133,7 +157,7 @@ pub(crate) struct Deciding {
 /// The decisions about a batch.
 pub(crate) struct Decided {
     batch: Arc<Batch>,
-    classes: Arc<Classes>,
+    classes: Arc<PinnedClasses>,
     /// As in [`Deciding`].
     have_content: Option<BooleanBuffer>,
     /// As in [`Deciding`].
@@ -142,7 +166,12 @@ pub(crate) struct Decided {
     drop_empty: bool,
     /// As in [`Deciding`].
     within: bool,
-    by_id: IdOrder,
+    by_id: Arc<IdOrder>,
+    /// `None` if the documents were not looked for.
+    captures: Option<Captures>,
+    on_update: OnUpdate,
+    /// The rows of updates that are not kept.
+    not_kept: HashSet<u32>,
     order: Order,
     greedy: Greedy,
     /// The document of the archive that each class is a duplicate of, by rank.
@@ -161,6 +190,8 @@ pub(crate) struct Decided {
     pub(crate) kept_positions: Arc<RowSet>,
     /// Whether each row of the batch's file is kept.
     pub(crate) kept_in_batch: BooleanBuffer,
+    /// The captures that kept updates supersede, by row and day.
+    superseded: Vec<(u32, Option<i32>)>,
     _memory: [MemoryReservation; 2],
 }
 
@@ -180,8 +211,7 @@ impl Deciding {
     }
 
     async fn decide_here(self, pairs: SendableRecordBatchStream) -> Result<Decided> {
-        let classes = self.classes;
-        let count = classes.count();
+        let count = self.classes.count();
         let similarities = self.have_content.is_some();
         let runtime = self.context.runtime_env();
         let pool = &runtime.memory_pool;
@@ -194,22 +224,67 @@ impl Deciding {
             .map_err(|_| EngineError::OutOfMemory {
                 what: format!("decisions about {count} distinct documents take {bytes} bytes"),
             })?;
-        let (batch, keys) = (Arc::clone(&self.batch), self.keys.clone());
-        let prefer = self.prefer;
-        let (of_classes, sorting) = (Arc::clone(&classes), Sorting::new(&self.context)?);
-        let (by_id, order) = blocking(move || {
+        let (batch, keys, pins) = (
+            Arc::clone(&self.batch),
+            self.keys.clone(),
+            Arc::clone(&self.pins),
+        );
+        let (classes, sorting) = (Arc::clone(&self.classes), Sorting::new(&self.context)?);
+        let (by_id, classes, sorting) = blocking(move || {
             let by_id = IdOrder::new(&batch, &keys, &sorting)?;
-            let order = Order::new(&prefer, &by_id, &keys, &of_classes, &sorting)?;
-            Ok((by_id, order))
+            let classes = PinnedClasses::new(classes, &pins, &batch, &by_id)?;
+            Ok((Arc::new(by_id), Arc::new(classes), sorting))
         })
         .await?;
+        let on_update = self.history.as_ref().map(|history| history.on_update);
+        let on_update = on_update.unwrap_or_default();
+        let rulings = self
+            .history
+            .as_ref()
+            .map(|history| Arc::clone(&history.rulings));
+        let captures = match self.history {
+            Some(history) => {
+                let threads = self.context.state().config().target_partitions();
+                let asked = classes.same_of.keys().cloned().collect();
+                let of_batch = (Arc::clone(&self.batch), Arc::clone(&by_id));
+                let finds = self.finds_updates;
+                history
+                    .captures(of_batch, finds, asked, (pool, threads))
+                    .await?
+            }
+            None => Captures::default(),
+        };
+        let not_kept: HashSet<u32> = match on_update {
+            OnUpdate::KeepOld => captures
+                .updates()
+                .filter(|row| {
+                    !classes
+                        .of_row(*row)
+                        .is_some_and(|class| classes.is_never_dropped(class))
+                })
+                .collect(),
+            OnUpdate::Both | OnUpdate::KeepNew => HashSet::new(),
+        };
+        let (prefer, keys) = (self.prefer, self.keys.clone());
+        let (of_order, ids, last) = (Arc::clone(&classes), Arc::clone(&by_id), not_kept.clone());
+        let order =
+            blocking(move || Order::new(&prefer, &ids, &keys, &of_order, &last, &sorting)).await?;
+        let count = classes.count();
         let mut collected = Collected {
             verified: self.verified,
+            classes: Arc::clone(&classes),
+            rulings,
             order,
             sorter: PairSorter::new(&self.context, count, similarities)?,
             of_archive: HashMap::new(),
             reserved: MemoryConsumer::new("duplicates of the archive").register(pool),
         };
+        collected.add_pins(
+            &self.batch,
+            &captures,
+            self.within,
+            self.have_content.as_ref(),
+        )?;
         let mut pairs = pairs;
         while let Some(batch) = pairs.next().await {
             let batch = batch.map_err(EngineError::query("finding pairs to decide about"))?;
@@ -226,10 +301,19 @@ impl Deciding {
             sorter,
             of_archive,
             reserved,
+            ..
         } = collected;
         let resources = Resources::from_session(&self.context)?;
         resources.progress.begin(Stage::Decide, 0);
         let mut greedy = Greedy::new(count, similarities);
+        for row in not_kept.iter() {
+            // A class of nothing else is not kept.
+            if let Some(class) = classes.of_row(*row)
+                && order.row(order.rank(class)) == *row
+            {
+                greedy.bar(order.rank(class));
+            }
+        }
         for rank in of_archive.keys() {
             greedy.add_duplicate_of_archive(*rank);
         }
@@ -238,6 +322,7 @@ impl Deciding {
             Ok(greedy)
         })
         .await?;
+        let named = classes.named;
         let mut decided = Decided {
             batch: self.batch,
             classes,
@@ -246,12 +331,19 @@ impl Deciding {
             drop_empty: self.drop_empty,
             within: self.within,
             by_id,
+            captures: self.finds_updates.then_some(captures),
+            on_update,
+            not_kept,
             order,
             greedy,
             of_archive,
             archive_group_sizes: HashMap::new(),
             day: self.day,
-            counts: DecisionCounts::default(),
+            counts: DecisionCounts {
+                pins: named,
+                ..DecisionCounts::default()
+            },
+            superseded: Vec::new(),
             sources: Vec::new(),
             worst_source: None,
             drawn: Vec::new(),
@@ -274,6 +366,9 @@ impl Deciding {
 struct Collected {
     /// As in [`Deciding`].
     verified: bool,
+    classes: Arc<PinnedClasses>,
+    /// Says which documents of the archive are superseded.
+    rulings: Option<Arc<Rulings>>,
     order: Order,
     /// Pairs of two classes.
     sorter: PairSorter,
@@ -288,6 +383,8 @@ enum Fate {
     Kept(Option<u32>),
     /// It is empty, and dropped.
     Empty,
+    /// The archive has an older content of it, which is kept instead.
+    Update,
     /// It is a duplicate of the preferred document of the class with the rank `kept`.
     Within {
         kept: u32,
@@ -306,6 +403,13 @@ impl Decided {
 
     /// What is decided about the document at a row of the batch's file.
     fn fate(&self, row: u32) -> Fate {
+        match self.fate_by_pairs(row) {
+            Fate::Kept(_) if self.not_kept.contains(&row) => Fate::Update,
+            fate => fate,
+        }
+    }
+
+    fn fate_by_pairs(&self, row: u32) -> Fate {
         let Some(class) = self.classes.of_row(row) else {
             return match self.drop_empty {
                 true => Fate::Empty,
@@ -339,7 +443,57 @@ impl Decided {
                 similarity,
             },
             Decision::OfArchive => Fate::OfArchive(rank),
+            Decision::Barred => Fate::Update,
         }
+    }
+
+    /// The capture in the archive that the document at `row` is an update of.
+    fn update_of(&self, row: u32, fate: &Fate) -> Option<Capture> {
+        let capture = self.captures.as_ref()?.of_row(row)?;
+        // Texts may say what sketches do not.
+        let is_duplicate = match fate {
+            Fate::OfArchive(rank) => self
+                .of_archive
+                .get(rank)
+                .is_some_and(|of| of.day == capture.day && of.id == self.id_of(row)),
+            _ => false,
+        };
+        (!capture.is_pair && !is_duplicate).then_some(capture)
+    }
+
+    fn id_of(&self, row: u32) -> DocumentId {
+        match self.batch.id_column() {
+            IdColumn::Text(ids) => DocumentId::Text(String::from_utf8_lossy(ids.bytes(row)).into()),
+            IdColumn::Number(ids) => DocumentId::Number(ids.value(row)),
+        }
+    }
+
+    /// Counts whether the archive has a capture of the document.
+    fn count_capture(&mut self, row: u32, fate: &Fate) {
+        let is_there = |captures: &Captures| captures.of_row(row).is_some();
+        if !self.captures.as_ref().is_some_and(is_there) {
+            return;
+        }
+        if self.update_of(row, fate).is_none() {
+            self.counts.unchanged += 1;
+            return;
+        }
+        self.counts.updates += 1;
+        if let (OnUpdate::KeepNew, Fate::Kept(_), Some(captures)) =
+            (self.on_update, fate, &self.captures)
+        {
+            self.superseded.extend(captures.kept_of(row));
+        }
+    }
+
+    /// What later days must know of these decisions, with the pins that they followed.
+    pub(crate) fn rulings(&self, pins: &[Pin]) -> Vec<Ruling> {
+        let pins = pins.iter().cloned().map(Ruling::Pin);
+        let superseded = self.superseded.iter().map(|(row, day)| Ruling::Superseded {
+            id: self.id_of(*row).to_string(),
+            day: *day,
+        });
+        pins.chain(superseded).collect()
     }
 
     /// Counts the documents of each group and of each fate, and marks those that are kept.
@@ -358,6 +512,7 @@ impl Decided {
             let source = source.and_then(|column| column.as_string_opt::<i32>());
             for (at, row) in rows.by_ref().take(batch.num_rows()).enumerate() {
                 let fate = self.fate(row);
+                self.count_capture(row, &fate);
                 if let Some(source) = source.filter(|source| source.is_valid(at)) {
                     sources.add(source.value(at), !matches!(fate, Fate::Kept(_)))?;
                 }
@@ -373,6 +528,10 @@ impl Decided {
                     }
                     Fate::Empty => {
                         self.counts.empty += 1;
+                        continue;
+                    }
+                    Fate::Update => {
+                        self.counts.dropped_updates += 1;
                         continue;
                     }
                     Fate::Within { kept, .. } => {
@@ -445,20 +604,20 @@ impl Collected {
             .as_primitive_opt::<Float64Type>()
             .ok_or_else(missing)?;
         for row in 0..batch.num_rows() {
-            let rank = self.order.rank(pairs.classes.value(row));
+            let class = pairs.classes.value(row);
             let distance = distances.value(row).cast_unsigned();
             let similarity = similarities.is_valid(row).then(|| similarities.value(row));
             if self.verified && similarity.is_none() {
                 continue;
             }
+            let classes = Arc::clone(&self.classes);
             if pairs.others.is_valid(row) {
-                let other = self.order.rank(pairs.others.value(row));
-                self.sorter.add(&OrderedPair {
-                    later: rank.max(other),
-                    earlier: rank.min(other),
-                    distance: distance as u8,
-                    similarity,
-                })?;
+                let others = classes.members(pairs.others.value(row));
+                for class in classes.members(class) {
+                    for other in others.clone() {
+                        self.add_pair(class, other, (distance as u8, similarity))?;
+                    }
+                }
                 continue;
             }
             let found = Neighbour {
@@ -467,16 +626,128 @@ impl Collected {
                 day: days.is_valid(row).then(|| days.value(row)),
                 id: DocumentId::read(ids, row),
             };
-            match self.of_archive.get_mut(&rank) {
-                Some(known) if known.order(&found).is_le() => {}
-                Some(known) => {
-                    let (old, new) = (2 * known.id.bytes(), 2 * found.id.bytes());
-                    reserve(&self.reserved, new.saturating_sub(old))?;
-                    *known = found;
-                }
-                None => {
-                    reserve(&self.reserved, NEIGHBOUR_BYTES + 2 * found.id.bytes())?;
-                    self.of_archive.insert(rank, found);
+            let rulings = self
+                .rulings
+                .as_ref()
+                .filter(|rulings| rulings.has_superseded());
+            let is_superseded =
+                |rulings: &Arc<Rulings>| rulings.is_superseded(&found.id.to_string(), found.day);
+            if rulings.is_some_and(is_superseded) {
+                continue;
+            }
+            let mut members = classes.members(class);
+            let first = members.next();
+            for apart in members {
+                self.add_neighbour(apart, found.clone())?;
+            }
+            if let Some(class) = first {
+                self.add_neighbour(class, found)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds a pair of classes, unless a pin denies it.
+    fn add_pair(
+        &mut self,
+        class: u32,
+        other: u32,
+        (distance, similarity): (u8, Option<f64>),
+    ) -> Result<()> {
+        if self.classes.are_distinct(class, other) {
+            return Ok(());
+        }
+        let (rank, of_other) = (self.order.rank(class), self.order.rank(other));
+        let (later, earlier) = (rank.max(of_other), rank.min(of_other));
+        let is_dropped = match later == rank {
+            true => !self.classes.is_never_dropped(class),
+            false => !self.classes.is_never_dropped(other),
+        };
+        // All documents of a class may be apart from it.
+        if later == NONE || !is_dropped {
+            return Ok(());
+        }
+        self.sorter.add(&OrderedPair {
+            later,
+            earlier,
+            distance,
+            similarity,
+        })
+    }
+
+    /// Adds a pair of a class and a document of the archive, unless a pin denies it.
+    fn add_neighbour(&mut self, class: u32, found: Neighbour) -> Result<()> {
+        let classes = &self.classes;
+        let rank = self.order.rank(class);
+        if rank == NONE
+            || classes.is_never_dropped(class)
+            || classes.is_distinct_of(class, &found.id)
+        {
+            return Ok(());
+        }
+        match self.of_archive.get_mut(&rank) {
+            Some(known) if known.order(&found).is_le() => {}
+            Some(known) => {
+                let (old, new) = (2 * known.id.bytes(), 2 * found.id.bytes());
+                reserve(&self.reserved, new.saturating_sub(old))?;
+                *known = found;
+            }
+            None => {
+                reserve(&self.reserved, NEIGHBOUR_BYTES + 2 * found.id.bytes())?;
+                self.of_archive.insert(rank, found);
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds what pins say: pairs, and those of documents that are apart from their equals.
+    fn add_pins(
+        &mut self,
+        batch: &Batch,
+        captures: &Captures,
+        within: bool,
+        have_content: Option<&BooleanBuffer>,
+    ) -> Result<()> {
+        let classes = Arc::clone(&self.classes);
+        if classes.named == 0 {
+            return Ok(());
+        }
+        let entries = batch.distinct.entries_by_row();
+        let fingerprint = |class: u32| {
+            let entry = entries.entry(classes.own_row(class)?)?;
+            batch.distinct.values().get(entry as usize).copied()
+        };
+        for (class, other) in &classes.same {
+            if let Some((a, b)) = fingerprint(*class).zip(fingerprint(*other)) {
+                let distance = (a ^ b).count_ones() as u8;
+                self.add_pair(*class, *other, (distance, None))?;
+            }
+        }
+        for (id, day, of_archive) in &captures.asked {
+            for class in classes.same_of.get(id).into_iter().flatten() {
+                let Some(own) = fingerprint(*class) else {
+                    continue;
+                };
+                let found = Neighbour {
+                    distance: (own ^ of_archive).count_ones(),
+                    similarity: None,
+                    day: *day,
+                    id: id.clone(),
+                };
+                self.add_neighbour(*class, found)?;
+            }
+        }
+        for (class, apart) in classes.divided().filter(|_| within) {
+            let row = apart.first().and_then(|class| classes.own_row(*class));
+            let have_content = have_content.zip(row);
+            let is_known = have_content.is_some_and(|(known, row)| known.value(row as usize));
+            if self.verified && !is_known {
+                continue;
+            }
+            let similarity = is_known.then_some(1.0);
+            for (at, one) in apart.iter().enumerate() {
+                for other in apart[..at].iter().copied().chain([class]) {
+                    self.add_pair(*one, other, (0, similarity))?;
                 }
             }
         }

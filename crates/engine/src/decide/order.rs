@@ -1,6 +1,8 @@
 //! The orders of a batch's documents: by their ids, in which decisions are written, and by preference, in which their classes
 //! are decided.
 
+use std::cmp::Ordering;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
@@ -8,13 +10,14 @@ use datafusion::prelude::SessionContext;
 
 use super::byte_sort::{Entry, sort_by_bytes, sort_by_number};
 use super::keys::Keys;
-use crate::batch::{Batch, Classes, IdColumn};
-use crate::documents::{InputNumbers, Prefer};
+use super::pins::PinnedClasses;
+use crate::batch::{Batch, IdColumn};
+use crate::documents::{DocumentId, InputNumbers, Prefer};
 use crate::error::{EngineError, Result};
 use crate::threads::thread_pool;
 
 /// A class that has no rank yet.
-const NONE: u32 = u32::MAX;
+pub(super) const NONE: u32 = u32::MAX;
 
 /// The rows of the batch's file in the order of their ids; documents that share an id, in the order of the inputs.
 #[derive(Debug)]
@@ -103,15 +106,30 @@ impl IdOrder {
             rows: entries.iter().map(|entry| entry.row).collect(),
         })
     }
+
+    /// The rows of `batch` with this id.
+    pub(super) fn rows_with(&self, batch: &Batch, id: &DocumentId) -> &[u32] {
+        let compare = |row: u32| match (batch.id_column(), id) {
+            (IdColumn::Text(ids), DocumentId::Text(id)) => ids.bytes(row).cmp(id.as_bytes()),
+            (IdColumn::Number(ids), DocumentId::Number(id)) => ids.value(row).cmp(id),
+            // No id is of the other type.
+            _ => Ordering::Less,
+        };
+        let start = self.rows.partition_point(|row| compare(*row).is_lt());
+        let rows = &self.rows[start..];
+        &rows[..rows.partition_point(|row| compare(*row).is_eq())]
+    }
 }
 
 impl Order {
-    /// Orders the classes by the preferences of their documents; equally preferred ones have the order `by_id`.
+    /// Orders the classes by the preferences of their documents; equally preferred
+    /// ones have the order `by_id`. The rows in `last` come last.
     pub(super) fn new(
         prefer: &Prefer,
         by_id: &IdOrder,
         keys: &Keys,
-        classes: &Classes,
+        classes: &PinnedClasses,
+        last: &HashSet<u32>,
         sorting: &Sorting,
     ) -> Result<Self> {
         let memory = sorting.reserve(keys.rows())?;
@@ -134,7 +152,10 @@ impl Order {
             ranks: vec![NONE; classes.count()],
             rows: Vec::with_capacity(classes.count()),
         };
-        for row in entries.iter().map(|entry| entry.row) {
+        let rows = || entries.iter().map(|entry| entry.row);
+        let first = rows().filter(|row| !last.contains(row));
+        let last = rows().filter(|row| last.contains(row));
+        for row in first.chain(last) {
             if let Some(class) = classes.of_row(row)
                 && order.ranks[class as usize] == NONE
             {

@@ -8,6 +8,7 @@ use arrow::array::{
     ArrayRef, BooleanArray, Date32Array, Float64Array, Int32Array, Int64Array, RecordBatch,
     new_null_array,
 };
+use arrow::compute::nullif;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::error::ArrowError;
 use datafusion::execution::SendableRecordBatchStream;
@@ -29,8 +30,13 @@ pub const DUPLICATE_OF: &str = "duplicate_of";
 /// Column: the day of the document that `duplicate_of` names; null if that document has no day.
 pub const DUPLICATE_DAY: &str = "duplicate_day";
 /// Column: the number of documents in the group, which are the kept document and its duplicates in
-/// the batch; 0 for an empty document that is dropped.
+/// the batch; 0 for a document that is dropped as empty, or as an update.
 pub const GROUP_SIZE: &str = "group_size";
+
+/// Column: the id of a document if the archive has another content of it; null for others. Only if the run found updates.
+pub const UPDATE_OF: &str = "update_of";
+/// Column: the day of the content that `update_of` names.
+pub const UPDATE_DAY: &str = "update_day";
 
 /// Rows that are made at once: few, because an id may have a megabyte.
 pub(super) const ROWS_AT_ONCE: usize = 1024;
@@ -52,8 +58,8 @@ pub fn layout() -> &'static [&'static str] {
     &COLUMNS
 }
 
-/// Schema of decisions.
-pub(super) fn schema(id_type: IdType) -> SchemaRef {
+/// Schema of decisions, with the columns of updates if the run `finds_updates`.
+fn schema(id_type: IdType, finds_updates: bool) -> SchemaRef {
     let types = [
         (id_type.data_type(), false),
         (DataType::Boolean, false),
@@ -64,9 +70,13 @@ pub(super) fn schema(id_type: IdType) -> SchemaRef {
         (DataType::Int64, false),
     ];
     let fields = COLUMNS.into_iter().zip(types);
-    let fields: Vec<Field> = fields
-        .map(|(name, (data_type, nullable))| Field::new(name, data_type, nullable))
-        .collect();
+    let fields = fields.map(|(name, (data_type, nullable))| Field::new(name, data_type, nullable));
+    let of_updates = [
+        Field::new(UPDATE_OF, id_type.data_type(), true),
+        Field::new(UPDATE_DAY, DataType::Date32, true),
+    ];
+    let of_updates = of_updates.into_iter().filter(|_| finds_updates);
+    let fields: Vec<Field> = fields.chain(of_updates).collect();
     Arc::new(Schema::new(fields))
 }
 
@@ -77,7 +87,7 @@ impl Decided {
         context: &SessionContext,
         id_type: IdType,
     ) -> SendableRecordBatchStream {
-        let schema = schema(id_type);
+        let schema = self.schema(id_type);
         let of_stream = Arc::clone(&schema);
         let threads = context.state().config().target_partitions();
         let starts = (0..self.by_id.rows.len()).step_by(ROWS_AT_ONCE);
@@ -94,14 +104,21 @@ impl Decided {
         Box::pin(RecordBatchStreamAdapter::new(of_stream, rows))
     }
 
+    /// The columns of these decisions.
+    pub(super) fn schema(&self, id_type: IdType) -> SchemaRef {
+        schema(id_type, self.captures.is_some())
+    }
+
     /// The decisions about the documents at `rows` of the batch's file.
     pub(super) fn rows_of(&self, rows: &[u32], schema: &SchemaRef) -> Result<RecordBatch> {
         let mut kept = Vec::with_capacity(rows.len());
         let mut of = Others::default();
         let mut sizes = Vec::with_capacity(rows.len());
+        let mut updates = Vec::with_capacity(rows.len());
         for &row in rows {
             let fate = self.fate(row);
             kept.push(matches!(fate, Fate::Kept(_)));
+            updates.push(self.update_of(row, &fate));
             match fate {
                 Fate::Kept(rank) => {
                     of.push_none();
@@ -115,7 +132,7 @@ impl Decided {
                     of.push_row(self.order.row(kept), self.day, distance, similarity);
                     sizes.push(i64::from(self.greedy.group_size(kept)));
                 }
-                Fate::Empty => {
+                Fate::Empty | Fate::Update => {
                     of.push_none();
                     sizes.push(0);
                 }
@@ -130,8 +147,19 @@ impl Decided {
             }
         }
         let arrow_error = |error: ArrowError| EngineError::Internal(error.to_string());
-        let columns: Vec<ArrayRef> = vec![
-            self.batch.ids(rows).map_err(arrow_error)?,
+        let ids = self.batch.ids(rows).map_err(arrow_error)?;
+        let of_updates = match self.captures {
+            Some(_) => {
+                let is_none = updates.iter().map(|update| Some(update.is_none()));
+                let is_none: BooleanArray = is_none.collect();
+                let days = updates.iter().map(|update| update.as_ref()?.day);
+                let of = nullif(&ids, &is_none).map_err(arrow_error)?;
+                vec![of, Arc::new(days.collect::<Date32Array>()) as ArrayRef]
+            }
+            None => Vec::new(),
+        };
+        let mut columns: Vec<ArrayRef> = vec![
+            ids,
             Arc::new(BooleanArray::from(kept)),
             of.ids(self, schema.field(2).data_type())
                 .map_err(arrow_error)?,
@@ -140,6 +168,7 @@ impl Decided {
             Arc::new(Float64Array::from(of.similarities)),
             Arc::new(Int64Array::from(sizes)),
         ];
+        columns.extend(of_updates);
         RecordBatch::try_new(Arc::clone(schema), columns).map_err(arrow_error)
     }
 }

@@ -1,5 +1,6 @@
 //! A document's id as a value, outside of Arrow arrays.
 
+use std::fmt;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray as _, Int64Array, StringArray};
@@ -12,6 +13,15 @@ pub enum DocumentId {
     Text(Box<str>),
     /// An integer.
     Number(i64),
+}
+
+impl fmt::Display for DocumentId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(text) => f.write_str(text),
+            Self::Number(number) => write!(f, "{number}"),
+        }
+    }
 }
 
 impl DocumentId {

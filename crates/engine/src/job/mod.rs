@@ -103,6 +103,8 @@ pub(crate) struct Pins {
     pub(crate) inputs: Vec<FileVersion>,
     /// The rules of `--prefer`, with the names from a file of sources.
     pub(crate) prefer: String,
+    /// A digest of the pins of `--pins`.
+    pub(crate) pins: String,
     /// Where the batch's files are cut.
     pub(crate) cuts: FileCuts,
 }
@@ -364,6 +366,9 @@ impl Job {
             return Err(
                 self.changed("the specification of fingerprints (the files of its options)")
             );
+        }
+        if before.pins != pins.pins {
+            return Err(self.changed("the file of --pins"));
         }
         if before.prefer != pins.prefer {
             return Err(self.changed("the file of --prefer source=@FILE"));

@@ -19,4 +19,5 @@ mod table;
 
 pub(crate) use class_pairs::Neighbour;
 pub use probing::TOGETHER;
+pub(crate) use request::Compared;
 pub use request::{Answer, CompareSketches, Originals, Probe};

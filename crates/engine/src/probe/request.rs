@@ -67,7 +67,7 @@ pub struct CompareSketches {
 
 /// What the sketches of a pair say.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Compared {
+pub(crate) enum Compared {
     /// Sketches are not compared.
     NotAsked,
     /// They are too different: there is no pair.
@@ -80,7 +80,7 @@ pub(super) enum Compared {
 
 impl CompareSketches {
     /// Compares two sketches of one size.
-    pub(super) fn compare(self, a: Option<&[u8]>, b: Option<&[u8]>) -> Compared {
+    pub(crate) fn compare(self, a: Option<&[u8]>, b: Option<&[u8]>) -> Compared {
         let Some((a, b)) = a.zip(b) else {
             return Compared::Unknown;
         };

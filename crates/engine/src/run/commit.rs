@@ -1,6 +1,6 @@
 //! The end of a run: appends the batch to the archive, then publishes the outputs.
 
-use archive::{Append, Archive, DecisionSettings, RowDecisions, RunDefaults, StagedDay};
+use archive::{Append, Archive, DecisionSettings, RowDecisions, Ruling, RunDefaults, StagedDay};
 use arrow::buffer::BooleanBuffer;
 use chrono::NaiveDate;
 use storage::{Draft, is_closed_pipe};
@@ -58,7 +58,7 @@ impl Appender {
 
     /// Commits the batch after the days in `view`, which it was compared with, if the settings ask
     /// for it. `kept` says which rows of the batch's file are kept; it is `None` if nothing was
-    /// decided. `decisions` is what the archive notes about the decisions; `None` if it notes
+    /// decided; `rulings` then say the rest. `decisions` is what the archive notes about the decisions; `None` if it notes
     /// nothing.
     pub(super) async fn commit(
         &mut self,
@@ -66,6 +66,7 @@ impl Appender {
         fingerprints: &Fingerprints,
         view: View,
         kept: Option<&BooleanBuffer>,
+        rulings: &[Ruling],
         decisions: Option<&DecisionSettings>,
     ) -> Result<Attempt> {
         let settings = run.settings;
@@ -77,6 +78,7 @@ impl Appender {
             already_committed,
             remaining,
             snapshot,
+            ..
         } = view;
         let is_first_day = snapshot.files.is_empty();
         let rows = fingerprints.batch.file.rows;
@@ -118,14 +120,17 @@ impl Appender {
             Some(staged) => staged,
             None => {
                 let file = &fingerprints.batch.file;
-                archive.stage(day, file, decisions.as_ref()).await?
+                let batch = settings.day_batch(day);
+                archive.stage(batch, file, decisions.as_ref()).await?
             }
         };
         let remembered = match &fingerprints.templates {
             Some(templates) => Some(templates.remember(&archive, day, rows).await?),
             None => None,
         };
-        let staged = staged.with_templates(remembered);
+        let staged = archive
+            .with_rulings(staged.with_templates(remembered), rulings)
+            .await?;
         match archive.commit(&staged, settings.existing).await? {
             Append::Committed(version) => {
                 if is_first_day {

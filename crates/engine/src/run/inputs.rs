@@ -1,14 +1,16 @@
 //! What a run reads, opened: the archive, the batch's documents, and the texts that verification needs.
 
-use archive::{ArchiveError, DecisionSettings, Existing, IdType};
+use archive::{ArchiveError, DecisionSettings, Existing, IdType, Pin};
 use chrono::NaiveDate;
 use datafusion::prelude::SessionContext;
+use sha2::{Digest as _, Sha256};
 use simhash::{Measure, Model, Spec, Template};
+use storage::hex;
 
 use super::base::Base;
 use super::opened::OpenedArchive;
 use super::{Appended, Run, RunSettings};
-use crate::decide::Decide;
+use crate::decide::{Decide, OnUpdate};
 use crate::documents::{Columns, Documents, KeptFiles, Prefer};
 use crate::error::{EngineError, Result};
 use crate::job::{Job, Pins, file_versions};
@@ -194,6 +196,13 @@ impl Inputs {
                 opened.name()
             )));
         }
+        let has_word = !settings.pins.is_empty() || settings.on_update != OnUpdate::Both;
+        if decide.is_none() && has_word {
+            return Err(EngineError::Usage(format!(
+                "--pins and --on-update are about decisions, and nothing is decided: {} has none",
+                opened.name()
+            )));
+        }
         if decide.is_none() && (settings.drop_empty || settings.audit.is_some()) {
             return Err(EngineError::Usage(
                 "--audit and --drop-empty need decisions: --decisions, --kept, or --append to an archive with decisions".into(),
@@ -243,13 +252,14 @@ impl Inputs {
                 spec: recipe.spec().digest(),
                 inputs: file_versions(documents.locations().chain(base)).await?,
                 prefer: settings.columns.prefer.to_string(),
+                pins: pins_digest(&settings.pins),
                 cuts: documents.cuts(),
             };
             job.pin(pins).await?;
         }
         let rerun = match (opened, day, settings.existing) {
             (OpenedArchive::Archive(archive), Some(day), Existing::Keep) => {
-                let committed = archive.committed(day).await?;
+                let committed = archive.committed(settings.day_batch(day)).await?;
                 committed.map(|committed| archive.run_defaults_at(committed.base_version))
             }
             _ => None,
@@ -363,7 +373,7 @@ impl Inputs {
                 OpenedArchive::Archive(archive) => Some(archive),
                 OpenedArchive::Plain(_) => None,
             },
-            day: self.day,
+            day: self.day.map(|day| run.settings.day_batch(day)),
             existing: run.settings.existing,
         };
         let found = batch.find(run.job().map(|job| (job, &*name))).await?;
@@ -452,6 +462,12 @@ fn check_within(settings: &RunSettings, name: &str) -> Result<()> {
     }
 }
 
+/// A short digest of pins, which are sorted.
+fn pins_digest(pins: &[Pin]) -> String {
+    let digest = Sha256::digest(format!("{pins:?}"));
+    hex(&digest[..8])
+}
+
 /// The settings that decide which documents are kept, as text.
 fn decision_settings(settings: &RunSettings, compare: &CompareSettings) -> String {
     let columns = &settings.columns;
@@ -461,6 +477,12 @@ fn decision_settings(settings: &RunSettings, compare: &CompareSettings) -> Strin
     }
     if settings.drop_empty {
         text.push_str(" drop-empty");
+    }
+    if settings.on_update != OnUpdate::Both {
+        text.push_str(&format!(" on-update={}", settings.on_update));
+    }
+    if !settings.pins.is_empty() {
+        text.push_str(&format!(" pins={}", pins_digest(&settings.pins)));
     }
     if let Some(verify) = &compare.verify {
         if !verify.is_by_sketch() {

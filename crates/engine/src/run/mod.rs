@@ -217,8 +217,8 @@ pub async fn run(
             let summary = &mut decided.summary;
             summary.repeats = settings.limits.check_decisions(given, summary)?;
         }
-        let kept = compared.kept_in_batch();
-        let attempt = appender.commit(run, &fingerprints, view, kept, day_decisions);
+        let (kept, rulings) = (compared.kept_in_batch(), compared.rulings());
+        let attempt = appender.commit(run, &fingerprints, view, kept, rulings, day_decisions);
         match attempt.await? {
             Attempt::Done(outcome) => break (compared, outcome),
             Attempt::Overtaken(newer) => opened = newer,

@@ -3,11 +3,12 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use archive::Existing;
+use archive::{BatchName, DayBatch, Existing, Pin};
+use chrono::NaiveDate;
 use storage::Location;
 
 use super::{DaySource, RunLimits};
-use crate::decide::Decide;
+use crate::decide::{Decide, OnUpdate};
 use crate::documents::Columns;
 use crate::job::Job;
 use crate::output::OutputTarget;
@@ -36,6 +37,10 @@ pub struct RunSettings {
     pub decide: Option<Decide>,
     /// Whether decisions drop empty documents.
     pub drop_empty: bool,
+    /// Which captures of a document count, if their contents differ.
+    pub on_update: OnUpdate,
+    /// What people say of documents.
+    pub pins: Vec<Pin>,
     /// How many dropped documents an audit compares by their texts; `None` for no audit.
     pub audit: Option<usize>,
     /// How pairs are found and verified, as far as the options say it.
@@ -52,6 +57,8 @@ pub struct RunSettings {
     pub rows_per_file: Option<u64>,
     /// Where the day comes from that the batch is appended as; `None` if it has none.
     pub day: Option<DaySource>,
+    /// The name of the batch, if it is one of several of its day.
+    pub batch_name: BatchName,
     /// Where to write the batch's fingerprints, if at all.
     pub fingerprints: Option<Location>,
     /// Column names of the batch, and of plain files of fingerprints.
@@ -71,4 +78,12 @@ pub struct RunSettings {
     pub scratch: PathBuf,
     /// The job whose parts do the maps; `None` for this process.
     pub job: Option<Arc<Job>>,
+}
+
+impl RunSettings {
+    /// What a commit of the batch as `day` brings.
+    pub(crate) fn day_batch(&self, day: NaiveDate) -> DayBatch {
+        let name = self.batch_name;
+        DayBatch { day, name }
+    }
 }

@@ -1,11 +1,14 @@
 //! The view of the archive that the batch is compared with: one version, without the batch's own day.
 
-use archive::{Archive, DecisionSettings, Scope, Snapshot};
+use std::sync::Arc;
+
+use archive::{Archive, DecisionSettings, Rulings, Scope, Snapshot, SnapshotFile};
 use chrono::NaiveDate;
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 
 use super::Run;
 use super::opened::OpenedArchive;
-use crate::error::Result;
+use crate::error::{EngineError, Result};
 use crate::fingerprint::FingerprintedBatch;
 
 /// The archive, or plain files, as the batch is compared with them.
@@ -14,6 +17,11 @@ pub(super) struct View {
     pub(super) archive: Option<Archive>,
     /// The files to compare with.
     pub(super) snapshot: Snapshot,
+    /// How many of them, from the first on, are the archive's own.
+    own_files: usize,
+    /// What the archive's days say for later ones.
+    pub(super) rulings: Arc<Rulings>,
+    _memory: Option<MemoryReservation>,
     /// The batch's day: its day in the archive, or else that of the settings.
     pub(super) date: Option<NaiveDate>,
     /// Whether the archive holds the batch already.
@@ -35,21 +43,30 @@ impl View {
     ) -> Result<Self> {
         let settings = run.settings;
         let archive = match opened {
-            OpenedArchive::Plain(files) => return Ok(Self::new(None, files, day)),
+            OpenedArchive::Plain(files) => {
+                return Ok(Self {
+                    date: day,
+                    ..Self::of(run, None, files).await?
+                });
+            }
             OpenedArchive::Archive(archive) => *archive,
         };
         let digest = &batch.file.day_digest;
         let commit = settings.append.map(|_| settings.existing);
+        let day_batch = day.map(|day| settings.day_batch(day));
         let (scope, committed) = archive
-            .scope_for(day, &batch.file, commit, decisions)
+            .scope_for(day_batch, &batch.file, commit, decisions)
             .await?;
         let snapshot = Snapshot::open_archive(&archive, scope).await?;
         let Scope::Before {
-            day: date,
+            batch: committed_batch,
             base_version,
         } = scope
         else {
-            return Ok(Self::new(Some(archive), snapshot, day));
+            return Ok(Self {
+                date: day,
+                ..Self::of(run, Some(archive), snapshot).await?
+            });
         };
         // If the day has only kept documents, the archive never had the others, so nobody can tell
         // which rows were removed since.
@@ -60,33 +77,81 @@ impl View {
             committed.digest == *digest && has_all
         });
         let rows = batch.file.rows - batch.file.without_fingerprint;
-        let remaining = match is_same && !archive.is_whole(date, digest, rows)? {
+        let remaining = match is_same && !archive.is_whole(committed_batch, digest, rows)? {
             true => {
                 let (scratch, context) = (&settings.scratch, run.context);
-                Some(batch.remaining_in(&archive, date, scratch, context).await?)
+                Some(
+                    batch
+                        .remaining_in(&archive, committed_batch, scratch, context)
+                        .await?,
+                )
             }
             false => None,
         };
+        let snapshot = Snapshot {
+            version: Some(base_version),
+            ..snapshot
+        };
         Ok(Self {
-            archive: Some(archive),
-            snapshot: Snapshot {
-                version: Some(base_version),
-                ..snapshot
-            },
-            date: Some(date),
+            date: Some(committed_batch.day),
             already_committed: true,
             remaining,
+            ..Self::of(run, Some(archive), snapshot).await?
         })
     }
 
-    /// The view of a batch that the archive does not hold.
-    fn new(archive: Option<Archive>, snapshot: Snapshot, date: Option<NaiveDate>) -> Self {
-        Self {
+    /// The files of the archive that are compared with, without those of others.
+    pub(super) fn own_files(&self) -> &[SnapshotFile] {
+        &self.snapshot.files[..self.own_files]
+    }
+
+    /// Whether the archive has the other batches of the batch's day.
+    pub(super) fn has_own_day(&self) -> bool {
+        let mut files = self.own_files().iter();
+        self.date.is_some() && files.any(|file| file.day == self.date)
+    }
+
+    /// The view of a batch without a day that the archive does not hold.
+    async fn of(run: Run<'_>, archive: Option<Archive>, snapshot: Snapshot) -> Result<Self> {
+        let (rulings, memory) = match &archive {
+            Some(archive) => {
+                let (rulings, memory) = rulings(run, archive, &snapshot).await?;
+                (rulings, Some(memory))
+            }
+            None => (Rulings::default(), None),
+        };
+        Ok(Self {
             archive,
+            own_files: snapshot.files.len(),
             snapshot,
-            date,
+            rulings: Arc::new(rulings),
+            _memory: memory,
+            date: None,
             already_committed: false,
             remaining: None,
-        }
+        })
     }
+}
+
+/// What the days in `snapshot` say for later ones, and its memory.
+async fn rulings(
+    run: Run<'_>,
+    archive: &Archive,
+    snapshot: &Snapshot,
+) -> Result<(Rulings, MemoryReservation)> {
+    let files = archive.ruling_files().await?;
+    let pool = &run.context.runtime_env().memory_pool;
+    let memory = MemoryConsumer::new("superseded captures").register(pool);
+    let bytes = files.bytes();
+    memory
+        .try_grow(bytes)
+        .map_err(|_| EngineError::OutOfMemory {
+            what: format!(
+                "the superseded captures of {} take {bytes} bytes",
+                archive.location()
+            ),
+        })?;
+    let days = snapshot.files.iter();
+    let days = days.map(|file| (file.day, file.day_digest.as_deref()));
+    Ok((archive.read_rulings(&files, days).await?, memory))
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use archive::{Archive, CommittedMemory, Existing, IdType};
+use archive::{Archive, ArchiveError, CommittedMemory, DayBatch, Existing, IdType};
 use chrono::{Datelike as _, NaiveDate};
 use datafusion::dataframe::DataFrame;
 use datafusion::prelude::SessionContext;
@@ -38,8 +38,8 @@ pub struct Batch<'a> {
     pub id_type: IdType,
     /// The archive that remembers templates.
     pub archive: Option<&'a Archive>,
-    /// The day that the batch is committed as.
-    pub day: Option<NaiveDate>,
+    /// The day, or the batch of one, that it is committed as.
+    pub day: Option<DayBatch>,
     /// Whether a day that the archive holds already may be replaced.
     pub existing: Existing,
 }
@@ -146,7 +146,11 @@ impl Batch<'_> {
     /// The memory that the batch is fingerprinted with: that of its first run, if it is committed already; and whether it is.
     async fn memory_before(self, archive: &Archive, digest: &str) -> Result<(Option<i64>, bool)> {
         let committed = match self.day {
-            Some(day) => archive.committed(day).await?,
+            Some(day) => match archive.committed(day).await {
+                // The rows of others go, too.
+                Err(ArchiveError::ForeignRows { .. }) if self.existing == Existing::Replace => None,
+                committed => committed?,
+            },
             None => {
                 let found = archive.committed_as(digest).await?;
                 found.map(|(_, committed)| committed)

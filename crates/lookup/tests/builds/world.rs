@@ -146,7 +146,7 @@ impl World {
 
     pub async fn remove_day(&self, day: usize) {
         let mut archive = self.archive().await;
-        archive.remove_day(date(day)).await.unwrap();
+        archive.remove_day(date(day), None).await.unwrap();
     }
 
     /// Removes the documents with these numbers from all days.

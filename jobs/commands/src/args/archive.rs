@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use archive::BatchName;
 use chrono::NaiveDate;
 use clap::{Subcommand, ValueHint};
 use engine::Profile;
@@ -102,6 +103,9 @@ pub enum ArchiveCommand {
         /// Remove all documents of this day; the day can then be committed again
         #[arg(long, value_name = "YYYY-MM-DD", value_parser = date, required_unless_present = "ids", conflicts_with = "ids")]
         day: Option<NaiveDate>,
+        /// Remove only the batch of this name of the day
+        #[arg(long, value_name = "NAME", requires = "day")]
+        batch: Option<BatchName>,
         /// Remove the documents with these ids, from all days. FILE has one id per line; a .jsonl file has a JSON string,
         /// number, or object with "id" per line
         #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]

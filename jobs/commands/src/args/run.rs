@@ -1,6 +1,8 @@
 //! Options of `run`, and the checks that need no I/O.
 
+use archive::BatchName;
 use clap::{Args, ValueHint};
+use engine::decide::OnUpdate;
 use engine::documents::Prefer;
 use engine::profile::VerifyBy;
 use engine::run::{Appended, DaySource};
@@ -65,6 +67,15 @@ pub struct RunArgs {
     /// them.
     #[arg(long, value_name = "RULE,...", help_heading = DECISIONS)]
     pub prefer: Vec<String>,
+    /// Which captures count if the archive has another content of a document, by its id [default: both]
+    #[arg(long, value_name = "WHICH", help_heading = DECISIONS)]
+    pub on_update: Option<UpdateRule>,
+    /// File of what people say of documents: which are the same, which are distinct, which are never dropped
+    ///
+    /// CSV or JSON Lines of pin, id and other: same or distinct with two ids, keep with one. It wins over distances. With --append,
+    /// the archive remembers it.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = DECISIONS)]
+    pub pins: Option<String>,
     /// Copy these columns of the documents into --decisions, after its own columns: names, separated by commas
     #[arg(id = "columns", long = "columns", value_name = "NAME", value_delimiter = ',', help_heading = DECISIONS)]
     pub carried: Vec<String>,
@@ -140,6 +151,9 @@ pub struct RunArgs {
     /// WARC files were fetched, which must be one; the run reads the files twice, and {day} cannot be used.
     #[arg(long, value_name = "YYYY-MM-DD", value_parser = day)]
     pub day: Option<DaySource>,
+    /// Name of the batch, if its day has several: each is committed once, and is compared with those before it
+    #[arg(long = "batch", value_name = "NAME", requires = "day")]
+    pub batch_name: Option<BatchName>,
     /// Keep finished fingerprints in a directory below this one until the run succeeds, and then delete them. If the run is stopped,
     /// the same command goes on from there
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
@@ -173,6 +187,27 @@ pub enum PairRows {
     /// Of documents with equal fingerprints, and equal sketches where these are compared, one row each, with the first of them; only
     /// the first has pairs with other documents
     Classes,
+}
+
+/// Which captures of a document count, if their contents differ.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum UpdateRule {
+    /// Both
+    Both,
+    /// The new one; with --append, later days no longer compare with the old one
+    KeepNew,
+    /// The old one: the new one is dropped
+    KeepOld,
+}
+
+impl From<UpdateRule> for OnUpdate {
+    fn from(rule: UpdateRule) -> Self {
+        match rule {
+            UpdateRule::Both => Self::Both,
+            UpdateRule::KeepNew => Self::KeepNew,
+            UpdateRule::KeepOld => Self::KeepOld,
+        }
+    }
 }
 
 /// Options of the verification of pairs.
@@ -243,11 +278,22 @@ impl RunArgs {
 
     fn check_decisions(&self) -> Result<(), String> {
         if !self.decides() {
-            // If the archive has decisions, --append decides about the batch and uses --prefer.
-            return match self.prefer.is_empty() || self.append.is_some() {
-                true => Ok(()),
-                false => Err("--prefer needs --decisions, --kept or --append; see --help".into()),
+            // If the archive has decisions, --append decides about the batch.
+            let given = [
+                ("--prefer", !self.prefer.is_empty()),
+                ("--pins", self.pins.is_some()),
+                ("--on-update", self.on_update.is_some()),
+            ];
+            let given = given.into_iter().find(|(_, is_given)| *is_given);
+            return match given.filter(|_| self.append.is_none()) {
+                None => Ok(()),
+                Some((option, _)) => Err(format!(
+                    "{option} needs --decisions, --kept or --append; see --help"
+                )),
             };
+        }
+        if self.on_update.is_some() && self.base.is_empty() {
+            return Err("--on-update needs --base: updates are of documents of an archive".into());
         }
         if self.max_hits_per_document.is_some() {
             return Err("--max-hits-per-document leaves out pairs, and decisions need all of them: leave it out".into());

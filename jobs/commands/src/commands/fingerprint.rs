@@ -284,7 +284,7 @@ impl Work<'_> {
                 Some(OpenedArchive::Archive(archive)) => Some(archive),
                 _ => None,
             },
-            day: self.day,
+            day: self.day.map(Into::into),
             existing: Existing::Keep,
         };
         let templates = batch.templates().await?;

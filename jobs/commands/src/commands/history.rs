@@ -20,6 +20,8 @@ struct Shown {
     fingerprint: String,
     /// Whether it was kept; null if nothing was decided.
     kept: Option<bool>,
+    /// Whether a newer capture counts instead, by --on-update keep-new.
+    superseded: bool,
     /// Bits in which its fingerprint differs from that of the capture before.
     distance: Option<u32>,
     /// The similarity with the capture before that their sketches estimate.
@@ -55,6 +57,7 @@ fn shown(captures: &[Capture]) -> Vec<Shown> {
             day: capture.day.map(|day| day.to_string()),
             fingerprint: format!("{:016x}", capture.fingerprint),
             kept: capture.kept,
+            superseded: capture.superseded,
             distance: before.map(|before| (before.fingerprint ^ capture.fingerprint).count_ones()),
             similarity: sketches
                 .map(|(a, b)| similarity_by_bits(differing_bits(a, b), 8 * a.len() as u32)),
@@ -72,18 +75,19 @@ fn text(dir: &str, id: &str, captures: &[Shown]) -> String {
     let mut text = format!("{dir}: {number} of {}\n", id.escape_debug());
     let _ = writeln!(
         text,
-        "  {:<12}{:<18}{:<9}distance and similarity to the one before",
+        "  {:<12}{:<18}{:<12}distance and similarity to the one before",
         "day", "fingerprint", "kept"
     );
     for capture in captures {
-        let kept = match capture.kept {
-            Some(true) => "yes",
-            Some(false) => "no",
-            None => "-",
+        let kept = match (capture.superseded, capture.kept) {
+            (true, _) => "superseded",
+            (false, Some(true)) => "yes",
+            (false, Some(false)) => "no",
+            (false, None) => "-",
         };
         let _ = write!(
             text,
-            "  {:<12}{:<18}{kept:<9}",
+            "  {:<12}{:<18}{kept:<12}",
             capture.day.as_deref().unwrap_or("-"),
             capture.fingerprint
         );

@@ -183,12 +183,14 @@ class Archive:
                 paths = [write_batch(batch, directory, options={**self._options, **options}, row_ids=False)]
             return self._call("append", {"input": paths, "day": day, **options}, progress)
 
-    def remove(self, *, day: Day | None = None, ids: Iterable[Union[str, int]] | None = None) -> Summary:
-        """Remove all documents of `day`; or, from all days, the documents with these `ids`. Give one of the two."""
+    def remove(
+        self, *, day: Day | None = None, batch: str | None = None, ids: Iterable[Union[str, int]] | None = None
+    ) -> Summary:
+        """Remove all documents of `day`, or of its `batch` of a name; or, from all days, the documents with these `ids`. Give one of the two."""
         if (day is None) == (ids is None):
             raise UsageError("give day or ids, and not both")
         if ids is None:
-            return self._call("remove", {"day": day})
+            return self._call("remove", {"day": day, "batch": batch})
         if isinstance(ids, (str, bytes)):
             raise UsageError("ids are a list, not one id")
         with scratch_directory(self._options.get("scratch")) as directory:

@@ -196,6 +196,11 @@ class DecideOptions(CompareOptions, total=False):
     prefer
         Which of near-duplicates to keep: rules such as "quality:desc,longest", or a list of them. "COLUMN" is its smallest value,
         "COLUMN:desc" its largest; see `dedup-job run --help` for the others. The default is the longest text.
+    on_update
+        Which captures count if the archive has another content of a document: "both" (the default), "keep-new", "keep-old".
+    pins
+        File of what people say of documents, CSV or JSON Lines of pin, id and other: "same" or "distinct" with two ids, "keep"
+        with one.
     columns
         Columns of the batch that go along to the decisions, behind their own: a name or several. `run` needs `decisions` for
         them. Columns of Parquet files and of tables keep their types, others are text.
@@ -222,6 +227,8 @@ class DecideOptions(CompareOptions, total=False):
         Replace existing files of any kind; by default, only earlier outputs of the same kind are replaced.
     append
         Commit the batch to the archive as a day: True or "all" for all documents, "kept" for those that are kept.
+    batch
+        Name of the batch, if its day has several.
     replace_day
         With append: if the archive has the day with other documents, replace them.
     rows_per_file
@@ -239,6 +246,8 @@ class DecideOptions(CompareOptions, total=False):
 
     kept: Union[Path, Literal[True]]
     prefer: Union[str, Sequence[str]]
+    on_update: Literal["both", "keep-new", "keep-old"]
+    pins: Path
     columns: Union[str, Sequence[str]]
     drop_empty: bool
     source: str
@@ -250,6 +259,7 @@ class DecideOptions(CompareOptions, total=False):
     allow_empty: bool
     overwrite: bool
     append: Union[bool, Literal["all", "kept"]]
+    batch: str
     replace_day: bool
     rows_per_file: int
     resume: Path

@@ -2,19 +2,20 @@
 
 use std::sync::Arc;
 
-use archive::Archive;
+use archive::{Archive, Pin, Ruling};
 use arrow::buffer::BooleanBuffer;
 use datafusion::execution::SendableRecordBatchStream;
+use simhash::Measure;
 
 use super::Comparison;
 use crate::batch::{Batch, Classes};
 use crate::class_pairs;
-use crate::decide::{Decide, Decided, Deciding, Keys, SHOWN};
+use crate::decide::{Decide, Decided, Deciding, History, Keys, OnUpdate, SHOWN};
 use crate::documents::{KeptDrafts, MadeCopy};
 use crate::error::{EngineError, Result};
 use crate::job::{Answers, CarriedMap, CopyMap, Job};
 use crate::output::{self, DraftOutput};
-use crate::probe::{Answer, Originals, Probe};
+use crate::probe::{Answer, CompareSketches, Originals, Probe};
 use crate::progress::Stage;
 use crate::run::Run;
 use crate::run::summary::{Clock, DecisionSummary};
@@ -38,6 +39,8 @@ pub(in crate::run) struct DraftDecisions {
     pub(in crate::run) kept: Option<KeptDrafts>,
     /// Whether each row of the batch's file is kept.
     pub(in crate::run) kept_in_batch: BooleanBuffer,
+    /// What later days must know besides.
+    pub(in crate::run) rulings: Vec<Ruling>,
     pub(in crate::run) summary: DecisionSummary,
 }
 
@@ -139,6 +142,7 @@ impl Comparison<'_> {
             decisions,
             kept,
             kept_in_batch,
+            rulings: decided.rulings(&self.run.settings.pins),
         };
         Ok((drafts, verified))
     }
@@ -289,15 +293,55 @@ impl Comparison<'_> {
             prefer: self.run.settings.columns.prefer.clone(),
             drop_empty: self.run.settings.drop_empty,
             within: self.run.settings.within,
+            history: self.history(),
+            finds_updates: self.finds_updates(),
+            pins: self.pins(),
             draws: self.run.settings.audit.unwrap_or(0).max(SHOWN),
             day: self.view.date.map(work_items::days_since_epoch),
         }
+    }
+
+    /// The pins of the run, and those that the archive remembers.
+    fn pins(&self) -> Arc<[Pin]> {
+        let given = self.run.settings.pins.iter();
+        let mut pins: Vec<Pin> = given.chain(&self.view.rulings.pins).cloned().collect();
+        pins.sort_unstable();
+        pins.dedup();
+        pins.into()
+    }
+
+    /// Whether the documents are looked for in the archive, by their ids.
+    fn finds_updates(&self) -> bool {
+        let settings = self.run.settings;
+        let decide = settings.decide.as_ref();
+        let is_written = decide.is_some_and(|decide| decide.decisions.is_some());
+        self.view.archive.is_some() && (is_written || settings.on_update != OnUpdate::Both)
+    }
+
+    /// Where earlier captures of documents are.
+    fn history(&self) -> Option<History> {
+        self.view.archive.as_ref()?;
+        let size = self.batch.file.spec.sketch;
+        let least = match &self.settings.verify {
+            Some(verify) if verify.measure == Measure::Jaccard => Some(verify.min_similarity),
+            _ => None,
+        };
+        let least = least.filter(|_| !size.is_none());
+        Some(History {
+            files: self.view.own_files().to_vec(),
+            rulings: Arc::clone(&self.view.rulings),
+            max_distance: self.settings.max_distance,
+            sketches: least.map(|least| (CompareSketches::at_least(least, size), size)),
+            on_update: self.run.settings.on_update,
+        })
     }
 
     /// The request of the probe for pairs of classes.
     pub(super) fn class_probe(&self, probe: Probe) -> Probe {
         let originals = match self.verifier {
             Some(verifier) if verifier.has_archive_texts() => Originals::All,
+            // The nearest may not count.
+            _ if self.view.rulings.has_superseded() || !self.pins().is_empty() => Originals::All,
             _ => Originals::Nearest,
         };
         Probe {

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use archive::{Archive, ColumnNames, DirectBuffers, IdType};
+use archive::{Archive, ColumnNames, DirectBuffers, IdType, Ruling};
 use arrow::buffer::BooleanBuffer;
 use datafusion::dataframe::DataFrame;
 use datafusion::execution::SendableRecordBatchStream;
@@ -63,6 +63,13 @@ impl Compared {
     /// Whether each row of the batch's file is kept; `None` if that was not decided.
     pub(super) fn kept_in_batch(&self) -> Option<&BooleanBuffer> {
         self.decided.as_ref().map(|decided| &decided.kept_in_batch)
+    }
+
+    /// What the decisions say for later days.
+    pub(super) fn rulings(&self) -> &[Ruling] {
+        self.decided
+            .as_ref()
+            .map_or(&[], |decided| &decided.rulings)
     }
 }
 
@@ -529,7 +536,9 @@ impl Comparison<'_> {
             day: self.view.date.map(work_items::days_since_epoch),
             within: self.run.settings.within,
             // A document elsewhere may have the day of the batch, or none as the batch.
-            archive: self.view.archive.is_some() && self.others.is_empty(),
+            archive: self.view.archive.is_some()
+                && self.others.is_empty()
+                && !self.view.has_own_day(),
         }
     }
 

@@ -74,7 +74,12 @@ pub fn run(common: &CommonArgs, command: ArchiveCommand) -> Result<(), Failure> 
             before,
             rows_per_file,
         } => compact::run(common, &dir, before, rows_per_file),
-        ArchiveCommand::Remove { dir, day, ids } => remove::run(common, &dir, day, ids.as_deref()),
+        ArchiveCommand::Remove {
+            dir,
+            day,
+            batch,
+            ids,
+        } => remove::run(common, &dir, day, batch, ids.as_deref()),
         ArchiveCommand::Templates {
             dir,
             source,

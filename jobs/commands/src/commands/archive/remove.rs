@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use ::archive::{Archive, ArchiveError, IdSet, IdType};
+use ::archive::{Archive, ArchiveError, BatchName, IdSet, IdType};
 use chrono::NaiveDate;
 use engine::progress::Stage;
 
@@ -16,6 +16,7 @@ pub(super) fn run(
     common: &CommonArgs,
     dir: &str,
     day: Option<NaiveDate>,
+    batch: Option<BatchName>,
     ids: Option<&str>,
 ) -> Result<(), Failure> {
     let (removed, asked, later) = process::run(common, async |process: &Process| {
@@ -33,7 +34,7 @@ pub(super) fn run(
             _ => BTreeSet::new(),
         };
         Ok(match (day, ids) {
-            (Some(day), _) => (archive.remove_day(day).await?, None, later),
+            (Some(day), _) => (archive.remove_day(day, batch).await?, None, later),
             (None, Some(ids)) => {
                 let removed = archive.remove_ids(&ids).await?;
                 (removed, Some(ids.len() as u64), later)

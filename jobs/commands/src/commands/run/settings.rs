@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use archive::Existing;
 use engine::RunSettings;
-use engine::decide::Decide;
+use engine::decide::{Decide, OnUpdate, read_pins};
 use engine::documents::{Columns, KeptPlace, Prefer, Replace};
 use engine::output::{OutputKind, OutputTarget};
 use engine::run::RunLimits;
@@ -43,6 +43,7 @@ pub async fn build(
         .chain(args.verify.base_text.iter().map(String::as_str))
         .chain(args.spec.table_files())
         .chain(args.preference_files())
+        .chain(args.pins.as_deref())
         .collect();
     let outputs = Outputs {
         stores,
@@ -117,6 +118,13 @@ pub async fn build(
             refuse_repeats: args.refuse_repeats,
         },
         drop_empty: args.drop_empty,
+        on_update: args
+            .on_update
+            .map_or_else(OnUpdate::default, OnUpdate::from),
+        pins: match &args.pins {
+            Some(path) => read_pins(path, &stores.locate(path)?.read().await?)?,
+            None => Vec::new(),
+        },
         audit: args.audit.map(|documents| documents as usize),
         append: args.append,
         existing: match args.replace_day {
@@ -125,6 +133,7 @@ pub async fn build(
         },
         rows_per_file: args.rows_per_file,
         day: args.day,
+        batch_name: args.batch_name.unwrap_or_default(),
         fingerprints,
         columns: Columns {
             // File name and row number may replace missing ids, but they would repeat in an

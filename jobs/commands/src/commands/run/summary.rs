@@ -74,6 +74,25 @@ fn write_decisions(text: &mut String, summary: &Summary) {
         },
         size(counts.duplicate_bytes)
     );
+    let captures = some(&[
+        (counts.updates, "have another content now"),
+        (counts.dropped_updates, "of these dropped"),
+        (counts.unchanged, "are unchanged"),
+    ]);
+    if !captures.is_empty() {
+        let _ = writeln!(
+            text,
+            "  documents of the archive: {}",
+            captures.trim_start_matches(", ")
+        );
+    }
+    if counts.pins > 0 {
+        let _ = writeln!(
+            text,
+            "  pins: {} name documents of the batch",
+            count(counts.pins)
+        );
+    }
     if counts.largest_group > 1 {
         let _ = writeln!(
             text,

@@ -1,0 +1,466 @@
+//! Finds the earlier captures of the batch's documents: the rows of the archive with their ids.
+//!
+//! Reads the ids of the archive, which a probe does not. A document that forms no pair with its capture is an update of it.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use archive::{DecodedStep, ReadRows, RowColumns, RowPages, Rulings, SnapshotFile};
+use arrow::array::{Array as _, AsArray as _};
+use arrow::datatypes::Int64Type;
+use datafusion::common::runtime::SpawnedTask;
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
+use futures::{StreamExt as _, TryStreamExt as _};
+use simhash::SketchBits;
+use twox_hash::XxHash3_64;
+
+use super::order::IdOrder;
+use crate::batch::{Batch, IdColumn};
+use crate::documents::DocumentId;
+use crate::error::{EngineError, Result};
+use crate::probe::{CompareSketches, Compared};
+use crate::threads::{blocking, ended};
+use crate::work_items::days_since_epoch;
+
+/// Rows whose ids are read at once.
+const ROWS_AT_ONCE: u64 = 1 << 16;
+/// Documents of the batch that share an id, if they are more, are updates of nothing: nobody can tell which of them is.
+const MAX_SHARED: usize = 64;
+/// Bytes of memory for each document with a capture.
+const CAPTURE_BYTES: usize = 64;
+
+/// Which of two captures of a document is kept, if they form no pair.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum OnUpdate {
+    /// Both.
+    #[default]
+    Both,
+    /// The newer one, from the commit of its day on.
+    KeepNew,
+    /// The older one.
+    KeepOld,
+}
+
+impl fmt::Display for OnUpdate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Both => "both",
+            Self::KeepNew => "keep-new",
+            Self::KeepOld => "keep-old",
+        })
+    }
+}
+
+/// Where captures are looked for, and what forms a pair.
+#[derive(Debug, Clone)]
+pub(crate) struct History {
+    /// The data files.
+    pub(crate) files: Vec<SnapshotFile>,
+    /// Says which captures are superseded.
+    pub(crate) rulings: Arc<Rulings>,
+    /// Fingerprints that differ in at most this many bits are a pair,
+    pub(crate) max_distance: u32,
+    /// if the sketches, of this size, do not say otherwise.
+    pub(crate) sketches: Option<(CompareSketches, SketchBits)>,
+    /// Which capture of a document stands for the others.
+    pub(crate) on_update: OnUpdate,
+}
+
+/// The capture that stands for all of a document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Capture {
+    is_kept: bool,
+    /// Its day, in days since 1970.
+    pub(super) day: Option<i32>,
+    /// Whether the document forms a pair with it.
+    pub(super) is_pair: bool,
+}
+
+/// The captures of the batch's documents.
+#[derive(Debug, Default)]
+pub(super) struct Captures {
+    of_row: HashMap<u32, Capture>,
+    /// The kept ones, by row and day.
+    kept: Vec<(u32, Option<i32>)>,
+    /// The kept captures of the documents that were asked for, with their fingerprints.
+    pub(super) asked: Vec<(DocumentId, Option<i32>, u64)>,
+    memory: Option<MemoryReservation>,
+}
+
+impl Captures {
+    /// The capture that stands for all of the document at `row`.
+    pub(super) fn of_row(&self, row: u32) -> Option<Capture> {
+        self.of_row.get(&row).copied()
+    }
+
+    /// The kept captures of the document at `row`.
+    pub(super) fn kept_of(&self, row: u32) -> impl Iterator<Item = (u32, Option<i32>)> + '_ {
+        let start = self.kept.partition_point(|(other, _)| *other < row);
+        let kept = self.kept[start..].iter();
+        kept.take_while(move |(other, _)| *other == row).copied()
+    }
+
+    /// The rows of updates.
+    pub(super) fn updates(&self) -> impl Iterator<Item = u32> + '_ {
+        let updates = self.of_row.iter().filter(|(_, capture)| !capture.is_pair);
+        updates.map(|(row, _)| *row)
+    }
+
+    fn add(&mut self, found: Found, on_update: OnUpdate) -> Result<()> {
+        let count = found.of_rows.len() + found.asked.len();
+        if let Some(memory) = &self.memory {
+            let grown = memory.try_grow(CAPTURE_BYTES * count);
+            grown.map_err(|_| EngineError::OutOfMemory {
+                what: "the captures of the documents".into(),
+            })?;
+        }
+        for (row, capture) in found.of_rows {
+            if capture.is_kept {
+                self.kept.push((row, capture.day));
+            }
+            let stands = self.of_row.entry(row).or_insert(capture);
+            let order = |capture: &Capture| match on_update {
+                OnUpdate::KeepOld => (capture.is_kept, Reverse(capture.day).into()),
+                OnUpdate::Both | OnUpdate::KeepNew => (capture.is_kept, Place::Latest(capture.day)),
+            };
+            match order(&capture).cmp(&order(stands)) {
+                std::cmp::Ordering::Greater => *stands = capture,
+                // The archive may have an id twice on one day.
+                std::cmp::Ordering::Equal => stands.is_pair |= capture.is_pair,
+                std::cmp::Ordering::Less => {}
+            }
+        }
+        self.asked.extend(found.asked);
+        Ok(())
+    }
+}
+
+/// Orders captures by their days.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Place {
+    Latest(Option<i32>),
+    Earliest(Reverse<Option<i32>>),
+}
+
+impl From<Reverse<Option<i32>>> for Place {
+    fn from(day: Reverse<Option<i32>>) -> Self {
+        Self::Earliest(day)
+    }
+}
+
+/// What one row group has.
+#[derive(Debug, Default)]
+struct Found {
+    of_rows: Vec<(u32, Capture)>,
+    asked: Vec<(DocumentId, Option<i32>, u64)>,
+}
+
+impl History {
+    /// The captures of the documents of `batch` if `of_batch`, and those with the ids `asked`.
+    pub(super) async fn captures(
+        self,
+        (batch, by_id): (Arc<Batch>, Arc<IdOrder>),
+        of_batch: bool,
+        asked: Vec<DocumentId>,
+        (pool, threads): (&Arc<dyn MemoryPool>, usize),
+    ) -> Result<Captures> {
+        let memory = MemoryConsumer::new("captures").register(pool);
+        let mut captures = Captures::default();
+        if !of_batch && asked.is_empty() {
+            return Ok(captures);
+        }
+        let bytes = if of_batch {
+            IdTable::bytes_for(by_id.rows.len())
+        } else {
+            0
+        };
+        let grown = memory.try_grow(bytes + batch.rows() * size_of::<u32>());
+        grown.map_err(|_| EngineError::OutOfMemory {
+            what: format!("a table of the documents' ids takes {bytes} bytes"),
+        })?;
+        let on_update = self.on_update;
+        let search = blocking(move || {
+            Ok(Search {
+                table: IdTable::new(if of_batch { &by_id.rows } else { &[] }, &batch),
+                entries: batch.distinct.entries_by_row(),
+                history: self,
+                batch,
+                by_id,
+                asked,
+            })
+        });
+        let search = Arc::new(search.await?);
+        captures.memory = Some(memory);
+        let groups = search.history.files.iter().flat_map(|file| {
+            let groups = 0..file.reader.row_groups().len();
+            groups.map(move |group| (file.clone(), group))
+        });
+        let groups: Vec<(SnapshotFile, usize)> = groups.collect();
+        let found = futures::stream::iter(groups).map(|(file, group)| {
+            let search = Arc::clone(&search);
+            ended(SpawnedTask::spawn(async move {
+                search.row_group(file, group).await
+            }))
+        });
+        let mut found = found.buffer_unordered(threads.max(1));
+        while let Some(found) = found.try_next().await? {
+            captures.add(found, on_update)?;
+        }
+        captures.kept.sort_unstable();
+        captures.asked.sort_unstable();
+        Ok(captures)
+    }
+}
+
+/// A search for the captures of a batch.
+struct Search {
+    history: History,
+    batch: Arc<Batch>,
+    by_id: Arc<IdOrder>,
+    table: IdTable,
+    entries: hamming::EntriesByRow,
+    asked: Vec<DocumentId>,
+}
+
+/// A row of the archive whose id is looked for.
+struct Hit {
+    row: u32,
+    is_kept: bool,
+    /// The place of the id among those of the batch.
+    place: Option<u32>,
+    asked: Option<DocumentId>,
+}
+
+impl Search {
+    async fn row_group(&self, file: SnapshotFile, group: usize) -> Result<Found> {
+        let rows = file.reader.row_groups().nth(group).unwrap_or(0);
+        let pages = file.reader.row_pages().await?;
+        let day = file.day.map(days_since_epoch);
+        let wanted = RowColumns {
+            kept: true,
+            ..RowColumns::default()
+        };
+        let mut hits = Vec::new();
+        for start in (0..rows).step_by(ROWS_AT_ONCE as usize) {
+            let end = rows.min(start + ROWS_AT_ONCE);
+            let numbers: Vec<u32> = (start as u32..end as u32).collect();
+            let read = file.reader.rows(&pages, group, &numbers, wanted).await?;
+            self.add_hits(&read, start as u32, day, &mut hits);
+        }
+        let mut found = Found::default();
+        if !hits.is_empty() {
+            let fingerprints = fingerprints(&file, group, &hits).await?;
+            let sketches = self.sketches(&file, &pages, group, &hits).await?;
+            for (at, hit) in hits.into_iter().enumerate() {
+                let Some(fingerprint) = fingerprints[at] else {
+                    continue;
+                };
+                let sketch = sketches.as_ref().map(|rows| &rows.sketches);
+                let sketch = sketch.filter(|sketches| sketches.is_valid(at));
+                let sketch = sketch.map(|sketches| sketches.value(at));
+                for row in hit.place.into_iter().flat_map(|place| self.rows_at(place)) {
+                    let Some(entry) = self.entries.entry(*row) else {
+                        continue;
+                    };
+                    let own = self.batch.distinct.values()[entry as usize];
+                    let capture = Capture {
+                        is_kept: hit.is_kept,
+                        day,
+                        is_pair: self
+                            .is_pair((own, self.batch.sketch(*row)), (fingerprint, sketch)),
+                    };
+                    found.of_rows.push((*row, capture));
+                }
+                if hit.is_kept
+                    && let Some(id) = hit.asked
+                {
+                    found.asked.push((id, day, fingerprint));
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    fn add_hits(&self, read: &ReadRows, first: u32, day: Option<i32>, hits: &mut Vec<Hit>) {
+        let ids = self.batch.id_column();
+        for at in 0..read.ids.len() {
+            let place = match &ids {
+                IdColumn::Text(own) => {
+                    let id = read.ids.as_string::<i32>().value(at);
+                    let is_own =
+                        |place| own.bytes(self.by_id.rows[place as usize]) == id.as_bytes();
+                    self.table.find(hash(id.as_bytes()), is_own)
+                }
+                IdColumn::Number(own) => {
+                    let id = read.ids.as_primitive::<Int64Type>().value(at);
+                    let is_own = |place| own.value(self.by_id.rows[place as usize]) == id;
+                    self.table.find(hash(&id.to_le_bytes()), is_own)
+                }
+            };
+            let asked = match self.asked.is_empty() {
+                true => None,
+                false => Some(DocumentId::read(&read.ids, at)),
+            };
+            let asked = asked.filter(|id| self.asked.binary_search(id).is_ok());
+            if place.is_none() && asked.is_none() {
+                continue;
+            }
+            let is_superseded = self.history.rulings.has_superseded() && {
+                let id = DocumentId::read(&read.ids, at).to_string();
+                self.history.rulings.is_superseded(&id, day)
+            };
+            hits.push(Hit {
+                row: first + at as u32,
+                // In an archive without decisions, all documents count as kept.
+                is_kept: !is_superseded && (read.kept.is_null(at) || read.kept.value(at)),
+                place,
+                asked,
+            });
+        }
+    }
+
+    /// The rows of the batch with the id at `place`.
+    fn rows_at(&self, place: u32) -> &[u32] {
+        let rows = &self.by_id.rows[place as usize..];
+        let first = rows[0];
+        let shared = rows.iter().take(MAX_SHARED + 1);
+        let count = shared
+            .take_while(|row| self.batch.compare_ids(first, **row).is_eq())
+            .count();
+        match count > MAX_SHARED {
+            true => &[],
+            false => &rows[..count],
+        }
+    }
+
+    async fn sketches(
+        &self,
+        file: &SnapshotFile,
+        pages: &RowPages,
+        group: usize,
+        hits: &[Hit],
+    ) -> Result<Option<ReadRows>> {
+        let Some((_, sketch)) = self.history.sketches else {
+            return Ok(None);
+        };
+        let rows: Vec<u32> = hits.iter().map(|hit| hit.row).collect();
+        let wanted = RowColumns {
+            sketch,
+            ..RowColumns::default()
+        };
+        Ok(Some(file.reader.rows(pages, group, &rows, wanted).await?))
+    }
+
+    fn is_pair(
+        &self,
+        (own, sketch): (u64, Option<&[u8]>),
+        (other, of_other): (u64, Option<&[u8]>),
+    ) -> bool {
+        let distance = (own ^ other).count_ones();
+        let compared = self
+            .history
+            .sketches
+            .map(|(compare, _)| compare.compare(sketch, of_other));
+        distance <= self.history.max_distance
+            && match compared {
+                None | Some(Compared::NotAsked | Compared::Similar(_)) => true,
+                Some(Compared::Dissimilar) => false,
+                // Of texts without sketches, only equal fingerprints say something.
+                Some(Compared::Unknown) => distance == 0,
+            }
+    }
+}
+
+/// The fingerprint of the row of each hit; `None` where it has none.
+async fn fingerprints(file: &SnapshotFile, group: usize, hits: &[Hit]) -> Result<Vec<Option<u64>>> {
+    let encoded = file.reader.fetch(group).await?;
+    let reader = file.reader.clone();
+    let rows: Vec<u32> = hits.iter().map(|hit| hit.row).collect();
+    blocking(move || {
+        let mut found = vec![None; rows.len()];
+        let mut next = 0;
+        let mut step = DecodedStep::default();
+        reader.decode(group, encoded, &mut step, |step| {
+            for (at, value) in step.values().iter().enumerate() {
+                let row = step.row(at);
+                while rows.get(next).is_some_and(|wanted| *wanted < row) {
+                    next += 1;
+                }
+                if rows.get(next) == Some(&row) {
+                    found[next] = Some(*value);
+                    next += 1;
+                }
+            }
+            next < rows.len()
+        })?;
+        Ok(found)
+    })
+    .await
+}
+
+/// The distinct ids of a batch, by their hashes.
+struct IdTable {
+    /// The upper half of an id's hash, and the place of its first row by id; a power of two of slots.
+    slots: Vec<Option<(u32, std::num::NonZeroU32)>>,
+}
+
+fn hash(id: &[u8]) -> u64 {
+    XxHash3_64::oneshot(id)
+}
+
+impl IdTable {
+    /// Bytes of the table of `rows` ids.
+    fn bytes_for(rows: usize) -> usize {
+        Self::slots_for(rows) * size_of::<Option<(u32, std::num::NonZeroU32)>>()
+    }
+
+    fn slots_for(rows: usize) -> usize {
+        (2 * rows).next_power_of_two()
+    }
+
+    /// The table of the ids of `rows`, which are in the order of their ids.
+    fn new(rows: &[u32], batch: &Batch) -> Self {
+        let mut table = Self {
+            slots: vec![None; Self::slots_for(rows.len())],
+        };
+        let ids = batch.id_column();
+        let mut before: Option<u32> = None;
+        for (place, row) in (1..).zip(rows) {
+            let repeats = before.is_some_and(|before| batch.compare_ids(before, *row).is_eq());
+            before = Some(*row);
+            if repeats {
+                continue;
+            }
+            let hash = match &ids {
+                IdColumn::Text(ids) => hash(ids.bytes(*row)),
+                IdColumn::Number(ids) => hash(&ids.value(*row).to_le_bytes()),
+            };
+            let mut slot = table.first_slot(hash);
+            while table.slots[slot].is_some() {
+                slot = (slot + 1) % table.slots.len();
+            }
+            let place = std::num::NonZeroU32::new(place);
+            table.slots[slot] = place.map(|place| ((hash >> 32) as u32, place));
+        }
+        table
+    }
+
+    fn first_slot(&self, hash: u64) -> usize {
+        hash as usize & (self.slots.len() - 1)
+    }
+
+    /// The place of the first row with an id of this hash for which `is_own` is true.
+    fn find(&self, hash: u64, is_own: impl Fn(u32) -> bool) -> Option<u32> {
+        let mut slot = self.first_slot(hash);
+        while let Some((tag, place)) = self.slots[slot] {
+            let place = place.get() - 1;
+            if tag == (hash >> 32) as u32 && is_own(place) {
+                return Some(place);
+            }
+            slot = (slot + 1) & (self.slots.len() - 1);
+        }
+        None
+    }
+}

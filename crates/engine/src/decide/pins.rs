@@ -1,0 +1,328 @@
+//! What people say of documents: that two are duplicates, that two are none, that one is never dropped. It wins over distances.
+//!
+//! A document that a pin names is decided by itself: its class is its own, apart from that of the documents that equal it.
+
+use std::collections::{HashMap, HashSet};
+use std::io::Cursor;
+use std::sync::Arc;
+
+use archive::{IdType, Pin};
+use arrow::array::{Array as _, AsArray as _, RecordBatch};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow::error::ArrowError;
+
+use super::order::IdOrder;
+use crate::batch::{Batch, Classes};
+use crate::documents::DocumentId;
+use crate::error::{EngineError, Result};
+
+/// The columns of a file of pins.
+const COLUMNS: [&str; 3] = ["pin", "id", "other"];
+
+/// Reads a file of pins, called `name`: CSV with the columns `pin`, `id` and `other`, or JSON Lines with these fields. `pin` is `same`
+/// or `distinct`, or `keep` without `other`.
+///
+/// # Errors
+/// [`EngineError::BadData`] when it is neither, or a pin is none of these.
+pub fn read_pins(name: &str, file: &[u8]) -> Result<Vec<Pin>> {
+    let bad = |reason: String| EngineError::BadData {
+        object: name.to_owned(),
+        reason,
+    };
+    let rows = match file.trim_ascii_start().first() {
+        None => return Ok(Vec::new()),
+        Some(b'{') => json_rows(file),
+        Some(_) => csv_rows(file),
+    };
+    let mut pins = Vec::new();
+    let mut number = 0;
+    for rows in rows.map_err(|error| bad(error.to_string()))? {
+        let [kinds, ids, others] = COLUMNS.map(|name| rows.column_by_name(name));
+        let (Some(kinds), Some(ids)) = (kinds, ids) else {
+            return Err(bad("it needs the columns pin and id, and other".into()));
+        };
+        let value = |column: Option<&Arc<dyn arrow::array::Array>>, row| {
+            let column = column?.as_string_opt::<i32>()?;
+            let is_there = column.is_valid(row) && !column.value(row).is_empty();
+            is_there.then(|| column.value(row).to_owned())
+        };
+        for row in 0..rows.num_rows() {
+            number += 1;
+            let kind = value(Some(kinds), row);
+            let pin = match (kind.as_deref(), value(Some(ids), row), value(others, row)) {
+                (Some("same"), Some(id), Some(other)) if id != other => Pin::Same(id, other),
+                (Some("distinct"), Some(id), Some(other)) if id != other => {
+                    Pin::Distinct(id, other)
+                }
+                (Some("keep"), Some(id), None) => Pin::Keep(id),
+                _ => {
+                    return Err(bad(format!(
+                        "pin {number} is none: same or distinct with two ids (id, other), or keep with one (id)"
+                    )));
+                }
+            };
+            pins.push(pin);
+        }
+    }
+    pins.sort_unstable();
+    pins.dedup();
+    let said: HashSet<(&str, &str)> = pins.iter().filter_map(same).collect();
+    let denied = pins.iter().find_map(|pin| match pin {
+        Pin::Distinct(a, b) if said.contains(&(a.as_str(), b.as_str())) => Some((a, b)),
+        Pin::Distinct(a, b) if said.contains(&(b.as_str(), a.as_str())) => Some((a, b)),
+        _ => None,
+    });
+    match denied {
+        Some((a, b)) => Err(bad(format!(
+            "it says that {a:?} and {b:?} are the same, and that they are distinct"
+        ))),
+        None => Ok(pins),
+    }
+}
+
+fn same(pin: &Pin) -> Option<(&str, &str)> {
+    match pin {
+        Pin::Same(a, b) => Some((a, b)),
+        _ => None,
+    }
+}
+
+/// Columns of text with these names.
+fn texts<'a>(names: impl Iterator<Item = &'a str>) -> SchemaRef {
+    let field = |name| Field::new(name, DataType::Utf8, true);
+    Arc::new(Schema::new(names.map(field).collect::<Vec<_>>()))
+}
+
+fn json_rows(file: &[u8]) -> Result<Vec<RecordBatch>, ArrowError> {
+    let reader = arrow::json::ReaderBuilder::new(texts(COLUMNS.into_iter()))
+        .with_coerce_primitive(true)
+        .build(Cursor::new(file))?;
+    reader.collect()
+}
+
+fn csv_rows(file: &[u8]) -> Result<Vec<RecordBatch>, ArrowError> {
+    let format = arrow::csv::reader::Format::default().with_header(true);
+    let (found, _) = format.infer_schema(Cursor::new(file), Some(0))?;
+    let names = found.fields().iter().map(|field| field.name().trim());
+    let reader = arrow::csv::ReaderBuilder::new(texts(names))
+        .with_format(format)
+        .with_truncated_rows(true)
+        .build(Cursor::new(file))?;
+    reader.collect()
+}
+
+/// The id that a pin says, of an archive's or a batch's id type.
+///
+/// # Errors
+/// [`EngineError::BadData`] when it is no integer, and ids are.
+pub(super) fn id_of(text: &str, id_type: IdType) -> Result<DocumentId> {
+    match id_type {
+        IdType::String => Ok(DocumentId::Text(text.into())),
+        IdType::Bigint => {
+            let number = text.trim().parse().map(DocumentId::Number);
+            number.map_err(|_| EngineError::BadData {
+                object: "--pins".into(),
+                reason: format!("the id {text:?} is no integer, and the documents' ids are"),
+            })
+        }
+    }
+}
+
+/// The classes of a batch, with those documents apart that pins name.
+pub(super) struct PinnedClasses {
+    classes: Arc<Classes>,
+    /// The class of each row that has one of its own.
+    own: HashMap<u32, u32>,
+    /// The rows of these classes, which come after the others.
+    own_rows: Vec<u32>,
+    /// Those of documents that equal the others of a class.
+    apart: HashMap<u32, Vec<u32>>,
+    /// Classes that are never dropped.
+    never_dropped: HashSet<u32>,
+    /// Pairs of classes that are no duplicates, both ways.
+    distinct: HashSet<(u32, u32)>,
+    /// Documents of the archive of which a class is no duplicate.
+    distinct_of: HashMap<u32, HashSet<DocumentId>>,
+    /// Pairs of classes that are duplicates.
+    pub(super) same: Vec<(u32, u32)>,
+    /// Documents that a class is a duplicate of, if the archive has and keeps them.
+    pub(super) same_of: HashMap<DocumentId, Vec<u32>>,
+    /// Pins that name a document of the batch.
+    pub(super) named: u64,
+}
+
+impl PinnedClasses {
+    /// The classes of `batch`, whose rows by id are `by_id`.
+    pub(super) fn new(
+        classes: Arc<Classes>,
+        pins: &[Pin],
+        batch: &Batch,
+        by_id: &IdOrder,
+    ) -> Result<Self> {
+        let mut pinned = Self {
+            classes,
+            own: HashMap::new(),
+            own_rows: Vec::new(),
+            apart: HashMap::new(),
+            never_dropped: HashSet::new(),
+            distinct: HashSet::new(),
+            distinct_of: HashMap::new(),
+            same: Vec::new(),
+            same_of: HashMap::new(),
+            named: 0,
+        };
+        let Some(id_type) = batch.id_type() else {
+            return Ok(pinned);
+        };
+        for pin in pins {
+            let (id, other) = match pin {
+                Pin::Same(id, other) | Pin::Distinct(id, other) => (id, Some(other)),
+                Pin::Keep(id) => (id, None),
+            };
+            let id = id_of(id, id_type)?;
+            let other = other.map(|other| id_of(other, id_type)).transpose()?;
+            let mut of_id = |id: &DocumentId| -> Vec<u32> {
+                let rows = by_id.rows_with(batch, id).iter();
+                rows.filter_map(|row| pinned.set_apart(*row)).collect()
+            };
+            let left = of_id(&id);
+            let right = other.as_ref().map_or_else(Vec::new, &mut of_id);
+            pinned.named += u64::from(!left.is_empty() || !right.is_empty());
+            let pairs = left
+                .iter()
+                .flat_map(|a| right.iter().map(move |b| (*a, *b)));
+            match (pin, other) {
+                (Pin::Keep(_), _) | (_, None) => pinned.never_dropped.extend(left),
+                (Pin::Same(..), Some(other)) => {
+                    pinned.same.extend(pairs);
+                    if !left.is_empty() {
+                        pinned.same_of.entry(other).or_default().extend(left);
+                    }
+                    if !right.is_empty() {
+                        pinned.same_of.entry(id).or_default().extend(right);
+                    }
+                }
+                (Pin::Distinct(..), Some(other)) => {
+                    for (a, b) in pairs {
+                        pinned.distinct.extend([(a, b), (b, a)]);
+                    }
+                    for class in left {
+                        let of = pinned.distinct_of.entry(class).or_default();
+                        of.insert(other.clone());
+                    }
+                    for class in right {
+                        pinned
+                            .distinct_of
+                            .entry(class)
+                            .or_default()
+                            .insert(id.clone());
+                    }
+                }
+            }
+        }
+        Ok(pinned)
+    }
+
+    /// Gives a row a class of its own; `None` if it has no fingerprint.
+    fn set_apart(&mut self, row: u32) -> Option<u32> {
+        let of = self.classes.of_row(row)?;
+        let next = self.count() as u32;
+        let own = *self.own.entry(row).or_insert(next);
+        if own == next {
+            self.own_rows.push(row);
+            self.apart.entry(of).or_default().push(own);
+        }
+        Some(own)
+    }
+
+    /// The number of classes.
+    pub(super) fn count(&self) -> usize {
+        self.classes.count() + self.own_rows.len()
+    }
+
+    /// The class of a row; `None` for one without a fingerprint.
+    pub(super) fn of_row(&self, row: u32) -> Option<u32> {
+        match self.own.get(&row) {
+            Some(own) => Some(*own),
+            None => self.classes.of_row(row),
+        }
+    }
+
+    /// The class that probing found, and those apart from it.
+    pub(super) fn members(&self, class: u32) -> impl Iterator<Item = u32> + Clone + '_ {
+        let apart = self.apart.get(&class).into_iter().flatten().copied();
+        std::iter::once(class).chain(apart)
+    }
+
+    /// Each class that others are apart from, with these.
+    pub(super) fn divided(&self) -> impl Iterator<Item = (u32, &[u32])> {
+        self.apart
+            .iter()
+            .map(|(class, apart)| (*class, apart.as_slice()))
+    }
+
+    /// The row of a class of its own.
+    pub(super) fn own_row(&self, class: u32) -> Option<u32> {
+        let at = (class as usize).checked_sub(self.classes.count())?;
+        self.own_rows.get(at).copied()
+    }
+
+    /// Whether a class is never dropped.
+    pub(super) fn is_never_dropped(&self, class: u32) -> bool {
+        self.never_dropped.contains(&class)
+    }
+
+    /// Whether two classes are no duplicates, whatever their distance.
+    pub(super) fn are_distinct(&self, a: u32, b: u32) -> bool {
+        self.distinct.contains(&(a, b))
+    }
+
+    /// Whether a class is no duplicate of a document of the archive.
+    pub(super) fn is_distinct_of(&self, class: u32, id: &DocumentId) -> bool {
+        let of = self.distinct_of.get(&class);
+        of.is_some_and(|of| of.contains(id))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pins_are_read_from_csv_and_json_lines() {
+        let csv = "id,pin,other\nb,same,a\nc,keep,\n\"d,1\",distinct,e\n";
+        let json = "{\"pin\":\"same\",\"id\":\"b\",\"other\":\"a\"}\n{\"pin\":\"keep\",\"id\":\"c\"}\n{\"pin\":\"distinct\",\"id\":\"d,1\",\"other\":\"e\",\"by\":\"me\"}";
+        let expected = [
+            Pin::Same("b".into(), "a".into()),
+            Pin::Distinct("d,1".into(), "e".into()),
+            Pin::Keep("c".into()),
+        ];
+        for file in [csv, json] {
+            assert_eq!(
+                read_pins("pins", file.as_bytes()).unwrap(),
+                expected,
+                "{file}"
+            );
+        }
+        let numbers = read_pins("pins", b"{\"pin\":\"keep\",\"id\":7}").unwrap();
+        assert_eq!(numbers, [Pin::Keep("7".into())]);
+        assert!(read_pins("pins", b"").unwrap().is_empty());
+    }
+
+    #[test]
+    fn what_is_no_pin_is_refused() {
+        for file in [
+            "id,other\na,b\n",
+            "pin,id,other\nequal,a,b\n",
+            "pin,id,other\nsame,a,\n",
+            "pin,id,other\nsame,a,a\n",
+            "pin,id,other\nkeep,a,b\n",
+            "pin,id,other\nsame,a,b\ndistinct,b,a\n",
+            "{\"pin\":\"keep\"}",
+            "{\"pin\":",
+        ] {
+            let error = read_pins("pins.csv", file.as_bytes()).unwrap_err();
+            assert!(error.to_string().contains("pins.csv"), "{file}: {error}");
+        }
+    }
+}
