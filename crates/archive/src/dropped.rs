@@ -5,7 +5,9 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow::array::{Array as _, AsArray as _, BooleanArray, Date32Array, Int64Array, RecordBatch, StringArray};
+use arrow::array::{
+    Array as _, AsArray as _, BooleanArray, Date32Array, Int64Array, RecordBatch, StringArray,
+};
 use arrow::datatypes::{DataType, Date32Type, Field, Schema, SchemaRef};
 use arrow::error::ArrowError;
 use deltalake_core::kernel::Action;
@@ -14,6 +16,7 @@ use futures::StreamExt as _;
 use parquet::arrow::ArrowWriter;
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
+use storage::StorageError;
 
 use crate::data_files::{DayTags, RowsToWrite, WrittenFile};
 use crate::error::{ArchiveError, Result};
@@ -33,12 +36,16 @@ pub type RowsByFile = BTreeMap<String, Vec<u64>>;
 
 impl Archive {
     /// Writes the documents of which the archive says that they were not kept to a Parquet file: their fingerprints, ids and sketches,
-    /// with [`DROPPED_DAY`], [`DROPPED_FILE`] and [`DROPPED_ROW`], in the order of the commits. Leaves out the days that were
-    /// committed before version `since`. Returns their number.
+    /// with [`DROPPED_DAY`], [`DROPPED_FILE`] and [`DROPPED_ROW`], in the order of the commits, from the data files that `is_asked`
+    /// accepts. Returns their number.
     ///
     /// # Errors
     /// [`ArchiveError`] when a data file cannot be read, or the file cannot be written.
-    pub async fn write_dropped(&self, path: &Path, since: u64) -> Result<u64> {
+    pub async fn write_dropped(
+        &self,
+        path: &Path,
+        is_asked: impl Fn(&DataFile) -> bool,
+    ) -> Result<u64> {
         let name = path.display().to_string();
         let failed = |error| ArchiveError::parquet(name.clone())(error);
         let arrow_error = |source| ArchiveError::Arrow {
@@ -50,11 +57,14 @@ impl Archive {
             .set_key_value_metadata(Some(vec![spec]))
             .build();
         let schema = dropped_schema(&self.rows_schema(true));
-        let file = File::create(path).map_err(ArchiveError::read_file(&name))?;
+        let file = File::create(path).map_err(|source| StorageError::Io {
+            path: name.clone(),
+            source,
+        })?;
         let writer = ArrowWriter::try_new(file, Arc::clone(&schema), Some(properties));
         let mut writer = writer.map_err(failed)?;
         let mut files = self.files()?;
-        files.retain(|file| file.base_version.is_none_or(|version| version >= since));
+        files.retain(is_asked);
         files.sort_by(|a, b| (a.base_version, &a.path).cmp(&(b.base_version, &b.path)));
         let mut count = 0;
         let mut rows = std::pin::pin!(self.rows_of(files));
@@ -120,7 +130,10 @@ impl Archive {
             let kept = &rows[&file.path];
             let stored = self.stored_rows(file).await?;
             let stored: Vec<RecordBatch> = stored.collect::<Result<_>>()?;
-            let count: usize = stored.iter().map(|batch| batch.num_rows() - batch.column(0).null_count()).sum();
+            let count: usize = stored
+                .iter()
+                .map(|batch| batch.num_rows() - batch.column(0).null_count())
+                .sum();
             let mut first = 0;
             let changed = stored.into_iter().map(|batch| {
                 let end = first + batch.num_rows() as u64;
@@ -134,10 +147,14 @@ impl Archive {
             });
             let from = written.len();
             let mut changed = RowsToWrite::foreign(changed);
-            self.write_files(file.day, count as u64, &mut changed, written).await?;
+            self.write_files(file.day, count as u64, &mut changed, written)
+                .await?;
             let tags = DayTags::from_file(file);
             let added = written[from..].iter();
-            actions.extend(added.map(|other| Action::Add(other.add_action(file.day, tags.as_ref(), now, true))));
+            actions
+                .extend(added.map(|other| {
+                    Action::Add(other.add_action(file.day, tags.as_ref(), now, true))
+                }));
         }
         Ok(actions)
     }
@@ -162,7 +179,9 @@ fn dropped_rows(
     first: i64,
     schema: &SchemaRef,
 ) -> Result<RecordBatch, ArrowError> {
-    let kept = rows.column_by_name(KEPT).and_then(|kept| kept.as_boolean_opt());
+    let kept = rows
+        .column_by_name(KEPT)
+        .and_then(|kept| kept.as_boolean_opt());
     let is_dropped: BooleanArray = (0..rows.num_rows())
         .map(|row| {
             let kept = kept.filter(|kept| kept.is_valid(row));
@@ -173,12 +192,16 @@ fn dropped_rows(
     let day = file.day.map(Date32Type::from_naive_date);
     let mut columns = Vec::new();
     for field in schema.fields() {
-        columns.push(match (field.name().as_str(), rows.column_by_name(field.name())) {
-            (_, Some(own)) => Arc::clone(own),
-            (DROPPED_DAY, None) => Arc::new(Date32Array::from(vec![day; count])),
-            (DROPPED_FILE, None) => Arc::new(StringArray::from(vec![file.path.as_str(); count])),
-            (_, None) => Arc::new((first..first + count as i64).collect::<Int64Array>()),
-        });
+        columns.push(
+            match (field.name().as_str(), rows.column_by_name(field.name())) {
+                (_, Some(own)) => Arc::clone(own),
+                (DROPPED_DAY, None) => Arc::new(Date32Array::from(vec![day; count])),
+                (DROPPED_FILE, None) => {
+                    Arc::new(StringArray::from(vec![file.path.as_str(); count]))
+                }
+                (_, None) => Arc::new((first..first + count as i64).collect::<Int64Array>()),
+            },
+        );
     }
     let all = RecordBatch::try_new(Arc::clone(schema), columns)?;
     arrow::compute::filter_record_batch(&all, &is_dropped)

@@ -81,6 +81,15 @@ impl Rulings {
         !self.superseded.is_empty() && self.superseded.binary_search(&hash(id, day)).is_ok()
     }
 
+    /// The pins alone.
+    #[must_use]
+    pub fn without_superseded(self) -> Self {
+        Self {
+            superseded: Vec::new(),
+            ..self
+        }
+    }
+
     /// Whether any capture is superseded.
     #[must_use]
     pub fn has_superseded(&self) -> bool {

@@ -167,6 +167,8 @@ async fn run_once(args: &Args, source: &Source) -> Summary {
         within: true,
         existing: archive::Existing::Keep,
         drop_empty: false,
+        compares_superseded: false,
+        finds_updates: false,
         on_update: Default::default(),
         pins: Vec::new(),
         batch_name: Default::default(),

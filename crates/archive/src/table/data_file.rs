@@ -89,6 +89,12 @@ impl DataFile {
         }
     }
 
+    /// The decisions about its day, if there are any.
+    #[must_use]
+    pub fn decisions(&self) -> Option<&DecisionSettings> {
+        self.decisions.as_ref()
+    }
+
     /// The batch of its rows, or the day's batch without a name if nothing says which; `None` without a day.
     pub(crate) fn batch(&self) -> Option<DayBatch> {
         let name = self.batch_name;

@@ -21,14 +21,26 @@ pub struct RunLimits {
     pub max_dropped: Option<f64>,
     /// Whether the run refuses a batch if it cannot compare one of its documents or files.
     pub strict: bool,
-    /// Whether a batch is refused that is a day of the archive already, by more than nine tenths.
-    pub refuse_repeats: bool,
+    /// What becomes of a batch that is a day of the archive already, by more than nine tenths.
+    pub on_repeats: OnRepeats,
+}
+
+/// What becomes of a batch that repeats a day.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum OnRepeats {
+    /// A run of it warns.
+    #[default]
+    Warn,
+    /// It is refused.
+    Refuse,
+    /// Nothing.
+    Accept,
 }
 
 impl RunLimits {
     /// Whether they can be checked only with decisions.
     pub(super) fn need_decisions(&self) -> bool {
-        self.max_dropped.is_some() || self.refuse_repeats
+        self.max_dropped.is_some() || self.on_repeats == OnRepeats::Refuse
     }
 
     /// Checks the number of documents of the batch called `given`.
@@ -138,10 +150,11 @@ impl RunLimits {
             "{} of {documents} documents are duplicates of day {} of the archive: is it the same batch under another --day, or an unchanged crawl?",
             repeats.documents, repeats.day
         );
-        if self.refuse_repeats {
-            return Err(refused(given, said));
+        match self.on_repeats {
+            OnRepeats::Refuse => return Err(refused(given, said)),
+            OnRepeats::Warn => tracing::warn!("{given}: {said}"),
+            OnRepeats::Accept => {}
         }
-        tracing::warn!("{given}: {said}");
         Ok(Some(repeats))
     }
 }

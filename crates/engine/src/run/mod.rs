@@ -48,7 +48,7 @@ pub use base::are_documents;
 pub use commit::remember_columns;
 pub use day_source::DaySource;
 pub use inputs::open_batch;
-pub use limits::RunLimits;
+pub use limits::{OnRepeats, RunLimits};
 pub use opened::OpenedArchive;
 pub use settings::{Appended, RunSettings};
 pub use summary::{

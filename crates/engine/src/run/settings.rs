@@ -37,6 +37,10 @@ pub struct RunSettings {
     pub decide: Option<Decide>,
     /// Whether decisions drop empty documents.
     pub drop_empty: bool,
+    /// Whether superseded captures of the archive count as kept.
+    pub compares_superseded: bool,
+    /// Whether decisions about a batch against an archive say which documents are updates.
+    pub finds_updates: bool,
     /// Which captures of a document count, if their contents differ.
     pub on_update: OnUpdate,
     /// What people say of documents.

@@ -153,5 +153,10 @@ async fn rulings(
         })?;
     let days = snapshot.files.iter();
     let days = days.map(|file| (file.day, file.day_digest.as_deref()));
-    Ok((archive.read_rulings(&files, days).await?, memory))
+    let rulings = archive.read_rulings(&files, days).await?;
+    let rulings = match run.settings.compares_superseded {
+        true => rulings.without_superseded(),
+        false => rulings,
+    };
+    Ok((rulings, memory))
 }

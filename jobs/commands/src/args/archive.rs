@@ -106,6 +106,10 @@ pub enum ArchiveCommand {
         /// Remove only the batch of this name of the day
         #[arg(long, value_name = "NAME", requires = "day")]
         batch: Option<BatchName>,
+        /// Then keep documents of later days that were dropped only as duplicates of the removed ones, and say which; what was
+        /// published before stays as it was
+        #[arg(long)]
+        repair: bool,
         /// Remove the documents with these ids, from all days. FILE has one id per line; a .jsonl file has a JSON string,
         /// number, or object with "id" per line
         #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]

@@ -193,7 +193,9 @@ pub struct ReportArgs {
     chain of pairs connects; its ends may have little in common, so that decisions are never made by components."
 )]
 pub struct GroupsArgs {
-    /// Outputs of `run --decisions`: files, directories or patterns, in the order of the days
+    /// Outputs of `run --decisions`: files, directories or patterns, in the order of the days; or one archive
+    ///
+    /// An archive says which documents it dropped, and not for which others: each counts for the kept document that is nearest now.
     #[arg(value_name = "DECISIONS", value_hint = ValueHint::AnyPath)]
     pub decisions: Vec<String>,
     /// Show the N largest groups [default: 10]

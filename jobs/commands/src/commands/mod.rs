@@ -3,6 +3,7 @@
 
 pub mod archive;
 pub mod completions;
+mod dropped;
 pub mod explain;
 pub mod fingerprint;
 pub mod generate;

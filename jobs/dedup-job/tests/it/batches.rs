@@ -1,4 +1,5 @@
-//! Tests of `--batch`: several batches of one day, each committed once.
+//! Tests of histories of an archive: several batches of one day (`--batch`), the groups over all days, and the repair of decisions when
+//! days are removed.
 
 use std::fs;
 
@@ -78,7 +79,11 @@ fn a_batch_is_compared_with_the_batches_before_it() {
     };
     check_reruns("after all");
     let info = dedup(&format!("archive info {batches} --json")).ok().json();
-    assert_eq!(info["days"].as_object().map(serde_json::Map::len), Some(1), "{info}");
+    assert_eq!(
+        info["days"].as_object().map(serde_json::Map::len),
+        Some(1),
+        "{info}"
+    );
     dedup(&format!("archive compact {batches}")).ok();
     dedup(&format!(
         "archive vacuum {batches} --older-than 0s --nothing-runs"
@@ -151,4 +156,138 @@ fn a_batch_is_replaced_and_removed_by_its_name() {
         dir.at("o.csv")
     ))
     .fails(64, &["--day"]);
+}
+
+/// The ids of the kept documents of a batch's decisions.
+fn kept(path: &str) -> Vec<String> {
+    let rows = decisions(path).into_iter();
+    let kept = rows.filter(|row| row["kept"] == true);
+    kept.map(|row| row["id"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+/// A document: its day, its id, its content, and whether it is kept.
+type Document = (usize, String, usize, bool);
+
+/// Commits six days of random documents to a new archive; some ids are URLs. Returns the documents, with what was decided.
+fn random_history(dir: &Dir, archive: &str, seed: u64) -> Vec<Document> {
+    dedup(&format!("archive create {archive}")).ok();
+    let mut state = seed;
+    let mut number = move |end: usize| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (state >> 33) as usize % end
+    };
+    let mut documents = Vec::new();
+    for day in 1..=6 {
+        let batch: Vec<(String, usize)> = (0..6)
+            .map(|at| (format!("https://site{at}.example/{day}"), number(7)))
+            .collect();
+        let new = dir.at("new.jsonl");
+        let lines = batch
+            .iter()
+            .map(|(id, content)| json!({ "id": id, "text": text(*content) }).to_string());
+        fs::write(&new, lines.collect::<Vec<_>>().join("\n")).unwrap();
+        let output = dir.at(&format!("{day}.jsonl"));
+        dedup(&format!(
+            "run {new} --base {archive} --append --day 2026-04-0{day} --decisions {output}"
+        ))
+        .ok();
+        let kept = kept(&output);
+        for (id, content) in batch {
+            let is_kept = kept.contains(&id);
+            documents.push((day, id, content, is_kept));
+        }
+    }
+    documents
+}
+
+#[test]
+fn the_groups_of_an_archive_are_those_of_its_decisions() {
+    for seed in 1..4 {
+        let dir = Dir::new();
+        let archive = dir.at("a");
+        random_history(&dir, &archive, seed);
+        let files: Vec<String> = (1..=6).map(|day| dir.at(&format!("{day}.jsonl"))).collect();
+        let mut of_files = dedup(&format!("groups {} --json -n 50", files.join(" ")))
+            .ok()
+            .json();
+        let mut of_archive = dedup(&format!("groups {archive} --json -n 50")).ok().json();
+        for groups in [&mut of_files, &mut of_archive] {
+            for day in groups["days"].as_array_mut().unwrap() {
+                day["file"] = Value::Null;
+            }
+        }
+        assert_eq!(of_archive, of_files, "seed {seed}");
+        let text = dedup(&format!("groups {archive}")).ok();
+        assert!(text.stdout.contains("in 6 days"), "{}", text.stdout);
+        assert_eq!(text.stderr, "");
+    }
+}
+
+#[test]
+fn the_repair_of_a_removal_keeps_what_nothing_else_is_like() {
+    for seed in 1..6 {
+        let dir = Dir::new();
+        let archive = dir.at("a");
+        let mut documents = random_history(&dir, &archive, seed);
+        let removed = 1 + seed as usize % 3;
+        let out = dedup(&format!(
+            "archive remove {archive} --day 2026-04-0{removed} --repair --json"
+        ));
+        let out = out.ok().json();
+        documents.retain(|(day, ..)| *day != removed);
+        // For each content that nothing keeps any more, one document of its first day is kept.
+        let mut expected = Vec::new();
+        for content in 0..7 {
+            let same: Vec<&Document> = documents
+                .iter()
+                .filter(|(_, _, of, _)| *of == content)
+                .collect();
+            if let (Some(first), true) = (
+                same.iter().map(|(day, ..)| *day).min(),
+                same.iter().all(|(.., is_kept)| !is_kept),
+            ) {
+                expected.push((content, first));
+            }
+        }
+        let named = out["repaired"]["first"].as_array().unwrap();
+        let mut found: Vec<(usize, usize)> = named
+            .iter()
+            .map(|named| {
+                let (id, day) = (named[0].as_str().unwrap(), named[1].as_str().unwrap());
+                let day: usize = day[9..].parse().unwrap();
+                let document = documents
+                    .iter()
+                    .find(|(of, own, ..)| *of == day && own == id)
+                    .unwrap();
+                (document.2, day)
+            })
+            .collect();
+        found.sort_unstable();
+        assert_eq!(found, expected, "seed {seed}: {out}");
+        // Each document has a kept one of its content again, and nothing is left to repair.
+        let again = dedup(&format!(
+            "archive remove {archive} --day 2026-04-0{removed} --repair"
+        ));
+        assert!(
+            again.ok().stdout.contains("all that was dropped"),
+            "seed {seed}"
+        );
+        let groups = dedup(&format!("groups {archive} --json")).ok().json();
+        let contents: std::collections::BTreeSet<usize> = documents
+            .iter()
+            .map(|(_, _, content, _)| *content)
+            .collect();
+        assert_eq!(groups["groups"], contents.len(), "seed {seed}: {groups}");
+        dedup(&format!("archive info {archive} --verify")).ok();
+        // The days are still those that were committed.
+        let new = dir.at("new.jsonl");
+        let rerun = format!(
+            "run {new} --base {archive} --append --day 2026-04-06 -o {}",
+            dir.at("o.csv")
+        );
+        assert_eq!(commit(&rerun), "already_there", "seed {seed}");
+    }
 }

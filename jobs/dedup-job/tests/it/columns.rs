@@ -333,7 +333,8 @@ fn columns_beside_texts_in_lists() {
     ))
     .ok();
     let found = rows(&output);
-    let (ids, urls) = (texts(found.column(0)), texts(found.column(OWN)));
+    let urls = texts(found.column_by_name("url").unwrap());
+    let ids = texts(found.column(0));
     assert_eq!(ids.len(), 40);
     assert!(
         ids.iter()

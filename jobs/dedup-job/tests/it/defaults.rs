@@ -299,9 +299,9 @@ fn equal_texts_are_duplicates_at_any_length() {
     assert_eq!(
         rows,
         [
-            "x,false,a,2026-01-01,0,1.0,2",
-            "y,true,,,,,1",
-            "z,false,c,2026-01-01,0,1.0,2",
+            "x,false,a,2026-01-01,0,1.0,2,,",
+            "y,true,,,,,1,,",
+            "z,false,c,2026-01-01,0,1.0,2,,",
         ]
     );
     let (rows, said) = day("next.parquet", &next, "--profile paper");

@@ -10,7 +10,7 @@ use simhash::Measure;
 use super::Comparison;
 use crate::batch::{Batch, Classes};
 use crate::class_pairs;
-use crate::decide::{Decide, Decided, Deciding, History, Keys, OnUpdate, SHOWN};
+use crate::decide::{Decide, Decided, Deciding, History, Keys, SHOWN};
 use crate::documents::{KeptDrafts, MadeCopy};
 use crate::error::{EngineError, Result};
 use crate::job::{Answers, CarriedMap, CopyMap, Job};
@@ -312,10 +312,7 @@ impl Comparison<'_> {
 
     /// Whether the documents are looked for in the archive, by their ids.
     fn finds_updates(&self) -> bool {
-        let settings = self.run.settings;
-        let decide = settings.decide.as_ref();
-        let is_written = decide.is_some_and(|decide| decide.decisions.is_some());
-        self.view.archive.is_some() && (is_written || settings.on_update != OnUpdate::Both)
+        self.view.archive.is_some() && self.run.settings.finds_updates
     }
 
     /// Where earlier captures of documents are.

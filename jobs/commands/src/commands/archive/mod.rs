@@ -78,8 +78,9 @@ pub fn run(common: &CommonArgs, command: ArchiveCommand) -> Result<(), Failure> 
             dir,
             day,
             batch,
+            repair,
             ids,
-        } => remove::run(common, &dir, day, batch, ids.as_deref()),
+        } => remove::run(common, &dir, (day, batch), ids.as_deref(), repair),
         ArchiveCommand::Templates {
             dir,
             source,

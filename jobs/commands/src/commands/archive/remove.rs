@@ -3,28 +3,35 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use ::archive::{Archive, ArchiveError, BatchName, IdSet, IdType};
+use ::archive::{Archive, ArchiveError, BatchName, DataFile, IdSet, IdType, RowsByFile};
 use chrono::NaiveDate;
 use engine::progress::Stage;
+use serde::Serialize;
 
 use crate::args::CommonArgs;
+use crate::commands::dropped::decide_again;
 use crate::exit::Failure;
-use crate::printing::{count, print, print_json};
+use crate::printing::{count, date, print, print_json, visible};
 use crate::process::{self, Process};
 
 pub(super) fn run(
     common: &CommonArgs,
     dir: &str,
-    day: Option<NaiveDate>,
-    batch: Option<BatchName>,
+    (day, batch): (Option<NaiveDate>, Option<BatchName>),
     ids: Option<&str>,
+    repair: bool,
 ) -> Result<(), Failure> {
-    let (removed, asked, later) = process::run(common, async |process: &Process| {
+    let (removed, asked, later, repaired) = process::run(common, async |process: &Process| {
         let mut archive = Archive::open(&process.locate(dir)?).await?;
         let ids = match ids {
             Some(path) => Some(read_ids(process, path, archive.id_type()).await?),
             None => None,
         };
+        if repair && !archive.has_kept() {
+            return Err(Failure::Usage(format!(
+                "{dir} has no decisions, so --repair has nothing to do"
+            )));
+        }
         process.resources.progress.enter(Stage::Commit);
         let later = match day {
             Some(day) if archive.has_kept() => {
@@ -33,18 +40,20 @@ pub(super) fn run(
             }
             _ => BTreeSet::new(),
         };
-        Ok(match (day, ids) {
-            (Some(day), _) => (archive.remove_day(day, batch).await?, None, later),
-            (None, Some(ids)) => {
-                let removed = archive.remove_ids(&ids).await?;
-                (removed, Some(ids.len() as u64), later)
-            }
+        let (removed, asked) = match (day, ids) {
+            (Some(day), _) => (archive.remove_day(day, batch).await?, None),
+            (None, Some(ids)) => (archive.remove_ids(&ids).await?, Some(ids.len() as u64)),
             (None, None) => {
                 return Err(Failure::Usage(
                     "--day or --ids is required; see --help".into(),
                 ));
             }
-        })
+        };
+        let repaired = match repair {
+            true => Some(repaired(process, dir, archive).await?),
+            false => None,
+        };
+        Ok((removed, asked, later, repaired))
     })?;
     if common.json {
         return print_json(&serde_json::json!({
@@ -58,6 +67,7 @@ pub(super) fn run(
             "written_files": removed.written,
             "version": removed.version,
             "later_days": later,
+            "repaired": repaired,
         }));
     }
     if common.quiet {
@@ -71,11 +81,13 @@ pub(super) fn run(
             count(removed.days),
         ),
     };
-    if removed.version.is_some() && !later.is_empty() {
+    if let Some(repaired) = &repaired {
+        text.push_str(&repaired.text());
+    } else if removed.version.is_some() && !later.is_empty() {
         let days: Vec<String> = later.iter().map(NaiveDate::to_string).collect();
         let _ = writeln!(
             text,
-            "  later days were decided with these documents: what they dropped as duplicates of them stays dropped. To decide anew, remove these days, too, and run them again in order: {}",
+            "  later days were decided with these documents: what they dropped as duplicates of them stays dropped. Decide anew with --repair; or remove these days, too, and run them again in order: {}",
             days.join(", ")
         );
     }
@@ -100,6 +112,75 @@ pub(super) fn run(
         }
     }
     print(&text)
+}
+
+/// Documents that are kept now.
+#[derive(Default, Serialize)]
+struct Repaired {
+    documents: u64,
+    version: Option<u64>,
+    /// The first of them: the ids and the days.
+    first: Vec<(String, Option<String>)>,
+}
+
+/// The most documents that are named.
+const NAMED: usize = 1000;
+/// The most that are named for people.
+const SHOWN: usize = 10;
+
+impl Repaired {
+    fn text(&self) -> String {
+        let Some(version) = self.version else {
+            return "  repair: all that was dropped is a duplicate of something that is kept\n"
+                .into();
+        };
+        let first = self.first.iter().take(SHOWN).map(|(id, day)| {
+            let day = day
+                .as_ref()
+                .map_or(String::new(), |day| format!(" of {day}"));
+            format!("{}{day}", visible(id))
+        });
+        let first: Vec<String> = first.collect();
+        let more = match self.documents - first.len() as u64 {
+            0 => String::new(),
+            more => format!(" and {} more", count(more)),
+        };
+        format!(
+            "  repair: {} documents that were dropped are kept now, version {version}: {}{more}\n",
+            count(self.documents),
+            first.join(", ")
+        )
+    }
+}
+
+/// Keeps the documents that were dropped and are duplicates of nothing that is kept. An update that was dropped for the older content
+/// (--on-update keep-old) is a duplicate of nothing, so days with this rule stay as they are.
+async fn repaired(process: &Process, dir: &str, mut archive: Archive) -> Result<Repaired, Failure> {
+    let can_tell = |file: &DataFile| {
+        let settings = file
+            .decisions()
+            .map(|decisions| decisions.settings.as_str());
+        !settings.unwrap_or_default().contains("on-update=keep-old")
+    };
+    let mut repaired = Repaired::default();
+    let mut rows = RowsByFile::new();
+    decide_again(process, (dir, &archive), can_tell, true, |again| {
+        if again.of.is_some() {
+            return;
+        }
+        let (file, row) = again.place;
+        rows.entry(file).or_default().push(row);
+        repaired.documents += 1;
+        if repaired.first.len() < NAMED {
+            repaired.first.push((again.id, again.day.map(date)));
+        }
+    })
+    .await?;
+    if !rows.is_empty() {
+        rows.values_mut().for_each(|rows| rows.sort_unstable());
+        repaired.version = Some(archive.record_kept(&rows).await?);
+    }
+    Ok(repaired)
 }
 
 /// Reads a file of ids: one per line, or one JSON value per line.

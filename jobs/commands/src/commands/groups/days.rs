@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use engine::output::ReadRow;
 use serde_json::{Value, json};
 
+use crate::commands::dropped::Again;
 use crate::printing::date;
 
 /// When the kept document of a group came in.
@@ -64,6 +65,16 @@ impl Day {
         }
     }
 
+    /// Adds a document that an archive dropped.
+    pub(super) fn add_dropped(&mut self, again: &Again) {
+        self.documents += 1;
+        if let Some((id, day)) = &again.of {
+            self.within += u64::from(*day == again.day);
+            let of_day = self.duplicates.entry(*day).or_default();
+            of_day.entry(id.as_str().into()).or_default().duplicates += 1;
+        }
+    }
+
     /// Infers the day of the batch: the one day whose kept documents have, in these rows, as many
     /// duplicates as there are within the batch. `NotSaid` if there is no such day, or several.
     fn batch_day(&self) -> BatchDay {
@@ -115,6 +126,8 @@ pub(super) struct DayCounts {
 /// The groups of several files.
 #[derive(Debug, Default)]
 pub(super) struct Groups {
+    /// Whether they are those of an archive.
+    pub(super) is_archive: bool,
     pub(super) days: Vec<DayCounts>,
     /// The groups that have duplicates.
     duplicates: BTreeMap<Origin, Duplicates>,
@@ -136,6 +149,32 @@ pub(super) struct Group<'a> {
 }
 
 impl Groups {
+    /// The groups of an archive: its days, in days since 1970, with their documents; and what it dropped, by day.
+    pub(super) fn of_archive(
+        days: impl Iterator<Item = (i32, u64)>,
+        mut dropped: HashMap<Option<i32>, Day>,
+    ) -> Self {
+        let mut groups = Self {
+            is_archive: true,
+            ..Self::default()
+        };
+        for (day, documents) in days {
+            let of_day = dropped.remove(&Some(day)).unwrap_or_default();
+            let kept = documents.saturating_sub(of_day.documents);
+            let of_day = Day {
+                documents,
+                kept,
+                ..of_day
+            };
+            groups.add(date(day), of_day);
+        }
+        let known = groups.duplicates.values_mut().flat_map(HashMap::values_mut);
+        known.for_each(|group| group.has_kept = true);
+        let several = groups.of_several().count() as u64;
+        groups.singles = groups.kept().saturating_sub(several);
+        groups
+    }
+
     pub(super) fn add(&mut self, file: String, day: Day) {
         let number = self.days.len();
         self.batch_days.push(day.batch_day());

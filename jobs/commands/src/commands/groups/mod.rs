@@ -5,12 +5,17 @@ mod components;
 mod days;
 mod text;
 
+use std::collections::HashMap;
+
+use archive::Archive;
 use engine::output::{OutputKind, read_rows};
+use engine::work_items::days_since_epoch;
 use serde_json::json;
 use storage::Location;
 
 use self::components::{COLUMNS, Components, Summary};
 use self::days::{Day, Groups};
+use super::dropped::decide_again;
 use super::output_checks::Outputs;
 use super::output_files;
 use crate::args::{CommonArgs, GroupsArgs};
@@ -30,6 +35,11 @@ pub fn run(common: &CommonArgs, args: &GroupsArgs) -> Result<(), Failure> {
     }
     let most = args.count.unwrap_or(DEFAULT_COUNT) as usize;
     let (groups, components) = process::run(common, async |process: &Process| {
+        if let [dir] = &args.decisions[..]
+            && Archive::is_at(&process.locate(dir)?).await.unwrap_or(false)
+        {
+            return Ok((of_archive(process, args, dir).await?, None));
+        }
         let days = output_files(process, &args.decisions).await?;
         let pairs = output_files(process, &args.pairs).await?;
         let groups = read_days(&days).await?;
@@ -49,6 +59,37 @@ pub fn run(common: &CommonArgs, args: &GroupsArgs) -> Result<(), Failure> {
         shown.push_str(&text::components(components));
     }
     print(&shown)
+}
+
+/// The groups of an archive, which says what was dropped, and not for which document: that is found again.
+async fn of_archive(process: &Process, args: &GroupsArgs, dir: &str) -> Result<Groups, Failure> {
+    if args.components.is_some() {
+        return Err(Failure::Usage(
+            "--components needs decisions and pairs: an archive has neither".into(),
+        ));
+    }
+    let archive = Archive::open(&process.locate(dir)?).await?;
+    if !archive.has_kept() {
+        return Err(Failure::Usage(format!(
+            "{dir} has no decisions: it does not say which documents were dropped"
+        )));
+    }
+    let days = archive.info()?.days;
+    let mut dropped: HashMap<Option<i32>, Day> = HashMap::new();
+    decide_again(
+        process,
+        (dir, &archive),
+        |_| true,
+        false,
+        |again| {
+            dropped.entry(again.day).or_default().add_dropped(&again);
+        },
+    )
+    .await?;
+    let days = days
+        .iter()
+        .map(|(day, info)| (days_since_epoch(*day), info.rows));
+    Ok(Groups::of_archive(days, dropped))
 }
 
 async fn read_days(files: &[Location]) -> Result<Groups, Failure> {

@@ -9,9 +9,10 @@ use crate::printing::{count, date, visible};
 /// The groups over all days.
 pub(super) fn groups(groups: &Groups, most: usize) -> String {
     let mut text = String::new();
+    let unit = if groups.is_archive { "day" } else { "file" };
     let files = match groups.days.len() {
-        1 => "1 file".to_owned(),
-        files => format!("{files} files"),
+        1 => format!("1 {unit}"),
+        files => format!("{files} {unit}s"),
     };
     let _ = writeln!(
         text,

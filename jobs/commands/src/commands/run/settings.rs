@@ -9,7 +9,7 @@ use engine::RunSettings;
 use engine::decide::{Decide, OnUpdate, read_pins};
 use engine::documents::{Columns, KeptPlace, Prefer, Replace};
 use engine::output::{OutputKind, OutputTarget};
-use engine::run::RunLimits;
+use engine::run::{OnRepeats, RunLimits};
 use hamming::Design;
 use storage::{Location, Stores};
 
@@ -115,9 +115,14 @@ pub async fn build(
             allow_empty: args.allow_empty,
             max_dropped: args.max_dropped,
             strict: args.strict,
-            refuse_repeats: args.refuse_repeats,
+            on_repeats: match args.refuse_repeats {
+                true => OnRepeats::Refuse,
+                false => OnRepeats::Warn,
+            },
         },
         drop_empty: args.drop_empty,
+        finds_updates: args.decisions.is_some() || args.on_update.is_some(),
+        compares_superseded: false,
         on_update: args
             .on_update
             .map_or_else(OnUpdate::default, OnUpdate::from),
