@@ -7,7 +7,7 @@
 //! data files say the same and cost no request, but other programs drop them when they rewrite
 //! files.
 //!
-//! Transaction version 0 marks a removed day, 1 a day that an earlier release committed without a record.
+//! Transaction version 0 marks a removed day.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -26,7 +26,7 @@ use crate::decision_settings::{DecisionSettings, describe};
 use crate::delta::catch_async_panic;
 use crate::error::{ArchiveError, Result};
 use crate::operations::{REWRITES, operation_name};
-use crate::schema::{BASE_VERSION_TAG, DAY, DAY_DIGEST_TAG, DECISIONS_TAG};
+use crate::schema::DAY;
 use crate::table::{Archive, DataFile};
 
 /// The directory of records, below the archive's.
@@ -34,8 +34,6 @@ pub(crate) const DIRECTORY: &str = "_dedup-job/days";
 
 /// Transaction version of a day that was removed.
 pub(crate) const REMOVED: i64 = 0;
-/// Transaction version of a day without a record.
-const WITHOUT_RECORD: i64 = 1;
 
 /// How a day was committed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,7 +42,7 @@ pub struct CommittedDay {
     pub digest: String,
     /// The table version that the day was compared with.
     pub base_version: u64,
-    /// Its rows in the archive; `None` if an earlier release of this program committed it.
+    /// Its rows in the archive; `None` if only the tags of its files say how it was committed.
     pub rows: Option<u64>,
     /// How its documents were decided; `None` if they were not. `digest` covers all documents of
     /// the batch that have a fingerprint, even those that were not appended.
@@ -63,16 +61,6 @@ impl CommittedDay {
             base_version: file.base_version?,
             rows: None,
             decisions: file.decisions.clone(),
-            templates: None,
-        })
-    }
-
-    fn from_tags(tag: impl Fn(&str) -> Option<String>) -> Option<Self> {
-        Some(Self {
-            digest: tag(DAY_DIGEST_TAG)?,
-            base_version: tag(BASE_VERSION_TAG)?.parse().ok()?,
-            rows: None,
-            decisions: tag(DECISIONS_TAG).and_then(|tag| tag.parse().ok()),
             templates: None,
         })
     }
@@ -145,8 +133,7 @@ fn transaction_version_of(record: &[u8]) -> i64 {
     let digest = Sha256::digest(record);
     let mut first = [0; 8];
     first.copy_from_slice(&digest[..8]);
-    // 0 and 1 are reserved.
-    (i64::from_be_bytes(first) & i64::MAX).max(WITHOUT_RECORD + 1)
+    (i64::from_be_bytes(first) & i64::MAX).max(REMOVED + 1)
 }
 
 /// The path of a record below the archive's directory.
@@ -191,15 +178,6 @@ impl Archive {
                     "was removed, and another program brought its files back (RESTORE); remove it again",
                 );
             }
-            (Some(WITHOUT_RECORD), Some(by_tags)) => return Ok(Some(by_tags)),
-            (Some(WITHOUT_RECORD), None) => match self.committed_by_log(batch).await? {
-                Some(committed) => committed,
-                None => {
-                    return foreign(
-                        "is committed, but another program rewrote its files, and nothing says with which rows it was committed",
-                    );
-                }
-            },
             (Some(version), by_tags) => match (self.read_record(batch, version).await?, by_tags) {
                 (Some(record), Some(by_tags))
                     if record.digest != by_tags.digest || record.decisions != by_tags.decisions =>
@@ -428,29 +406,6 @@ impl Archive {
         stored.map_err(StorageError::store(&location))?;
         Ok(())
     }
-
-    /// How `day` was committed, by the tags in the log entry of its commit.
-    async fn committed_by_log(&self, batch: DayBatch) -> Result<Option<CommittedDay>> {
-        let day = batch.to_string();
-        for version in (0..=self.version()).rev() {
-            // This entry and all earlier ones were cleaned up.
-            let Some(actions) = self.log_actions(version).await? else {
-                return Ok(None);
-            };
-            let is_day = |action: &Action| matches!(action, Action::Txn(txn) if txn.app_id == day);
-            if !actions.iter().any(is_day) {
-                continue;
-            }
-            return Ok(actions.iter().find_map(|action| match action {
-                Action::Add(add) => {
-                    let tags = add.tags.as_ref()?;
-                    CommittedDay::from_tags(|name| tags.get(name).cloned().flatten())
-                }
-                _ => None,
-            }));
-        }
-        Ok(None)
-    }
 }
 
 #[cfg(test)]
@@ -468,7 +423,7 @@ mod tests {
             templates: Some(7),
         };
         let record = Record::new(day, &committed);
-        assert!(record.transaction_version > WITHOUT_RECORD);
+        assert!(record.transaction_version > REMOVED);
         assert_eq!(
             transaction_version_of(&record.bytes),
             record.transaction_version

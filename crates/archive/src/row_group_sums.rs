@@ -10,7 +10,7 @@
 use parquet::file::metadata::KeyValue;
 
 use crate::parquet_properties::ROW_GROUP_ROWS;
-use crate::schema::{CHECKSUMS_KEY, SUMS_KEY};
+use crate::schema::CHECKSUMS_KEY;
 
 /// Keys added to the two halves, so that a half of zeros does not make the product zero.
 const LOW_KEY: u32 = 0x9e37_79b9;
@@ -23,38 +23,16 @@ pub(crate) const SEGMENT_ROWS: usize = 64;
 const MULTIPLIED_ROWS: usize = 8;
 const _: () = assert!(ROW_GROUP_ROWS.is_multiple_of(SEGMENT_ROWS));
 
-/// How fingerprints are summed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Method {
-    /// The sum of all values, plus the products of the halves of the last eight values in each
-    /// whole segment.
-    Products,
-    /// The sum of all values, as in files of earlier releases.
-    Plain,
-}
-
-impl Method {
-    /// The key of the checksums in a footer.
-    fn key(self) -> &'static str {
-        match self {
-            Self::Products => CHECKSUMS_KEY,
-            Self::Plain => SUMS_KEY,
-        }
-    }
-
-    /// The checksum of fingerprints, which must begin where a segment begins.
-    fn sum(self, fingerprints: &[i64]) -> u64 {
-        let plain = fingerprints
-            .iter()
-            .fold(0u64, |sum, value| sum.wrapping_add(value.cast_unsigned()));
-        match self {
-            Self::Plain => plain,
-            Self::Products => fingerprints
-                .chunks_exact(SEGMENT_ROWS)
-                .flat_map(|segment| &segment[SEGMENT_ROWS - MULTIPLIED_ROWS..])
-                .fold(plain, |sum, value| sum.wrapping_add(product(*value))),
-        }
-    }
+/// The checksum of fingerprints, which must begin where a segment begins: the sum of all values, plus the products of the halves of the
+/// last eight values in each whole segment.
+fn sum_of(fingerprints: &[i64]) -> u64 {
+    let plain = fingerprints
+        .iter()
+        .fold(0u64, |sum, value| sum.wrapping_add(value.cast_unsigned()));
+    fingerprints
+        .chunks_exact(SEGMENT_ROWS)
+        .flat_map(|segment| &segment[SEGMENT_ROWS - MULTIPLIED_ROWS..])
+        .fold(plain, |sum, value| sum.wrapping_add(product(*value)))
 }
 
 /// The product of a fingerprint's two halves, each plus its key.
@@ -90,7 +68,7 @@ impl RowGroupSummer {
             let room = ROW_GROUP_ROWS - self.rows % ROW_GROUP_ROWS;
             let (now, later) = rest.split_at(rest.len().min(room));
             if let Some(sum) = self.sums.last_mut() {
-                *sum = sum.wrapping_add(Method::Products.sum(now));
+                *sum = sum.wrapping_add(sum_of(now));
             }
             self.rows += now.len();
             rest = later;
@@ -112,35 +90,27 @@ impl RowGroupSummer {
 
 /// The checksum of each row group of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct RowGroupSums {
-    method: Method,
-    sums: Vec<u64>,
-}
+pub(crate) struct RowGroupSums(Vec<u64>);
 
 impl RowGroupSums {
     /// The checksums in a footer's key-value entries; `None` unless their row counts are those of `row_groups`: other
     /// programs copy entries that they do not know into files that they rewrite.
     pub(crate) fn from_footer(
         entries: &[KeyValue],
-        row_groups: impl Iterator<Item = u64> + Clone,
+        row_groups: impl Iterator<Item = u64>,
     ) -> Option<Self> {
-        [Method::Products, Method::Plain]
-            .into_iter()
-            .find_map(|method| {
-                let entry = entries.iter().find(|entry| entry.key == method.key())?;
-                let sums = parse(entry.value.as_deref()?, row_groups.clone())?;
-                Some(Self { method, sums })
-            })
+        let entry = entries.iter().find(|entry| entry.key == CHECKSUMS_KEY)?;
+        parse(entry.value.as_deref()?, row_groups).map(Self)
     }
 
     /// The checksum of a part of a row group; the parts' checksums add up to the row group's.
     pub(crate) fn sum(&self, fingerprints: &[i64]) -> u64 {
-        self.method.sum(fingerprints)
+        sum_of(fingerprints)
     }
 
     /// Whether `sum` is the checksum of the row group.
     pub(crate) fn is_sum_of(&self, row_group: usize, sum: u64) -> bool {
-        self.sums.get(row_group) == Some(&sum)
+        self.0.get(row_group) == Some(&sum)
     }
 }
 
@@ -162,7 +132,7 @@ mod tests {
 
     fn from(key: &str, text: &str, rows: &[u64]) -> Option<Vec<u64>> {
         let entries = [KeyValue::new(key.to_owned(), text.to_owned())];
-        RowGroupSums::from_footer(&entries, rows.iter().copied()).map(|sums| sums.sums)
+        RowGroupSums::from_footer(&entries, rows.iter().copied()).map(|sums| sums.0)
     }
 
     #[test]
@@ -174,7 +144,7 @@ mod tests {
         let (key, text) = (entry.key.as_str(), entry.value.unwrap());
         let full = ROW_GROUP_ROWS as u64;
         let found = from(key, &text, &[full, 2]).unwrap();
-        assert_eq!(found[0], Method::Products.sum(&vec![3; ROW_GROUP_ROWS]));
+        assert_eq!(found[0], sum_of(&vec![3; ROW_GROUP_ROWS]));
         assert_eq!(found[1], 6);
         for other in [&[full][..], &[full, 1], &[full, 2, 1], &[full + 2], &[]] {
             assert_eq!(from(key, &text, other), None, "{other:?}");
@@ -182,30 +152,20 @@ mod tests {
         assert_eq!(from(key, "0003,x", &[1, 1]), None);
     }
 
-    #[test]
-    fn files_of_earlier_releases_are_checked_by_plain_sums() {
-        let entries = [KeyValue::new(SUMS_KEY.to_owned(), "2:000b".to_owned())];
-        let sums = RowGroupSums::from_footer(&entries, [2].into_iter()).unwrap();
-        assert!(sums.is_sum_of(0, sums.sum(&[5, 6])));
-        assert!(!sums.is_sum_of(0, sums.sum(&[5, 7])) && !sums.is_sum_of(1, 11));
-    }
-
     /// A flipped bit in a page of deltas shifts the values to the page's end.
     #[test]
     fn a_shift_to_the_end_changes_the_sum() {
         let values: Vec<i64> = (0..1 << 20).map(|at: i64| at * 0x9e37_79b9_7f4a).collect();
-        let plain = |values: &[i64]| Method::Plain.sum(values);
-        let products = |values: &[i64]| Method::Products.sum(values);
+        let plain = |values: &[i64]| {
+            let values = values.iter().map(|value| value.cast_unsigned());
+            values.fold(0, u64::wrapping_add)
+        };
         for shifted in [1 << 20, 1 << 17, 1 << 10, SEGMENT_ROWS, MULTIPLIED_ROWS, 2] {
             for bit in 0..64 {
                 let (before, after) = values.split_at(values.len() - shifted);
                 let after = after.iter().map(|value| value.wrapping_add(1 << bit));
                 let changed: Vec<i64> = before.iter().copied().chain(after).collect();
-                assert_ne!(
-                    products(&values),
-                    products(&changed),
-                    "{shifted}, bit {bit}"
-                );
+                assert_ne!(sum_of(&values), sum_of(&changed), "{shifted}, bit {bit}");
                 let missed = bit + shifted.ilog2() >= 64;
                 assert_eq!(
                     plain(&values) == plain(&changed),

@@ -30,8 +30,6 @@ pub const FORMAT_KEY: &str = "dedup-job.format";
 pub const FORMAT: &str = "2";
 /// Metadata key, in Parquet footers, of the checksums of each row group's fingerprints; see `row_group_sums`.
 pub const CHECKSUMS_KEY: &str = "dedup-job.row-group-checksums";
-/// [`CHECKSUMS_KEY`] in files of earlier releases, whose checksums are plain sums.
-pub const SUMS_KEY: &str = "dedup-job.row-group-sums";
 /// Tag of a data file: SHA-256 of its bytes, hexadecimal.
 pub const SHA256_TAG: &str = "sha256";
 /// Tag of a data file: offsets and checksums of its sector sums and its footer; see `file_checksums`.

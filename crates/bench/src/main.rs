@@ -25,6 +25,7 @@ mod scale;
 mod sharp;
 mod slow_store;
 mod truth;
+mod years;
 
 use std::path::PathBuf;
 
@@ -78,6 +79,8 @@ enum Bench {
     Sharp(sharp::Args),
     /// Join an archive in a store whose every request has a latency
     SlowStore(slow_store::Args),
+    /// Measure what grows with the nights of an archive and the files of a batch
+    Years(years::Args),
 }
 
 fn main() {
@@ -100,15 +103,35 @@ fn main() {
         Bench::Scale(args) => ("scale", scale::run(args)),
         Bench::Sharp(args) => ("sharp", sharp::run(args)),
         Bench::SlowStore(args) => ("slow-store", slow_store::run(args)),
+        Bench::Years(args) => ("years", years::run(args)),
     };
     if let Some(path) = args.json {
         // A line for each row: a row of `sharp` has hundreds of numbers.
-        let rows: Vec<String> = rows.iter().map(|row| format!("    {row}")).collect();
+        let rows = rows.into_iter().map(rounded);
+        let rows: Vec<String> = rows.map(|row| format!("    {row}")).collect();
         let text = format!(
-            "{{\n  \"bench\": \"{name}\",\n  \"machine\": {},\n  \"results\": [\n{}\n  ]\n}}\n",
+            "{{\n  \"bench\": \"{name}\",\n  \"arguments\": {},\n  \"machine\": {},\n  \"results\": [\n{}\n  ]\n}}\n",
+            serde_json::json!(std::env::args().skip(1).collect::<Vec<_>>()),
             machine::describe(),
             rows.join(",\n")
         );
         std::fs::write(&path, text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    }
+}
+
+/// The same with four digits of each number that is not an integer: of what is measured, others say nothing.
+fn rounded(value: serde_json::Value) -> serde_json::Value {
+    use serde_json::Value;
+    match value {
+        Value::Number(number) if number.is_f64() => {
+            let digits = format!("{:.3e}", number.as_f64().unwrap_or(0.0));
+            digits.parse::<f64>().map_or(Value::Null, Value::from)
+        }
+        Value::Array(values) => values.into_iter().map(rounded).collect(),
+        Value::Object(fields) => {
+            let fields = fields.into_iter();
+            Value::Object(fields.map(|(name, value)| (name, rounded(value))).collect())
+        }
+        other => other,
     }
 }

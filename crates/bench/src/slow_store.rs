@@ -35,11 +35,48 @@ pub struct Args {
 }
 
 /// A place where the archive is, and how to reach it.
-struct Source {
+pub(crate) struct Source {
     name: &'static str,
     stores: Stores,
     /// Directory or URL of the archive.
     base: String,
+}
+
+impl Source {
+    fn of_store(name: &'static str, store: Arc<dyn ObjectStore>) -> Self {
+        let stores = Stores::new(StoreOptions::default());
+        stores.register(&Url::parse("s3://bench").expect("a URL"), store);
+        Self {
+            name,
+            stores,
+            base: "s3://bench/archive".into(),
+        }
+    }
+
+    /// A store whose every request takes `latency` milliseconds.
+    pub(crate) fn slow(store: impl ObjectStore, latency: u64) -> Self {
+        let wait = Duration::from_millis(latency);
+        let config = ThrottleConfig {
+            wait_get_per_call: wait,
+            wait_list_per_call: wait,
+            wait_list_with_delimiter_per_call: wait,
+            wait_put_per_call: wait,
+            ..Default::default()
+        };
+        Self::of_store("slow store", Arc::new(ThrottledStore::new(store, config)))
+    }
+}
+
+impl Args {
+    /// One run of two threads on the data in a directory.
+    pub(crate) fn of(data: &Path, latency: u64) -> Self {
+        Self {
+            data: data.to_owned(),
+            latency,
+            times: 1,
+            threads: 2,
+        }
+    }
 }
 
 pub fn run(args: &Args) -> Vec<Value> {
@@ -52,38 +89,14 @@ pub fn run(args: &Args) -> Vec<Value> {
 }
 
 async fn measure(args: &Args) -> Vec<Value> {
-    let wait = Duration::from_millis(args.latency);
-    let slow = ThrottledStore::new(
-        load_archive(&args.data).await,
-        ThrottleConfig {
-            wait_get_per_call: wait,
-            wait_list_per_call: wait,
-            wait_list_with_delimiter_per_call: wait,
-            wait_put_per_call: wait,
-            ..Default::default()
-        },
-    );
-    let stores_with = |store: Arc<dyn ObjectStore>| {
-        let stores = Stores::new(StoreOptions::default());
-        stores.register(&Url::parse("s3://bench").expect("a URL"), store);
-        stores
-    };
     let sources = [
         Source {
             name: "local files",
             stores: Stores::default(),
             base: args.data.join("archive").display().to_string(),
         },
-        Source {
-            name: "store",
-            stores: stores_with(Arc::new(load_archive(&args.data).await)),
-            base: "s3://bench/archive".into(),
-        },
-        Source {
-            name: "slow store",
-            stores: stores_with(Arc::new(slow)),
-            base: "s3://bench/archive".into(),
-        },
+        Source::of_store("store", Arc::new(load_archive(&args.data).await)),
+        Source::slow(load_archive(&args.data).await, args.latency),
     ];
     let mut best: [Option<Summary>; 3] = [const { None }; 3];
     for _ in 0..args.times {
@@ -139,7 +152,7 @@ fn rate(summary: &Summary) -> f64 {
 }
 
 /// Runs the join once, checks its pairs, and returns its summary.
-async fn run_once(args: &Args, source: &Source) -> Summary {
+pub(crate) async fn run_once(args: &Args, source: &Source) -> Summary {
     let scratch = tempfile::tempdir().expect("a directory");
     let resources = Arc::new(Resources::new(source.stores.clone()));
     let limits = Limits {
@@ -199,7 +212,7 @@ async fn run_once(args: &Args, source: &Source) -> Summary {
 }
 
 /// Copies the archive below `data` into a store in memory.
-async fn load_archive(data: &Path) -> InMemory {
+pub(crate) async fn load_archive(data: &Path) -> InMemory {
     let store = InMemory::new();
     let mut open = vec![data.join("archive")];
     while let Some(directory) = open.pop() {

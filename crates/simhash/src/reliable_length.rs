@@ -4,7 +4,7 @@
 //! In a short text, one word decides many bits of the fingerprint. `bench sharp` measured the share
 //! of texts that are found again, among pieces of manuals, Ethereum proposals and command pages;
 //! in the repository, docs/choosing-settings.md has figures, and crates/bench/results/sharp.json the
-//! counts from which the table follows. In other documents the lengths can differ by a factor of two; `dedup-job tune`
+//! figures from which the table follows. In other documents the lengths can differ by a factor of two; `dedup-job tune`
 //! measures them.
 
 use crate::spec::Spec;

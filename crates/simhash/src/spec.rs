@@ -339,19 +339,10 @@ mod tests {
         );
         assert_eq!(spec.clone().with_markup(Markup::None), Spec::default());
 
-        let earlier = Spec::default().with_markup(Markup::Strip);
-        assert!(
-            earlier
-                .to_json()
-                .contains(r#""markup":"strip","min_features""#)
-        );
-        assert_eq!(Spec::from_json(&earlier.to_json()).unwrap(), earlier);
-
         for (markup, version, expected) in [
             (Markup::Main, 1, 2),
             (Markup::Main, 3, 2),
             (Markup::Text, 0, 1),
-            (Markup::StripBoilerplate, 1, 0),
             (Markup::None, 1, 0),
         ] {
             let other = Spec {

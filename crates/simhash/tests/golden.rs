@@ -116,10 +116,6 @@ fn models() -> Vec<(String, Model)> {
             (|spec: &mut Spec| spec.normalize = Normalize::Nfkc) as fn(&mut Spec),
         ),
         ("as-is", |spec| spec.normalize = Normalize::AsIs),
-        ("strip", |spec| spec.markup = Markup::Strip),
-        ("strip-boilerplate", |spec| {
-            spec.markup = Markup::StripBoilerplate
-        }),
         ("text", |spec| {
             *spec = spec.clone().with_markup(Markup::Text);
         }),

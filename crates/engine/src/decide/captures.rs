@@ -5,6 +5,7 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::fmt;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use archive::{DecodedStep, ReadRows, RowColumns, RowPages, Rulings, SnapshotFile};
@@ -284,41 +285,78 @@ impl Search {
     }
 
     fn add_hits(&self, read: &ReadRows, first: u32, day: Option<i32>, hits: &mut Vec<Hit>) {
-        let ids = self.batch.id_column();
-        for at in 0..read.ids.len() {
-            let place = match &ids {
-                IdColumn::Text(own) => {
-                    let id = read.ids.as_string::<i32>().value(at);
-                    let is_own =
-                        |place| own.bytes(self.by_id.rows[place as usize]) == id.as_bytes();
-                    self.table.find(hash(id.as_bytes()), is_own)
-                }
-                IdColumn::Number(own) => {
-                    let id = read.ids.as_primitive::<Int64Type>().value(at);
-                    let is_own = |place| own.value(self.by_id.rows[place as usize]) == id;
-                    self.table.find(hash(&id.to_le_bytes()), is_own)
-                }
-            };
-            let asked = match self.asked.is_empty() {
-                true => None,
-                false => Some(DocumentId::read(&read.ids, at)),
-            };
-            let asked = asked.filter(|id| self.asked.binary_search(id).is_ok());
-            if place.is_none() && asked.is_none() {
-                continue;
+        let own = self.batch.id_column();
+        let row_at = |place: u32| self.by_id.rows[place as usize];
+        let mut add =
+            |at: usize, place: Option<u32>| self.add_hit(read, at, place, (first, day), hits);
+        match &own {
+            IdColumn::Text(own) => {
+                let ids = read.ids.as_string::<i32>();
+                let hash_of = |at| hash(ids.value(at).as_bytes());
+                let is_own =
+                    |at: usize, place| own.bytes(row_at(place)) == ids.value(at).as_bytes();
+                self.find_each(ids.len(), hash_of, is_own, &mut add);
             }
-            let is_superseded = self.history.rulings.has_superseded() && {
-                let id = DocumentId::read(&read.ids, at).to_string();
-                self.history.rulings.is_superseded(&id, day)
-            };
-            hits.push(Hit {
-                row: first + at as u32,
-                // In an archive without decisions, all documents count as kept.
-                is_kept: !is_superseded && (read.kept.is_null(at) || read.kept.value(at)),
-                place,
-                asked,
-            });
+            IdColumn::Number(own) => {
+                let ids = read.ids.as_primitive::<Int64Type>();
+                let hash_of = |at| hash(&ids.value(at).to_le_bytes());
+                let is_own = |at, place| own.value(row_at(place)) == ids.value(at);
+                self.find_each(ids.len(), hash_of, is_own, &mut add);
+            }
         }
+    }
+
+    /// Calls `add` for each of `count` ids that may be looked for, with its place among those of the batch.
+    fn find_each(
+        &self,
+        count: usize,
+        hash_of: impl Fn(usize) -> u64,
+        is_own: impl Fn(usize, u32) -> bool,
+        add: &mut impl FnMut(usize, Option<u32>),
+    ) {
+        if !self.asked.is_empty() {
+            for at in 0..count {
+                add(at, self.table.find(hash_of(at), |place| is_own(at, place)));
+            }
+            return;
+        }
+        // Most ids are not in the batch, and the filter fits into the cache; the table does not.
+        let hashes = (0..count).map(|at| (at, hash_of(at)));
+        let likely: Vec<(usize, u64)> = hashes
+            .filter(|(_, hash)| self.table.may_have(*hash))
+            .collect();
+        for (at, hash) in likely {
+            let place = self.table.find(hash, |place| is_own(at, place));
+            if place.is_some() {
+                add(at, place);
+            }
+        }
+    }
+
+    fn add_hit(
+        &self,
+        read: &ReadRows,
+        at: usize,
+        place: Option<u32>,
+        (first, day): (u32, Option<i32>),
+        hits: &mut Vec<Hit>,
+    ) {
+        let asked = (!self.asked.is_empty()).then(|| DocumentId::read(&read.ids, at));
+        let asked = asked.filter(|id| self.asked.binary_search(id).is_ok());
+        if place.is_none() && asked.is_none() {
+            return;
+        }
+        let is_superseded = self.history.rulings.has_superseded() && {
+            let id = DocumentId::read(&read.ids, at).to_string();
+            self.history.rulings.is_superseded(&id, day)
+        };
+        hits.push(Hit {
+            row: first + at as u32,
+            // In an archive without decisions, all documents count as kept.
+            is_kept: !is_superseded && (read.kept.is_null(at) || read.kept.value(at)),
+            place,
+            asked,
+        });
     }
 
     /// The rows of the batch with the id at `place`.
@@ -403,7 +441,9 @@ async fn fingerprints(file: &SnapshotFile, group: usize, hits: &[Hit]) -> Result
 /// The distinct ids of a batch, by their hashes.
 struct IdTable {
     /// The upper half of an id's hash, and the place of its first row by id; a power of two of slots.
-    slots: Vec<Option<(u32, std::num::NonZeroU32)>>,
+    slots: Vec<Option<(u32, NonZeroU32)>>,
+    /// A bit for each hash modulo their number; a power of two of words.
+    filter: Vec<u64>,
 }
 
 fn hash(id: &[u8]) -> u64 {
@@ -413,17 +453,23 @@ fn hash(id: &[u8]) -> u64 {
 impl IdTable {
     /// Bytes of the table of `rows` ids.
     fn bytes_for(rows: usize) -> usize {
-        Self::slots_for(rows) * size_of::<Option<(u32, std::num::NonZeroU32)>>()
+        Self::slots_for(rows) * size_of::<Option<(u32, NonZeroU32)>>() + 8 * Self::words_for(rows)
     }
 
     fn slots_for(rows: usize) -> usize {
         (2 * rows).next_power_of_two()
     }
 
+    /// Sixteen bits an id: of the ids that are not in the table, few pass.
+    fn words_for(rows: usize) -> usize {
+        (rows / 4).next_power_of_two()
+    }
+
     /// The table of the ids of `rows`, which are in the order of their ids.
     fn new(rows: &[u32], batch: &Batch) -> Self {
         let mut table = Self {
             slots: vec![None; Self::slots_for(rows.len())],
+            filter: vec![0; Self::words_for(rows.len())],
         };
         let ids = batch.id_column();
         let mut before: Option<u32> = None;
@@ -437,11 +483,13 @@ impl IdTable {
                 IdColumn::Text(ids) => hash(ids.bytes(*row)),
                 IdColumn::Number(ids) => hash(&ids.value(*row).to_le_bytes()),
             };
+            let (word, bit) = table.filter_bit(hash);
+            table.filter[word] |= bit;
             let mut slot = table.first_slot(hash);
             while table.slots[slot].is_some() {
                 slot = (slot + 1) % table.slots.len();
             }
-            let place = std::num::NonZeroU32::new(place);
+            let place = NonZeroU32::new(place);
             table.slots[slot] = place.map(|place| ((hash >> 32) as u32, place));
         }
         table
@@ -449,6 +497,17 @@ impl IdTable {
 
     fn first_slot(&self, hash: u64) -> usize {
         hash as usize & (self.slots.len() - 1)
+    }
+
+    fn filter_bit(&self, hash: u64) -> (usize, u64) {
+        let word = (hash >> 6) as usize & (self.filter.len() - 1);
+        (word, 1 << (hash & 63))
+    }
+
+    /// Whether an id of this hash may be in the table.
+    fn may_have(&self, hash: u64) -> bool {
+        let (word, bit) = self.filter_bit(hash);
+        self.filter[word] & bit != 0
     }
 
     /// The place of the first row with an id of this hash for which `is_own` is true.

@@ -1,7 +1,5 @@
 //! The kinds of markup removal.
 
-mod earlier;
-
 use super::html;
 use crate::choice::{Choice, Name, by_name};
 
@@ -19,12 +17,6 @@ pub enum Markup {
     /// The article of an HTML page, as dom_smoothie finds it, which follows Mozilla's Readability; what [`Self::Main`]
     /// gives if it finds none, or if the page is too large for it. Version 2. Needs the crate feature `article`.
     Article,
-    /// As earlier archives have it: without HTML tags, comments, and the elements script, style, title, template,
-    /// noscript and svg. Version 0.
-    Strip,
-    /// As earlier archives have it: the same without the elements nav, header, footer, aside, form, menu and dialog.
-    /// Version 0.
-    StripBoilerplate,
 }
 
 impl Choice for Markup {
@@ -47,16 +39,6 @@ impl Choice for Markup {
             "the article of an HTML page, as in the reader view of a browser",
         )
         .needs("article", cfg!(feature = "article")),
-        Name::new(
-            "strip",
-            Self::Strip,
-            "of earlier archives: without tags, scripts and styles",
-        ),
-        Name::new(
-            "strip-boilerplate",
-            Self::StripBoilerplate,
-            "of earlier archives: no navigation, headers, footers, forms",
-        ),
     ];
 }
 
@@ -68,7 +50,7 @@ impl Markup {
     #[must_use]
     pub const fn version(self) -> u32 {
         match self {
-            Self::None | Self::Strip | Self::StripBoilerplate => 0,
+            Self::None => 0,
             Self::Text => 1,
             Self::Main | Self::Article => 2,
         }
@@ -92,8 +74,6 @@ impl Markup {
             // A build without the library refuses this kind's name.
             #[cfg(not(feature = "article"))]
             Self::Article => html::main_text(page, out),
-            Self::Strip => earlier::strip(page, false, out),
-            Self::StripBoilerplate => earlier::strip(page, true, out),
         }
     }
 }

@@ -22,8 +22,8 @@ use unicode_segmentation::UnicodeSegmentation as _;
 static MODELS: LazyLock<Vec<Model>> = LazyLock::new(|| {
     let choices = [
         (Weight::Tf, Normalize::NfkcCasefold, Fold::None, Markup::None),
-        (Weight::Levels, Normalize::Nfkc, Fold::Marks, Markup::Strip),
-        (Weight::LogTf, Normalize::AsIs, Fold::None, Markup::StripBoilerplate),
+        (Weight::Levels, Normalize::Nfkc, Fold::Marks, Markup::Text),
+        (Weight::LogTf, Normalize::AsIs, Fold::None, Markup::Main),
         (Weight::SqrtTf, Normalize::NfkcCasefold, Fold::Marks, Markup::Text),
         (Weight::Set, Normalize::Nfkc, Fold::None, Markup::Main),
     ];

@@ -54,7 +54,7 @@ pub struct TuneArgs {
     pub day_size: Option<u32>,
     /// Documents of the archive, to predict the cost and the unrelated documents that a new one meets
     /// [default: 1000000000]
-    #[arg(long, value_name = "N", alias = "history-size")]
+    #[arg(long, value_name = "N")]
     pub archive_size: Option<u64>,
     /// Compute fingerprints as this archive does
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]

@@ -34,7 +34,7 @@ pub use self::inspect::{
 };
 pub use self::job::{MapArgs, ReduceArgs, SplitArgs};
 pub use self::lookup::{CacheArgs, IndexBuildArgs, IndexCommand, LookupArgs, ServeArgs};
-pub use self::run::{DEFAULT_OUTPUT, PairRows, RunArgs};
+pub use self::run::{DEFAULT_OUTPUT, PairRows, RunArgs, UpdateRule};
 pub use self::setting::Setting;
 
 /// Find the near-duplicates between a batch of new documents and an archive of earlier ones: every pair of documents whose

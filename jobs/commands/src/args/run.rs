@@ -2,7 +2,7 @@
 
 use archive::BatchName;
 use clap::{Args, ValueHint};
-use engine::decide::OnUpdate;
+use engine::decide::{OnUpdate, UPDATE_DAY, UPDATE_OF, layout};
 use engine::documents::Prefer;
 use engine::profile::VerifyBy;
 use engine::run::{Appended, DaySource};
@@ -198,12 +198,14 @@ pub enum UpdateRule {
     KeepNew,
     /// The old one: the new one is dropped
     KeepOld,
+    /// Both, and the ids of the archive are not read to say which documents have another content
+    Ignore,
 }
 
 impl From<UpdateRule> for OnUpdate {
     fn from(rule: UpdateRule) -> Self {
         match rule {
-            UpdateRule::Both => Self::Both,
+            UpdateRule::Both | UpdateRule::Ignore => Self::Both,
             UpdateRule::KeepNew => Self::KeepNew,
             UpdateRule::KeepOld => Self::KeepOld,
         }
@@ -311,7 +313,8 @@ impl RunArgs {
             if name.is_empty() {
                 return Err("--columns: the name of a column is missing".into());
             }
-            if engine::decide::layout().contains(&name.as_str()) {
+            let of_updates = [UPDATE_OF, UPDATE_DAY];
+            if layout().iter().chain(&of_updates).any(|own| own == name) {
                 return Err(format!(
                     "--columns {name}: decisions have a column of that name already"
                 ));

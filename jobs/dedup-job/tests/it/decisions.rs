@@ -41,7 +41,9 @@ pub fn read_decisions(path: impl AsRef<Path>) -> Vec<Decision> {
         let names = names.join(",");
         assert_eq!(
             // Decisions against an archive say which documents are updates, too.
-            names.strip_suffix(",update_of,update_day").unwrap_or(&names),
+            names
+                .strip_suffix(",update_of,update_day")
+                .unwrap_or(&names),
             "id,kept,duplicate_of,duplicate_day,distance,similarity,group_size"
         );
         let column = |name| batch.column_by_name(name).unwrap();

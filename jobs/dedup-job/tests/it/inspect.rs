@@ -318,7 +318,7 @@ fn tune_compares_specs_and_prints_commands() {
     let quarter = dedup(&format!("{tune} --idf-power 1/4 --json")).ok().json();
     assert_eq!(quarter["compared"][1]["spec"]["idf_power"], "1/4");
     // An earlier name of the option still works, also in a configuration file.
-    std::fs::write(dir.join("job.toml"), "[tune]\nhistory-size = 100000000\n").unwrap();
+    std::fs::write(dir.join("job.toml"), "[tune]\narchive-size = 100000000\n").unwrap();
     let config = dir.at("job.toml");
     let earlier = dedup(&format!("tune {path} --config {config} --json"));
     assert_eq!(earlier.ok().json(), tuned);

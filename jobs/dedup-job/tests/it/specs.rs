@@ -239,7 +239,7 @@ fn what_does_not_go_together_is_refused() {
         ("--hash-seed 5", "seed"),
         ("--min-features 1", "min_features"),
         ("--normalize as-is", "normalize"),
-        ("--markup strip", "markup"),
+        ("--markup text", "markup"),
         ("--markup main", "markup_version"),
         (&format!("--idf {idf}"), "idf"),
     ] {
@@ -298,8 +298,7 @@ fn what_does_not_go_together_is_refused() {
     dedup(&format!("idf {input}")).fails(64, &["--output"]);
 }
 
-/// The same article stands between different navigation: its pages are pairs only with `--markup main`,
-/// or as in earlier archives with `strip-boilerplate`.
+/// The same article stands between different navigation: its pages are pairs only with `--markup main`.
 #[test]
 fn markup_is_taken_out_when_asked() {
     let dir = Dir::new();
@@ -336,15 +335,14 @@ fn markup_is_taken_out_when_asked() {
         .ok();
         read_hits(&output).len()
     };
-    assert_eq!([pairs(""), pairs("strip"), pairs("text")], [0, 0, 0]);
-    assert_eq!([pairs("strip-boilerplate"), pairs("main")], [3, 3]);
+    assert_eq!([pairs(""), pairs("text"), pairs("main")], [0, 0, 3]);
     // The spec says which version of the code took the markup out.
     let spec = |markup: &str| {
         let archive = dir.at(&format!("archive{markup}"));
         dedup(&format!("archive info {archive} --json")).ok().json()["spec"].clone()
     };
     assert_eq!(spec("main")["markup_version"], 2);
-    assert!(spec("strip").get("markup_version").is_none());
+    assert!(spec("").get("markup_version").is_none());
 }
 
 /// The same article stands between different menus and sidebars.

@@ -197,7 +197,8 @@ class DecideOptions(CompareOptions, total=False):
         Which of near-duplicates to keep: rules such as "quality:desc,longest", or a list of them. "COLUMN" is its smallest value,
         "COLUMN:desc" its largest; see `dedup-job run --help` for the others. The default is the longest text.
     on_update
-        Which captures count if the archive has another content of a document: "both" (the default), "keep-new", "keep-old".
+        Which captures count if the archive has another content of a document: "both" (the default), "keep-new", "keep-old";
+        or "ignore", both, without looking.
     pins
         File of what people say of documents, CSV or JSON Lines of pin, id and other: "same" or "distinct" with two ids, "keep"
         with one.
@@ -246,7 +247,7 @@ class DecideOptions(CompareOptions, total=False):
 
     kept: Union[Path, Literal[True]]
     prefer: Union[str, Sequence[str]]
-    on_update: Literal["both", "keep-new", "keep-old"]
+    on_update: Literal["both", "keep-new", "keep-old", "ignore"]
     pins: Path
     columns: Union[str, Sequence[str]]
     drop_empty: bool

@@ -14,7 +14,7 @@ use hamming::Design;
 use storage::{Location, Stores};
 
 use super::metrics;
-use crate::args::{DEFAULT_OUTPUT, PairRows, RunArgs};
+use crate::args::{DEFAULT_OUTPUT, PairRows, RunArgs, UpdateRule};
 use crate::commands::output_checks::{Outputs, is_same};
 use crate::exit::Failure;
 use crate::process::Process;
@@ -121,7 +121,10 @@ pub async fn build(
             },
         },
         drop_empty: args.drop_empty,
-        finds_updates: args.decisions.is_some() || args.on_update.is_some(),
+        finds_updates: match args.on_update {
+            Some(rule) => rule != UpdateRule::Ignore,
+            None => args.decisions.is_some(),
+        },
         compares_superseded: false,
         on_update: args
             .on_update
