@@ -7,6 +7,7 @@ use arrow::datatypes::{Date32Type, Int64Type};
 use chrono::NaiveDate;
 use futures::StreamExt as _;
 
+use crate::day_batch::BatchName;
 use crate::error::Result;
 use crate::remove::IdSet;
 use crate::schema::{self, KEPT};
@@ -17,6 +18,10 @@ use crate::table::Archive;
 pub struct Capture {
     /// Its day; `None` for a row that another program wrote without one.
     pub day: Option<NaiveDate>,
+    /// The version that its commit was compared with: commits of a day have this order.
+    pub base_version: Option<u64>,
+    /// The name of its batch; empty for the batch without one.
+    pub batch: BatchName,
     /// Its fingerprint.
     pub fingerprint: u64,
     /// Its sketch, if it has one.
@@ -28,7 +33,7 @@ pub struct Capture {
 }
 
 impl Archive {
-    /// The captures of the document with the one id of `id`, by their days. Reads all data files.
+    /// The captures of the document with the one id of `id`, by their days and commits. Reads all data files.
     ///
     /// # Errors
     /// [`ArchiveError`](crate::ArchiveError) when a file is missing or damaged.
@@ -54,10 +59,15 @@ impl Archive {
                     }
                     let sketch = sketches.filter(|sketches| sketches.is_valid(row));
                     let day = file.day.map(Date32Type::from_naive_date);
+                    let fingerprint = fingerprints.value(row).cast_unsigned();
                     captures.push(Capture {
-                        superseded: rulings.is_superseded(&name, day),
+                        superseded: kept.is_none_or(|kept| kept.is_null(row) || kept.value(row))
+                            && rulings
+                                .is_superseded(&name, day, |superseded| superseded == fingerprint),
                         day: file.day,
-                        fingerprint: fingerprints.value(row).cast_unsigned(),
+                        base_version: file.base_version,
+                        batch: file.batch_name,
+                        fingerprint,
                         sketch: sketch.map(|sketches| sketches.value(row).to_vec()),
                         kept: kept
                             .filter(|kept| kept.is_valid(row))

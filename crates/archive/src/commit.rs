@@ -105,6 +105,8 @@ pub(crate) fn with_kept(rows: &RecordBatch, kept: BooleanArray) -> Result<Record
 #[derive(Debug)]
 pub struct StagedDay {
     pub(crate) batch: DayBatch,
+    /// Names the commit in tags and rulings.
+    commit: String,
     digest: String,
     pub(crate) documents: u64,
     without_fingerprint: u64,
@@ -117,11 +119,18 @@ pub struct StagedDay {
     pub(crate) files: Vec<WrittenFile>,
 }
 
+/// A name for a commit.
+fn new_commit() -> String {
+    let id = uuid::Uuid::new_v4().simple().to_string();
+    id[..16].to_owned()
+}
+
 impl StagedDay {
     /// A copy of a day of another archive, without rows yet.
     pub(crate) fn of_copy(batch: DayBatch, committed: &CommittedDay) -> Self {
         Self {
             batch,
+            commit: committed.commit.clone().unwrap_or_else(new_commit),
             digest: committed.digest.clone(),
             documents: committed.rows.unwrap_or(0),
             without_fingerprint: 0,
@@ -199,10 +208,7 @@ impl Archive {
     pub async fn with_rulings(&self, staged: StagedDay, rulings: &[Ruling]) -> Result<StagedDay> {
         let list = match rulings.is_empty() {
             true => None,
-            false => Some(
-                self.write_rulings(staged.batch.day, &staged.digest, rulings)
-                    .await?,
-            ),
+            false => Some(self.write_rulings(&staged.commit, rulings).await?),
         };
         Ok(staged.with_rulings(list))
     }
@@ -271,6 +277,7 @@ impl Archive {
         };
         let mut staged = StagedDay {
             batch,
+            commit: new_commit(),
             digest: file.day_digest.clone(),
             documents: file.rows,
             without_fingerprint: file.without_fingerprint,
@@ -328,7 +335,7 @@ impl Archive {
                 });
             }
             self.require_staged_files(staged).await?;
-            let error = match self.try_commit(staged, version).await? {
+            let error = match self.try_commit(staged, version, existing).await? {
                 Ok(version) => return Ok(Append::Committed(version)),
                 Err(error) => error,
             };
@@ -488,7 +495,11 @@ impl Archive {
         &mut self,
         staged: &StagedDay,
         base_version: u64,
+        existing: Existing,
     ) -> Result<Result<u64, DeltaTableError>> {
+        if existing == Existing::Replace {
+            self.refuse_mixed(staged.batch).await?;
+        }
         let mut replaced = self.files()?;
         replaced.retain(|file| file.batch() == Some(staged.batch));
         let entry = Entry::new(staged, base_version, &replaced);
@@ -518,6 +529,7 @@ impl Entry {
         let now = chrono::Utc::now().timestamp_millis();
         let tags = DayTags {
             name: batch.name,
+            commit: Some(staged.commit.clone()),
             digest: staged.digest.clone(),
             base_version,
             decisions: staged.decisions.clone(),
@@ -530,6 +542,7 @@ impl Entry {
                 rows: Some(staged.rows),
                 decisions: staged.decisions.clone(),
                 templates: staged.templates.and_then(|templates| templates.before),
+                commit: Some(staged.commit.clone()),
             },
         );
         let actions: Vec<Action> = replaced

@@ -40,6 +40,8 @@ pub struct Compacted {
     pub written: u64,
     /// Rows of the merged files.
     pub rows: u64,
+    /// Small files that other programs wrote, which stay: nothing says which commit their rows belong to.
+    pub skipped: u64,
     /// The version that the compaction committed; `None` if there was nothing to merge.
     pub version: Option<u64>,
 }
@@ -59,8 +61,11 @@ impl Archive {
     /// # Errors
     /// [`ArchiveError`]; the table is unchanged then.
     pub async fn compact(&mut self, before: Option<NaiveDate>) -> Result<Compacted> {
-        let sets = self.merge_sets(before)?;
-        let mut compacted = Compacted::default();
+        let (sets, skipped) = self.merge_sets(before)?;
+        let mut compacted = Compacted {
+            skipped,
+            ..Compacted::default()
+        };
         if sets.is_empty() {
             return Ok(compacted);
         }
@@ -170,14 +175,17 @@ impl Archive {
         Ok(actions)
     }
 
-    /// The files worth merging, in sets: small files of one commit of a day, whose rows fit into one file.
-    fn merge_sets(&self, before: Option<NaiveDate>) -> Result<Vec<MergeSet>> {
+    /// The files worth merging, in sets: small files of one commit of a day, whose rows fit into one file; and the number of small files
+    /// of other programs.
+    fn merge_sets(&self, before: Option<NaiveDate>) -> Result<(Vec<MergeSet>, u64)> {
+        let mut skipped = 0;
         let mut days: BTreeMap<NaiveDate, Vec<DataFile>> = BTreeMap::new();
         for file in self.files()? {
             let Some(day) = file.day else { continue };
             // At most half full.
             let small = file.rows.is_some_and(|rows| rows <= self.file_rows() / 2);
             if small && before.is_none_or(|before| day < before) {
+                skipped += u64::from(DayTags::from_file(&file).is_none());
                 days.entry(day).or_default().push(file);
             }
         }
@@ -205,7 +213,8 @@ impl Archive {
             }
             sets
         });
-        Ok(sets.filter(|set| set.files.len() > 1).collect())
+        let sets = sets.filter(|set| set.files.len() > 1).collect();
+        Ok((sets, skipped))
     }
 
     /// Writes the rows of a set as one file, and checks that they are the same rows.

@@ -25,7 +25,7 @@ use crate::day_batch::DayBatch;
 use crate::decision_settings::{DecisionSettings, describe};
 use crate::delta::catch_async_panic;
 use crate::error::{ArchiveError, Result};
-use crate::operations::{REWRITES, operation_name};
+use crate::operations::{is_rewrite, operation_name};
 use crate::schema::DAY;
 use crate::table::{Archive, DataFile};
 
@@ -51,6 +51,9 @@ pub struct CommittedDay {
     /// The memory of templates that its fingerprints were made with; `None` if there was none.
     #[serde(default)]
     pub templates: Option<i64>,
+    /// What names the commit in rulings.
+    #[serde(default)]
+    pub commit: Option<String>,
 }
 
 impl CommittedDay {
@@ -62,6 +65,7 @@ impl CommittedDay {
             rows: None,
             decisions: file.decisions.clone(),
             templates: None,
+            commit: file.commit.clone(),
         })
     }
 
@@ -117,8 +121,8 @@ impl Record {
             "rows": committed.rows,
             "decisions": committed.decisions,
             "templates": committed.templates,
-            // Gives each record a path of its own: a vacuum may be deleting a record that is otherwise equal.
-            "nonce": uuid::Uuid::new_v4().to_string(),
+            // Also gives each record a path of its own: a vacuum may be deleting a record that is otherwise equal.
+            "commit": committed.commit.clone().unwrap_or_else(|| uuid::Uuid::new_v4().to_string()),
         });
         let bytes = Bytes::from(format!("{text}\n"));
         Self {
@@ -248,7 +252,7 @@ impl Archive {
             let commits =
                 |action: &Action| matches!(action, Action::Txn(txn) if txn.app_id == name);
             let is_commit = actions.iter().any(commits);
-            let is_rewrite = operation_name(&actions).is_some_and(|name| REWRITES.contains(&name));
+            let is_rewrite = is_rewrite(&actions);
             let removes_own = actions.iter().any(|action| {
                 matches!(action, Action::Remove(file) if own.get(&file.path) == Some(&true))
             });
@@ -421,6 +425,7 @@ mod tests {
             rows: Some(9),
             decisions: Some("kept k=3".parse().unwrap()),
             templates: Some(7),
+            commit: Some("c".into()),
         };
         let record = Record::new(day, &committed);
         assert!(record.transaction_version > REMOVED);

@@ -36,16 +36,11 @@ pub type RowsByFile = BTreeMap<String, Vec<u64>>;
 
 impl Archive {
     /// Writes the documents of which the archive says that they were not kept to a Parquet file: their fingerprints, ids and sketches,
-    /// with [`DROPPED_DAY`], [`DROPPED_FILE`] and [`DROPPED_ROW`], in the order of the commits, from the data files that `is_asked`
-    /// accepts. Returns their number.
+    /// with [`DROPPED_DAY`], [`DROPPED_FILE`] and [`DROPPED_ROW`], in the order of the commits. Returns their number.
     ///
     /// # Errors
     /// [`ArchiveError`] when a data file cannot be read, or the file cannot be written.
-    pub async fn write_dropped(
-        &self,
-        path: &Path,
-        is_asked: impl Fn(&DataFile) -> bool,
-    ) -> Result<u64> {
+    pub async fn write_dropped(&self, path: &Path) -> Result<u64> {
         let name = path.display().to_string();
         let failed = |error| ArchiveError::parquet(name.clone())(error);
         let arrow_error = |source| ArchiveError::Arrow {
@@ -64,7 +59,6 @@ impl Archive {
         let writer = ArrowWriter::try_new(file, Arc::clone(&schema), Some(properties));
         let mut writer = writer.map_err(failed)?;
         let mut files = self.files()?;
-        files.retain(is_asked);
         files.sort_by(|a, b| (a.base_version, &a.path).cmp(&(b.base_version, &b.path)));
         let mut count = 0;
         let mut rows = std::pin::pin!(self.rows_of(files));
@@ -107,6 +101,7 @@ impl Archive {
             operation: DeltaOperation::Update {
                 predicate: Some(format!("not {KEPT}")),
             },
+            is_repair: true,
             removed_files: files,
             actions,
             transactions: Vec::new(),
@@ -137,7 +132,8 @@ impl Archive {
             let mut first = 0;
             let changed = stored.into_iter().map(|batch| {
                 let end = first + batch.num_rows() as u64;
-                let here = kept.iter().filter(|row| (first..end).contains(row));
+                let here = &kept[kept.partition_point(|row| *row < first)..];
+                let here = here.iter().take_while(|row| **row < end);
                 let here: Vec<usize> = here.map(|row| (row - first) as usize).collect();
                 first = end;
                 with_kept_rows(&batch, &here).map_err(|source| ArchiveError::Arrow {

@@ -20,6 +20,8 @@ use crate::data_files::{DayTags, RowsToWrite, WrittenFile};
 use crate::day_batch::{BatchName, DayBatch};
 use crate::day_records;
 use crate::error::{ArchiveError, Result};
+use crate::operations::REPAIR;
+use crate::rulings;
 use crate::schema::{DAY, IdType};
 use crate::table::{Archive, DataFile};
 
@@ -53,6 +55,14 @@ impl IdSet {
         match self {
             Self::Strings(ids) => ids.len(),
             Self::Bigints(ids) => ids.len(),
+        }
+    }
+
+    /// Whether it has an id that is given as text.
+    pub(crate) fn has_text(&self, id: &str) -> bool {
+        match self {
+            Self::Strings(ids) => ids.contains(id),
+            Self::Bigints(ids) => id.parse().is_ok_and(|id: i64| ids.contains(&id)),
         }
     }
 
@@ -173,6 +183,8 @@ pub(crate) struct Rewrite {
     /// Documents that the operation is about.
     pub(crate) documents: u64,
     pub(crate) operation: DeltaOperation,
+    /// Whether it changes decisions alone.
+    pub(crate) is_repair: bool,
     /// Files that it removes from the table.
     pub(crate) removed_files: Vec<DataFile>,
     /// Actions that add the files with the remaining rows.
@@ -196,6 +208,9 @@ impl Archive {
                 };
                 file.batch().is_some_and(is_of_batch)
             });
+            if let Some(name) = name {
+                self.refuse_mixed(DayBatch { day, name }).await?;
+            }
             let mut transactions = Vec::new();
             for batch in self.batches_of(day, name, &removed_files).await? {
                 let committed = self.transaction_version(batch).await?;
@@ -216,8 +231,10 @@ impl Archive {
             let rewrite = Rewrite {
                 documents: removed.documents,
                 operation: DeltaOperation::Delete {
-                    predicate: Some(format!("{DAY} = '{day}'")),
+                    // Delta knows no batches.
+                    predicate: name.is_none().then(|| format!("{DAY} = '{day}'")),
                 },
+                is_repair: false,
                 removed_files,
                 actions: Vec::new(),
                 transactions,
@@ -326,16 +343,79 @@ impl Archive {
             written: written.len() as u64,
             version: None,
         };
+        // Nor may rulings keep them.
+        let rulings = self.write_rulings_without(ids).await?;
+        let rulings = rulings.map(|list| Transaction::new(rulings::TRANSACTION, list));
         let rewrite = Rewrite {
             documents,
             // No predicate: the log must not keep the removed ids.
             operation: DeltaOperation::Delete { predicate: None },
+            is_repair: false,
             removed_files: affected.into_iter().map(|(file, ..)| file).collect(),
             actions,
-            transactions: Vec::new(),
+            transactions: rulings.into_iter().collect(),
             written: Vec::new(),
         };
         Ok(Some((removed, rewrite)))
+    }
+
+    /// The batches that were committed after a day, or after its batch of a name; and whether the archive has only the kept documents of
+    /// one of them.
+    ///
+    /// # Errors
+    /// [`ArchiveError::Delta`] when the log cannot be read.
+    pub fn later_batches(
+        &self,
+        day: NaiveDate,
+        name: Option<BatchName>,
+    ) -> Result<(BTreeSet<DayBatch>, bool)> {
+        let files = self.files()?;
+        let is_asked = |file: &&DataFile| {
+            file.day == Some(day) && name.is_none_or(|name| file.batch_name == name)
+        };
+        let first = files
+            .iter()
+            .filter(is_asked)
+            .filter_map(|file| file.base_version)
+            .min();
+        let is_later = |file: &&DataFile| {
+            !is_asked(file) && first.is_some_and(|first| file.base_version > Some(first))
+        };
+        let later = || files.iter().filter(is_later);
+        let only_kept = |file: &DataFile| {
+            file.decisions
+                .as_ref()
+                .is_some_and(|decisions| decisions.only_kept)
+        };
+        Ok((
+            later().filter_map(DataFile::batch).collect(),
+            later().any(only_kept),
+        ))
+    }
+
+    /// Refuses to take away a batch of a day with several if another program rewrote files of the day: which rows are the batch's, nothing
+    /// says any more.
+    pub(crate) async fn refuse_mixed(&self, batch: DayBatch) -> Result<()> {
+        let files = self.files()?;
+        let is_untagged =
+            |file: &DataFile| file.day == Some(batch.day) && file.day_digest.is_none();
+        if !files.iter().any(is_untagged) {
+            return Ok(());
+        }
+        let recorded = self.recorded_batches().await?;
+        let others = recorded
+            .iter()
+            .filter(|other| other.day == batch.day && **other != batch);
+        match others.count() {
+            0 => Ok(()),
+            _ => Err(ArchiveError::ForeignTable {
+                path: self.location().given().to_owned(),
+                reason: format!(
+                    "another program rewrote files of day {}, and nothing says any more which rows are of batch {batch}; remove the whole day",
+                    batch.day
+                ),
+            }),
+        }
     }
 
     /// The batches of a day, or the one of a name, that were ever committed.
@@ -361,6 +441,7 @@ impl Archive {
         let Rewrite {
             documents,
             operation,
+            is_repair,
             removed_files,
             mut actions,
             transactions,
@@ -375,7 +456,10 @@ impl Archive {
         );
         let properties = CommitProperties::default()
             .with_application_transactions(transactions.clone())
-            .with_metadata([("documents".to_owned(), documents.into())]);
+            .with_metadata([
+                ("documents".to_owned(), documents.into()),
+                (REPAIR.to_owned(), is_repair.into()),
+            ]);
         let error = match self.commit_next(actions, operation, properties).await {
             Ok(version) => return Ok(Some(version)),
             Err(error) => ArchiveError::delta(self.location().given())(error),

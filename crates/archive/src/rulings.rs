@@ -2,19 +2,21 @@
 //! and people's pins.
 //!
 //! Rulings are Parquet files [beside](crate::beside) the table, `_dedup-job/rulings/`. The Delta application transaction `rulings`, in
-//! the commit of the day that brings some, points to a list of these files. Each ruling names the day and the digest of its commit, so
-//! it counts only where the rows of that commit do: not for reruns of earlier days, and not once the day is removed or replaced.
+//! the commit of the day that brings some, points to a list of these files. Each ruling names its commit, as the tags of the commit's data
+//! files do, so it counts only where the rows of that commit do: not for reruns of earlier days, and not once the day is removed or
+//! replaced.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::hash::Hash as _;
 use std::sync::Arc;
 
-use arrow::array::{Array as _, AsArray as _, Date32Array, RecordBatch, StringArray};
-use arrow::compute::concat_batches;
-use arrow::datatypes::{DataType, Date32Type, Field, Schema, SchemaRef};
+use arrow::array::{Array as _, AsArray as _, Date32Array, Int64Array, RecordBatch, StringArray};
+use arrow::compute::filter_record_batch;
+use arrow::datatypes::{DataType, Date32Type, Field, Int64Type, Schema, SchemaRef};
+use arrow::error::ArrowError;
 use chrono::NaiveDate;
 use parquet::arrow::ArrowWriter;
-use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::WriterProperties;
 use serde::{Deserialize, Serialize};
@@ -22,6 +24,7 @@ use twox_hash::XxHash3_64;
 
 use crate::beside::Beside;
 use crate::error::{ArchiveError, Result};
+use crate::remove::IdSet;
 use crate::table::Archive;
 
 /// The application id of the transaction.
@@ -37,6 +40,11 @@ pub(crate) const LISTS: Beside = Beside {
     extension: "json",
 };
 
+/// Whether a path below the archive's directory is that of a file or a list of rulings.
+pub(crate) fn is_path(path: &str) -> bool {
+    FILES.parse_path(path).is_some() || LISTS.parse_path(path).is_some()
+}
+
 /// Files of more rulings are not merged with others.
 const MERGED_ROWS: u64 = 1 << 22;
 
@@ -51,15 +59,38 @@ pub enum Pin {
     Keep(String),
 }
 
+impl Pin {
+    /// The pin, with its two ids in order.
+    #[must_use]
+    pub fn ordered(self) -> Self {
+        match self {
+            Self::Same(a, b) if b < a => Self::Same(b, a),
+            Self::Distinct(a, b) if b < a => Self::Distinct(b, a),
+            pin => pin,
+        }
+    }
+
+    /// What it is about: its ids, in order; the second is empty if it has one.
+    #[must_use]
+    pub fn about(&self) -> (String, String) {
+        match self {
+            Self::Same(a, b) | Self::Distinct(a, b) => (a.clone(), b.clone()),
+            Self::Keep(id) => (id.clone(), String::new()),
+        }
+    }
+}
+
 /// What a commit says for later days.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ruling {
-    /// The capture of the document `id` on `day` has a newer one, which counts instead.
+    /// A capture of the document `id` has a newer one, which counts instead.
     Superseded {
         /// Its id.
         id: String,
         /// Its day, in days since 1970; `None` for a row without one.
         day: Option<i32>,
+        /// Its fingerprint: a day may have several captures.
+        fingerprint: u64,
     },
     /// A pin.
     Pin(Pin),
@@ -68,17 +99,25 @@ pub enum Ruling {
 /// The rulings that count for a view of the archive.
 #[derive(Debug, Clone, Default)]
 pub struct Rulings {
-    /// Hashes of superseded captures, sorted.
-    superseded: Vec<u128>,
-    /// The pins, each once.
+    /// Superseded captures: hashes of their ids and days, and fingerprints; sorted.
+    superseded: Vec<(u128, u64)>,
+    /// The pins. Of contradicting ones, the last.
     pub pins: Vec<Pin>,
 }
 
 impl Rulings {
-    /// Whether the capture of `id` on `day`, in days since 1970, is superseded.
+    /// Whether a capture of `id` on `day`, in days since 1970, whose fingerprint may be that of the capture is superseded.
     #[must_use]
-    pub fn is_superseded(&self, id: &str, day: Option<i32>) -> bool {
-        !self.superseded.is_empty() && self.superseded.binary_search(&hash(id, day)).is_ok()
+    pub fn is_superseded(&self, id: &str, day: Option<i32>, may_be: impl Fn(u64) -> bool) -> bool {
+        if self.superseded.is_empty() {
+            return false;
+        }
+        let hash = hash(id, day);
+        let start = self.superseded.partition_point(|(other, _)| *other < hash);
+        let mut same = self.superseded[start..]
+            .iter()
+            .take_while(|(other, _)| *other == hash);
+        same.any(|(_, fingerprint)| may_be(*fingerprint))
     }
 
     /// The pins alone.
@@ -117,18 +156,31 @@ pub struct RulingFiles {
 struct RulingFile {
     version: i64,
     rows: u64,
+    bytes: u64,
 }
 
 impl RulingFiles {
-    /// The most bytes of memory that the [`Rulings`] of the files take.
+    /// The most bytes of memory that it takes to read the [`Rulings`] of the files.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        let rows = self.files.iter().map(|file| file.rows).sum::<u64>();
-        usize::try_from(rows)
-            .unwrap_or(usize::MAX)
-            .saturating_mul(size_of::<u128>())
+        let bytes = self
+            .files
+            .iter()
+            .map(|file| file.rows * RULING_BYTES + file.bytes);
+        usize::try_from(bytes.sum::<u64>()).unwrap_or(usize::MAX)
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.files.is_empty()
     }
 }
+
+/// Bytes of memory of a ruling besides those of its file.
+const RULING_BYTES: u64 = 64;
+/// Rulings that are written at once.
+const ROWS_AT_ONCE: usize = 1 << 16;
 
 const SAME: &str = "same";
 const DISTINCT: &str = "distinct";
@@ -138,43 +190,49 @@ const SUPERSEDED: &str = "superseded";
 fn schema() -> SchemaRef {
     let text = |name, nullable| Field::new(name, DataType::Utf8, nullable);
     Arc::new(Schema::new(vec![
-        Field::new("day", DataType::Date32, false),
-        text("digest", false),
+        text("commit", false),
         text("ruling", false),
         text("id", false),
         text("other", true),
         Field::new("of_day", DataType::Date32, true),
+        Field::new("of_fp", DataType::Int64, true),
     ]))
 }
 
 /// The rulings of a commit as rows.
-fn to_rows(day: NaiveDate, digest: &str, rulings: &[Ruling]) -> Result<RecordBatch> {
-    let day = Date32Type::from_naive_date(day);
+fn to_rows(commit: &str, rulings: &[Ruling]) -> Result<RecordBatch> {
     let rows = rulings.iter().map(|ruling| match ruling {
-        Ruling::Superseded { id, day } => (SUPERSEDED, id, None, *day),
-        Ruling::Pin(Pin::Same(id, other)) => (SAME, id, Some(other), None),
-        Ruling::Pin(Pin::Distinct(id, other)) => (DISTINCT, id, Some(other), None),
-        Ruling::Pin(Pin::Keep(id)) => (KEEP, id, None, None),
+        Ruling::Superseded {
+            id,
+            day,
+            fingerprint,
+        } => (SUPERSEDED, id, None, *day, Some(fingerprint.cast_signed())),
+        Ruling::Pin(Pin::Same(id, other)) => (SAME, id, Some(other), None, None),
+        Ruling::Pin(Pin::Distinct(id, other)) => (DISTINCT, id, Some(other), None, None),
+        Ruling::Pin(Pin::Keep(id)) => (KEEP, id, None, None, None),
     });
+    let rows: Vec<_> = rows.collect();
     let text =
         |text: &mut dyn Iterator<Item = Option<&str>>| Arc::new(text.collect::<StringArray>());
-    let rows: Vec<_> = rows.collect();
-    let count = rows.len();
     let batch = RecordBatch::try_new(
         schema(),
         vec![
-            Arc::new(Date32Array::from(vec![day; count])),
-            text(&mut std::iter::repeat_n(Some(digest), count)),
+            text(&mut std::iter::repeat_n(Some(commit), rows.len())),
             text(&mut rows.iter().map(|row| Some(row.0))),
             text(&mut rows.iter().map(|row| Some(row.1.as_str()))),
             text(&mut rows.iter().map(|row| row.2.map(String::as_str))),
             Arc::new(rows.iter().map(|row| row.3).collect::<Date32Array>()),
+            Arc::new(rows.iter().map(|row| row.4).collect::<Int64Array>()),
         ],
     );
-    batch.map_err(|source| ArchiveError::Arrow {
+    batch.map_err(arrow_error)
+}
+
+fn arrow_error(source: ArrowError) -> ArchiveError {
+    ArchiveError::Arrow {
         object: "rulings".into(),
         source,
-    })
+    }
 }
 
 impl Archive {
@@ -195,27 +253,66 @@ impl Archive {
         })
     }
 
-    /// The rulings of the commits of these days, with the digests that their files have.
+    /// The commits that data files are of, given by their days and by what their tags say. Other programs drop the tags of files that
+    /// they rewrite; then all commits of the day count.
+    ///
+    /// # Errors
+    /// [`ArchiveError`] when the record of such a day cannot be read.
+    pub async fn commits_of(
+        &self,
+        files: impl Iterator<Item = (Option<NaiveDate>, Option<&str>)>,
+    ) -> Result<HashSet<String>> {
+        let mut commits = HashSet::new();
+        let mut days = HashSet::new();
+        for (day, commit) in files {
+            match commit {
+                Some(commit) => {
+                    commits.insert(commit.to_owned());
+                }
+                None => days.extend(day),
+            }
+        }
+        if !days.is_empty() {
+            for batch in self.recorded_batches().await? {
+                let version = match days.contains(&batch.day) {
+                    true => self.transaction_version(batch).await?,
+                    false => None,
+                };
+                let record = match version {
+                    Some(version) => self.read_record(batch, version).await?,
+                    None => None,
+                };
+                commits.extend(record.and_then(|record| record.commit));
+            }
+        }
+        Ok(commits)
+    }
+
+    /// The rulings of `commits`.
     ///
     /// # Errors
     /// [`ArchiveError`] when a file cannot be read.
     pub async fn read_rulings(
         &self,
         files: &RulingFiles,
-        days: impl Iterator<Item = (Option<NaiveDate>, Option<&str>)>,
+        commits: &HashSet<String>,
     ) -> Result<Rulings> {
-        let committed: Committed<'_> = days.collect();
-        let mut rulings = Rulings::default();
-        let mut pins = HashSet::new();
+        let mut superseded = Vec::new();
+        let mut pins = HashMap::new();
         for file in &files.files {
             for rows in self.ruling_rows(*file).await? {
-                add_rows(&rows, &committed, &mut rulings.superseded, &mut pins);
+                add_rows(
+                    &rows.map_err(arrow_error)?,
+                    commits,
+                    &mut superseded,
+                    &mut pins,
+                );
             }
         }
-        rulings.superseded.sort_unstable();
-        rulings.pins = pins.into_iter().collect();
-        rulings.pins.sort_unstable();
-        Ok(rulings)
+        superseded.sort_unstable();
+        let mut pins: Vec<Pin> = pins.into_values().collect();
+        pins.sort_unstable();
+        Ok(Rulings { superseded, pins })
     }
 
     /// The rulings of all days.
@@ -223,41 +320,94 @@ impl Archive {
     /// # Errors
     /// As [`Self::read_rulings`].
     pub async fn rulings(&self) -> Result<Rulings> {
+        let list = self.ruling_files().await?;
+        if list.is_empty() {
+            return Ok(Rulings::default());
+        }
         let files = self.files()?;
-        let days = files
-            .iter()
-            .map(|file| (file.day, file.day_digest.as_deref()));
-        self.read_rulings(&self.ruling_files().await?, days).await
+        let files = files.iter().map(|file| (file.day, file.commit.as_deref()));
+        let commits = self.commits_of(files).await?;
+        self.read_rulings(&list, &commits).await
     }
 
     /// Writes the rulings of a commit, and a list of all; they count when the commit names the list. Returns the list's version.
     ///
     /// # Errors
     /// [`ArchiveError`] when those before cannot be read, or a store's error.
-    pub async fn write_rulings(
-        &self,
-        day: NaiveDate,
-        digest: &str,
-        rulings: &[Ruling],
-    ) -> Result<i64> {
+    pub(crate) async fn write_rulings(&self, commit: &str, rulings: &[Ruling]) -> Result<i64> {
         let mut list = self.ruling_files().await?;
-        let mut rows = vec![to_rows(day, digest, rulings)?];
         let mut count = rulings.len() as u64;
         // Files of growing size, so that there are few, and each ruling is written again a few times.
+        let mut merged = Vec::new();
         while let Some(last) = list.files.last().copied()
             && last.rows <= 2 * count
             && last.rows + count <= MERGED_ROWS
         {
-            rows.extend(self.ruling_rows(last).await?);
+            merged.push(last);
             count += last.rows;
             list.files.pop();
         }
-        let version = FILES.write(self.location(), to_file(&rows)?.into()).await?;
-        list.files.push(RulingFile {
-            version,
-            rows: count,
-        });
+        let mut file = NewFile::create()?;
+        // Later ones come later.
+        for before in merged.into_iter().rev() {
+            for rows in self.ruling_rows(before).await? {
+                file.write(&rows.map_err(arrow_error)?)?;
+            }
+        }
+        for rulings in rulings.chunks(ROWS_AT_ONCE) {
+            file.write(&to_rows(commit, rulings)?)?;
+        }
+        list.files.extend(self.store_rulings(file).await?);
         self.write_list(&list).await
+    }
+
+    /// Writes the rulings without those about documents with one of `ids`; `None` if none is about them.
+    ///
+    /// # Errors
+    /// As [`Self::write_rulings`].
+    pub(crate) async fn write_rulings_without(&self, ids: &IdSet) -> Result<Option<i64>> {
+        let (mut list, mut is_changed) = (RulingFiles::default(), false);
+        for before in self.ruling_files().await?.files {
+            let mut file = NewFile::create()?;
+            let mut rows_before = 0;
+            for rows in self.ruling_rows(before).await? {
+                let rows = rows.map_err(arrow_error)?;
+                let [of, others] = [2, 3].map(|at| rows.column(at).as_string::<i32>());
+                let others_rows = (0..rows.num_rows()).map(|row| {
+                    let other = others.is_valid(row) && ids.has_text(others.value(row));
+                    Some(!other && !ids.has_text(of.value(row)))
+                });
+                let rest = filter_record_batch(&rows, &others_rows.collect());
+                rows_before += rows.num_rows() as u64;
+                file.write(&rest.map_err(arrow_error)?)?;
+            }
+            if file.rows == rows_before {
+                list.files.push(before);
+            } else {
+                is_changed = true;
+                list.files.extend(self.store_rulings(file).await?);
+            }
+        }
+        match is_changed {
+            true => self.write_list(&list).await.map(Some),
+            false => Ok(None),
+        }
+    }
+
+    /// Stores a file; `None` if it has no rulings.
+    async fn store_rulings(&self, file: NewFile) -> Result<Option<RulingFile>> {
+        let rows = file.rows;
+        if rows == 0 {
+            return Ok(None);
+        }
+        let file = file.finish()?;
+        let bytes = file.len() as u64;
+        let version = FILES.write(self.location(), file.into()).await?;
+        Ok(Some(RulingFile {
+            version,
+            rows,
+            bytes,
+        }))
     }
 
     /// Copies the rulings of `other` beside its own. Returns the version of the list of both; `None` if it has all already.
@@ -301,7 +451,7 @@ impl Archive {
         bytes.ok_or_else(|| missing(self.location().child_name(&FILES.path(file.version))))
     }
 
-    async fn ruling_rows(&self, file: RulingFile) -> Result<Vec<RecordBatch>> {
+    async fn ruling_rows(&self, file: RulingFile) -> Result<ParquetRecordBatchReader> {
         let name = self.location().child_name(&FILES.path(file.version));
         let failed = |error| ArchiveError::parquet(name.clone())(error);
         let bytes = self.ruling_file(file).await?;
@@ -312,17 +462,9 @@ impl Archive {
                 reason: "it has no columns of rulings".into(),
             });
         }
-        let rows = reader.build().map_err(failed)?;
-        let rows: Result<Vec<_>, _> = rows.collect();
-        rows.map_err(|source| ArchiveError::Arrow {
-            object: name.clone(),
-            source,
-        })
+        reader.build().map_err(failed)
     }
 }
-
-/// The days of data files, with the digests that these have.
-type Committed<'a> = HashSet<(Option<NaiveDate>, Option<&'a str>)>;
 
 fn missing(object: String) -> ArchiveError {
     ArchiveError::BadData {
@@ -331,60 +473,65 @@ fn missing(object: String) -> ArchiveError {
     }
 }
 
-fn to_file(rows: &[RecordBatch]) -> Result<Vec<u8>> {
-    let object = "rulings";
-    let rows = concat_batches(&schema(), rows).map_err(|source| ArchiveError::Arrow {
-        object: object.into(),
-        source,
-    })?;
-    let properties = WriterProperties::builder()
-        .set_compression(Compression::ZSTD(ZstdLevel::default()))
-        .build();
-    let written = || {
-        let mut writer = ArrowWriter::try_new(Vec::new(), schema(), Some(properties))?;
-        writer.write(&rows)?;
-        writer.into_inner()
-    };
-    written().map_err(ArchiveError::parquet(object))
+/// A file of rulings that is being written.
+struct NewFile {
+    writer: ArrowWriter<Vec<u8>>,
+    rows: u64,
 }
 
-/// Adds the rows that count.
+impl NewFile {
+    fn create() -> Result<Self> {
+        let properties = WriterProperties::builder()
+            .set_compression(Compression::ZSTD(ZstdLevel::default()))
+            .build();
+        let writer = ArrowWriter::try_new(Vec::new(), schema(), Some(properties));
+        Ok(Self {
+            writer: writer.map_err(ArchiveError::parquet("rulings"))?,
+            rows: 0,
+        })
+    }
+
+    fn write(&mut self, rows: &RecordBatch) -> Result<()> {
+        self.rows += rows.num_rows() as u64;
+        self.writer
+            .write(rows)
+            .map_err(ArchiveError::parquet("rulings"))
+    }
+
+    fn finish(self) -> Result<Vec<u8>> {
+        self.writer
+            .into_inner()
+            .map_err(ArchiveError::parquet("rulings"))
+    }
+}
+
+/// Adds the rows of `commits`. Pins are known by what they are about, so that a later one takes the place of an earlier one.
 fn add_rows(
     rows: &RecordBatch,
-    committed: &Committed<'_>,
-    superseded: &mut Vec<u128>,
-    pins: &mut HashSet<Pin>,
+    commits: &HashSet<String>,
+    superseded: &mut Vec<(u128, u64)>,
+    pins: &mut HashMap<(String, String), Pin>,
 ) {
     let text = |at: usize| rows.column(at).as_string::<i32>();
-    let day = |at: usize| rows.column(at).as_primitive::<Date32Type>();
-    let (days, of_days) = (day(0), day(5));
-    let (digests, kinds, ids, others) = (text(1), text(2), text(3), text(4));
+    let (of_commits, kinds, ids, others) = (text(0), text(1), text(2), text(3));
+    let days = rows.column(4).as_primitive::<Date32Type>();
+    let fingerprints = rows.column(5).as_primitive::<Int64Type>();
     for row in 0..rows.num_rows() {
-        let Some(day) = Date32Type::to_naive_date_opt(days.value(row)) else {
-            continue;
-        };
-        // Other programs drop the digests of the files that they rewrite.
-        let is_committed = |digest| committed.contains(&(Some(day), digest));
-        if !is_committed(Some(digests.value(row))) && !is_committed(None) {
+        if !commits.contains(of_commits.value(row)) {
             continue;
         }
-        let id = || ids.value(row).to_owned();
-        let other = || others.value(row).to_owned();
-        match kinds.value(row) {
+        let (id, other) = (ids.value(row).to_owned(), others.value(row).to_owned());
+        let pin = match kinds.value(row) {
             SUPERSEDED => {
-                let of_day = of_days.is_valid(row).then(|| of_days.value(row));
-                superseded.push(hash(ids.value(row), of_day));
+                let day = days.is_valid(row).then(|| days.value(row));
+                superseded.push((hash(&id, day), fingerprints.value(row).cast_unsigned()));
+                continue;
             }
-            SAME => {
-                pins.insert(Pin::Same(id(), other()));
-            }
-            DISTINCT => {
-                pins.insert(Pin::Distinct(id(), other()));
-            }
-            KEEP => {
-                pins.insert(Pin::Keep(id()));
-            }
-            _ => {}
-        }
+            SAME => Pin::Same(id, other),
+            DISTINCT => Pin::Distinct(id, other),
+            KEEP => Pin::Keep(id),
+            _ => continue,
+        };
+        pins.insert(pin.about(), pin);
     }
 }

@@ -36,6 +36,8 @@ pub const SHA256_TAG: &str = "sha256";
 pub const TAIL_TAG: &str = "dedup-job.tail";
 /// Tag of a data file: digest of its day's rows, a [`RowDigest`](crate::RowDigest).
 pub const DAY_DIGEST_TAG: &str = "dedup-job.day-digest";
+/// Tag of a data file: what names its commit in rulings.
+pub const COMMIT_TAG: &str = "dedup-job.commit";
 /// Tag of a data file: the name of the batch of its day, if it has one.
 pub const BATCH_TAG: &str = "dedup-job.batch";
 /// Tag of a data file: the table version that its day was compared with.

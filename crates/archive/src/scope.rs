@@ -20,7 +20,7 @@ use crate::decision_settings::DecisionSettings;
 use crate::delta::catch_async_panic;
 use crate::error::{ArchiveError, Result};
 use crate::fingerprint_file::FingerprintFile;
-use crate::operations::{REWRITES, operation_name};
+use crate::operations::is_rewrite;
 use crate::table::{Archive, DataFile};
 
 /// Which rows of an archive a run reads.
@@ -252,7 +252,7 @@ fn classify_added(
     base_version: u64,
     known: &HashMap<String, Added>,
 ) -> Vec<(String, Added)> {
-    let is_rewrite = operation_name(actions).is_some_and(|name| REWRITES.contains(&name));
+    let is_rewrite = is_rewrite(actions);
     let day_in = |values: Option<&HashMap<String, Option<String>>>| {
         let day = values.and_then(|values| values.get(crate::schema::DAY));
         day.cloned().flatten()

@@ -43,8 +43,8 @@ pub struct SnapshotFile {
     pub size: u64,
     /// The day of its rows, if it is known.
     pub day: Option<NaiveDate>,
-    /// Digest of its day's rows, as they were committed; `None` if nothing says it.
-    pub day_digest: Option<String>,
+    /// What names its commit in rulings; `None` if nothing says it.
+    pub commit: Option<String>,
     /// What the archive's log says of the file.
     pub facts: TailFacts,
     /// The file, with its footer read.
@@ -187,7 +187,7 @@ impl Archive {
             false => error,
         })?;
         Ok(SnapshotFile {
-            day_digest: file.day_digest.clone(),
+            commit: file.commit.clone(),
             ..opened
         })
     }
@@ -207,7 +207,7 @@ impl SnapshotFile {
             location,
             size,
             day,
-            day_digest: None,
+            commit: None,
             facts,
             reader,
         })

@@ -148,6 +148,7 @@ impl Archive {
         let knows_all = !matches!(&forgotten, Some((_, false)));
         retained.extend(forgotten.into_iter().flat_map(|(paths, _)| paths));
         let rulings = self.ruling_paths().await?;
+        let (mut old_rulings, mut has_new_list) = (Vec::new(), false);
         let mut not_listed = live.clone();
         let mut listed = self.all_files().await?;
         let mut unneeded = Vec::new();
@@ -173,11 +174,10 @@ impl Archive {
                 if is_old {
                     memories.push((version, path));
                 }
-            } else if rulings::FILES.parse_path(&path).is_some()
-                || rulings::LISTS.parse_path(&path).is_some()
-            {
+            } else if rulings::is_path(&path) {
+                has_new_list |= !is_old && rulings.contains(&path);
                 if is_old && !rulings.contains(&path) {
-                    unneeded.push(path);
+                    old_rulings.push(path);
                 }
             } else if live.contains(&path) || retained.contains(&path) {
             } else if expired.contains(&path) || (is_old && knows_all && is_data_file(&path)) {
@@ -185,6 +185,10 @@ impl Archive {
             }
         }
         self.require_complete_list(not_listed).await?;
+        // What the list of today replaced lately, running jobs read.
+        if !has_new_list {
+            unneeded.extend(old_rulings);
+        }
         if !memories.is_empty() {
             // Days that were committed lately can be run again, and so can the last one.
             young.extend(newest.map(|(_, day, version)| (day, version)));

@@ -184,6 +184,7 @@ pub(crate) async fn run_once(args: &Args, source: &Source) -> Summary {
         finds_updates: false,
         on_update: Default::default(),
         pins: Vec::new(),
+        pins_from: None,
         batch_name: Default::default(),
         audit: None,
         append: None,

@@ -2,6 +2,7 @@
 
 import datetime
 import http.server
+import json
 import pickle
 import threading
 
@@ -259,3 +260,25 @@ def test_archives_are_merged_and_documents_have_a_history(tmp_path, texts):
     assert first.history("nobody").captures == []
     with pytest.raises(dedup_job.UsageError, match="day YYYY-MM-DD"):
         first.append(batch)
+
+
+def test_updates_pins_and_batches(tmp_path, texts):
+    archive = dedup_job.Archive.create(tmp_path / "archive")
+    pins = tmp_path / "pins.csv"
+    pins.write_text("pin,id,other\nkeep,copy,\n")
+    batches = [("morning", [texts[0], texts[1]], {}), ("noon", [texts[2], texts[1]], {"pins": pins})]
+    for name, (page, copied), options in batches:
+        new = tmp_path / f"{name}.jsonl"
+        rows = [{"id": "page", "text": page}, {"id": "copy" if options else "first", "text": copied}]
+        new.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        decisions = tmp_path / f"{name}.parquet"
+        summary = dedup_job.run(
+            new, archive.path, append=True, day="2026-01-01", batch=name, on_update="keep-new", decisions=decisions, **options
+        )
+    decided = {row["id"]: row for row in pyarrow.parquet.read_table(decisions).to_pylist()}
+    assert (decided["page"]["update_of"], decided["page"]["update_day"]) == ("page", datetime.date(2026, 1, 1))
+    assert all(row["kept"] for row in decided.values())
+    assert (summary.decisions["updates"], summary.decisions["pins"]) == (1, 1)
+    assert sorted(capture["superseded"] for capture in archive.history("page").captures) == [False, True]
+    archive.remove(day="2026-01-01", batch="noon")
+    assert [capture["superseded"] for capture in archive.history("page").captures] == [False]

@@ -9,8 +9,8 @@ use crate::day_batch::BatchName;
 use crate::decision_settings::DecisionSettings;
 use crate::file_checksums::Tail;
 use crate::schema::{
-    BASE_VERSION_TAG, BATCH_TAG, DAY, DAY_DIGEST_TAG, DECISIONS_TAG, FINGERPRINT, ID, SHA256_TAG,
-    TAIL_TAG,
+    BASE_VERSION_TAG, BATCH_TAG, COMMIT_TAG, DAY, DAY_DIGEST_TAG, DECISIONS_TAG, FINGERPRINT, ID,
+    SHA256_TAG, TAIL_TAG,
 };
 use crate::table::DataFile;
 
@@ -35,6 +35,8 @@ pub(crate) struct WrittenFile {
 pub(crate) struct DayTags {
     /// The name of the batch.
     pub(crate) name: BatchName,
+    /// Names the commit in rulings.
+    pub(crate) commit: Option<String>,
     /// Digest of its rows.
     pub(crate) digest: String,
     /// The table version that the day was compared with.
@@ -48,6 +50,7 @@ impl DayTags {
     pub(crate) fn from_file(file: &DataFile) -> Option<Self> {
         Some(Self {
             name: file.batch_name,
+            commit: file.commit.clone(),
             digest: file.day_digest.clone()?,
             base_version: file.base_version?,
             decisions: file.decisions.clone(),
@@ -74,6 +77,7 @@ impl WrittenFile {
                 tag(BASE_VERSION_TAG, tags.base_version.to_string()),
             ]
             .into_iter()
+            .chain(tags.commit.clone().map(|commit| tag(COMMIT_TAG, commit)))
             .chain((!tags.name.is_empty()).then(|| tag(BATCH_TAG, tags.name.to_string())))
             .chain(decisions)
         });

@@ -14,7 +14,8 @@ use crate::decision_settings::DecisionSettings;
 use crate::delta::catch_panic;
 use crate::error::{ArchiveError, Result};
 use crate::schema::{
-    BASE_VERSION_TAG, BATCH_TAG, DAY, DAY_DIGEST_TAG, DECISIONS_TAG, SHA256_TAG, TAIL_TAG,
+    BASE_VERSION_TAG, BATCH_TAG, COMMIT_TAG, DAY, DAY_DIGEST_TAG, DECISIONS_TAG, SHA256_TAG,
+    TAIL_TAG,
 };
 use crate::tail_facts::TailFacts;
 
@@ -31,6 +32,8 @@ pub struct DataFile {
     pub day: Option<NaiveDate>,
     /// The name of the batch of its day, if the log says one.
     pub(crate) batch_name: BatchName,
+    /// What names its commit in rulings, if the log says it.
+    pub(crate) commit: Option<String>,
     /// SHA-256 of its bytes, if the log says it.
     pub sha256: Option<String>,
     /// The tags that a reader of the file needs.
@@ -61,6 +64,7 @@ impl DataFile {
             batch_name: tag(BATCH_TAG)
                 .and_then(|name| name.parse().ok())
                 .unwrap_or_default(),
+            commit: tag(COMMIT_TAG),
             sha256: tag(SHA256_TAG),
             facts: TailFacts {
                 // A tag in the format of another release is ignored.
@@ -87,12 +91,6 @@ impl DataFile {
             deletion_vector: self.deletion_vector.clone(),
             ..Default::default()
         }
-    }
-
-    /// The decisions about its day, if there are any.
-    #[must_use]
-    pub fn decisions(&self) -> Option<&DecisionSettings> {
-        self.decisions.as_ref()
     }
 
     /// The batch of its rows, or the day's batch without a name if nothing says which; `None` without a day.

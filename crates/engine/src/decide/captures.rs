@@ -2,7 +2,6 @@
 //!
 //! Reads the ids of the archive, which a probe does not. A document that forms no pair with its capture is an update of it.
 
-use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::fmt;
 use std::num::NonZeroU32;
@@ -28,7 +27,7 @@ use crate::work_items::days_since_epoch;
 /// Rows whose ids are read at once.
 const ROWS_AT_ONCE: u64 = 1 << 16;
 /// Documents of the batch that share an id, if they are more, are updates of nothing: nobody can tell which of them is.
-const MAX_SHARED: usize = 64;
+pub(super) const MAX_SHARED: usize = 64;
 /// Bytes of memory for each document with a capture.
 const CAPTURE_BYTES: usize = 64;
 
@@ -72,7 +71,8 @@ pub(crate) struct History {
 /// The capture that stands for all of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Capture {
-    is_kept: bool,
+    /// Whether the archive keeps it, and no newer one counts instead.
+    pub(super) is_kept: bool,
     /// Its day, in days since 1970.
     pub(super) day: Option<i32>,
     /// Whether the document forms a pair with it.
@@ -83,8 +83,8 @@ pub(super) struct Capture {
 #[derive(Debug, Default)]
 pub(super) struct Captures {
     of_row: HashMap<u32, Capture>,
-    /// The kept ones, by row and day.
-    kept: Vec<(u32, Option<i32>)>,
+    /// The kept ones: rows, days, fingerprints. Only if updates supersede them.
+    kept: Vec<(u32, Option<i32>, u64)>,
     /// The kept captures of the documents that were asked for, with their fingerprints.
     pub(super) asked: Vec<(DocumentId, Option<i32>, u64)>,
     memory: Option<MemoryReservation>,
@@ -97,34 +97,42 @@ impl Captures {
     }
 
     /// The kept captures of the document at `row`.
-    pub(super) fn kept_of(&self, row: u32) -> impl Iterator<Item = (u32, Option<i32>)> + '_ {
-        let start = self.kept.partition_point(|(other, _)| *other < row);
+    pub(super) fn kept_of(&self, row: u32) -> impl Iterator<Item = (u32, Option<i32>, u64)> + '_ {
+        let start = self.kept.partition_point(|(other, ..)| *other < row);
         let kept = self.kept[start..].iter();
-        kept.take_while(move |(other, _)| *other == row).copied()
+        kept.take_while(move |(other, ..)| *other == row).copied()
     }
 
-    /// The rows of updates.
+    /// The rows of updates of kept captures.
     pub(super) fn updates(&self) -> impl Iterator<Item = u32> + '_ {
-        let updates = self.of_row.iter().filter(|(_, capture)| !capture.is_pair);
+        let updates = self.of_row.iter();
+        let updates = updates.filter(|(_, capture)| capture.is_kept && !capture.is_pair);
         updates.map(|(row, _)| *row)
     }
 
+    fn reserve(&self, captures: usize) -> Result<()> {
+        let grown = self.memory.as_ref();
+        let grown = grown.map_or(Ok(()), |memory| memory.try_grow(CAPTURE_BYTES * captures));
+        grown.map_err(|_| EngineError::OutOfMemory {
+            what: "the captures of the documents".into(),
+        })
+    }
+
     fn add(&mut self, found: Found, on_update: OnUpdate) -> Result<()> {
-        let count = found.of_rows.len() + found.asked.len();
-        if let Some(memory) = &self.memory {
-            let grown = memory.try_grow(CAPTURE_BYTES * count);
-            grown.map_err(|_| EngineError::OutOfMemory {
-                what: "the captures of the documents".into(),
-            })?;
-        }
-        for (row, capture) in found.of_rows {
-            if capture.is_kept {
-                self.kept.push((row, capture.day));
+        self.reserve(found.asked.len())?;
+        for (row, capture, fingerprint) in found.of_rows {
+            if capture.is_kept && on_update == OnUpdate::KeepNew {
+                self.reserve(1)?;
+                self.kept.push((row, capture.day, fingerprint));
+            }
+            if !self.of_row.contains_key(&row) {
+                self.reserve(1)?;
             }
             let stands = self.of_row.entry(row).or_insert(capture);
-            let order = |capture: &Capture| match on_update {
-                OnUpdate::KeepOld => (capture.is_kept, Reverse(capture.day).into()),
-                OnUpdate::Both | OnUpdate::KeepNew => (capture.is_kept, Place::Latest(capture.day)),
+            let order = |capture: &Capture| {
+                let day = i64::from(capture.day.unwrap_or(i32::MIN));
+                let is_first = on_update == OnUpdate::KeepOld;
+                (capture.is_kept, if is_first { -day } else { day })
             };
             match order(&capture).cmp(&order(stands)) {
                 std::cmp::Ordering::Greater => *stands = capture,
@@ -138,23 +146,10 @@ impl Captures {
     }
 }
 
-/// Orders captures by their days.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Place {
-    Latest(Option<i32>),
-    Earliest(Reverse<Option<i32>>),
-}
-
-impl From<Reverse<Option<i32>>> for Place {
-    fn from(day: Reverse<Option<i32>>) -> Self {
-        Self::Earliest(day)
-    }
-}
-
 /// What one row group has.
 #[derive(Debug, Default)]
 struct Found {
-    of_rows: Vec<(u32, Capture)>,
+    of_rows: Vec<(u32, Capture, u64)>,
     asked: Vec<(DocumentId, Option<i32>, u64)>,
 }
 
@@ -229,6 +224,8 @@ struct Search {
 struct Hit {
     row: u32,
     is_kept: bool,
+    /// The id, if captures may be superseded.
+    id: Option<String>,
     /// The place of the id among those of the batch.
     place: Option<u32>,
     asked: Option<DocumentId>,
@@ -248,7 +245,7 @@ impl Search {
             let end = rows.min(start + ROWS_AT_ONCE);
             let numbers: Vec<u32> = (start as u32..end as u32).collect();
             let read = file.reader.rows(&pages, group, &numbers, wanted).await?;
-            self.add_hits(&read, start as u32, day, &mut hits);
+            self.add_hits(&read, start as u32, &mut hits);
         }
         let mut found = Found::default();
         if !hits.is_empty() {
@@ -258,6 +255,11 @@ impl Search {
                 let Some(fingerprint) = fingerprints[at] else {
                     continue;
                 };
+                let superseded = |id: &String| {
+                    let rulings = &self.history.rulings;
+                    rulings.is_superseded(id, day, |superseded| superseded == fingerprint)
+                };
+                let is_kept = hit.is_kept && !hit.id.as_ref().is_some_and(superseded);
                 let sketch = sketches.as_ref().map(|rows| &rows.sketches);
                 let sketch = sketch.filter(|sketches| sketches.is_valid(at));
                 let sketch = sketch.map(|sketches| sketches.value(at));
@@ -267,16 +269,14 @@ impl Search {
                     };
                     let own = self.batch.distinct.values()[entry as usize];
                     let capture = Capture {
-                        is_kept: hit.is_kept,
+                        is_kept,
                         day,
                         is_pair: self
                             .is_pair((own, self.batch.sketch(*row)), (fingerprint, sketch)),
                     };
-                    found.of_rows.push((*row, capture));
+                    found.of_rows.push((*row, capture, fingerprint));
                 }
-                if hit.is_kept
-                    && let Some(id) = hit.asked
-                {
+                if is_kept && let Some(id) = hit.asked {
                     found.asked.push((id, day, fingerprint));
                 }
             }
@@ -284,11 +284,10 @@ impl Search {
         Ok(found)
     }
 
-    fn add_hits(&self, read: &ReadRows, first: u32, day: Option<i32>, hits: &mut Vec<Hit>) {
+    fn add_hits(&self, read: &ReadRows, first: u32, hits: &mut Vec<Hit>) {
         let own = self.batch.id_column();
         let row_at = |place: u32| self.by_id.rows[place as usize];
-        let mut add =
-            |at: usize, place: Option<u32>| self.add_hit(read, at, place, (first, day), hits);
+        let mut add = |at: usize, place: Option<u32>| self.add_hit(read, at, place, first, hits);
         match &own {
             IdColumn::Text(own) => {
                 let ids = read.ids.as_string::<i32>();
@@ -338,7 +337,7 @@ impl Search {
         read: &ReadRows,
         at: usize,
         place: Option<u32>,
-        (first, day): (u32, Option<i32>),
+        first: u32,
         hits: &mut Vec<Hit>,
     ) {
         let asked = (!self.asked.is_empty()).then(|| DocumentId::read(&read.ids, at));
@@ -346,14 +345,12 @@ impl Search {
         if place.is_none() && asked.is_none() {
             return;
         }
-        let is_superseded = self.history.rulings.has_superseded() && {
-            let id = DocumentId::read(&read.ids, at).to_string();
-            self.history.rulings.is_superseded(&id, day)
-        };
+        let may_be_superseded = self.history.rulings.has_superseded();
         hits.push(Hit {
             row: first + at as u32,
             // In an archive without decisions, all documents count as kept.
-            is_kept: !is_superseded && (read.kept.is_null(at) || read.kept.value(at)),
+            is_kept: read.kept.is_null(at) || read.kept.value(at),
+            id: may_be_superseded.then(|| DocumentId::read(&read.ids, at).to_string()),
             place,
             asked,
         });

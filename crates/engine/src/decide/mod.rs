@@ -65,6 +65,7 @@ pub use losses::{Dropped, SourceLoss};
 pub use output_rows::{
     DUPLICATE_DAY, DUPLICATE_OF, GROUP_SIZE, KEPT, UPDATE_DAY, UPDATE_OF, layout,
 };
+pub(crate) use pins::check_pins;
 pub use pins::read_pins;
 
 /// Bytes of memory for each class that is a duplicate of a document of the archive: its entries in
@@ -190,8 +191,8 @@ pub(crate) struct Decided {
     pub(crate) kept_positions: Arc<RowSet>,
     /// Whether each row of the batch's file is kept.
     pub(crate) kept_in_batch: BooleanBuffer,
-    /// The captures that kept updates supersede, by row and day.
-    superseded: Vec<(u32, Option<i32>)>,
+    /// The captures that kept updates supersede: rows, days, fingerprints.
+    superseded: Vec<(u32, Option<i32>, u64)>,
     _memory: [MemoryReservation; 2],
 }
 
@@ -238,10 +239,10 @@ impl Deciding {
         .await?;
         let on_update = self.history.as_ref().map(|history| history.on_update);
         let on_update = on_update.unwrap_or_default();
-        let rulings = self
-            .history
-            .as_ref()
-            .map(|history| Arc::clone(&history.rulings));
+        let rulings = self.history.as_ref().map(|history| &history.rulings);
+        let rulings = rulings
+            .filter(|rulings| rulings.has_superseded())
+            .map(Arc::clone);
         let captures = match self.history {
             Some(history) => {
                 let threads = self.context.state().config().target_partitions();
@@ -273,7 +274,11 @@ impl Deciding {
         let mut collected = Collected {
             verified: self.verified,
             classes: Arc::clone(&classes),
-            rulings,
+            superseded: rulings.map(|rulings| Superseded {
+                rulings,
+                entries: self.batch.distinct.entries_by_row(),
+                batch: Arc::clone(&self.batch),
+            }),
             order,
             sorter: PairSorter::new(&self.context, count, similarities)?,
             of_archive: HashMap::new(),
@@ -362,13 +367,28 @@ impl Deciding {
     }
 }
 
+/// The superseded captures of the archive.
+struct Superseded {
+    rulings: Arc<Rulings>,
+    entries: hamming::EntriesByRow,
+    batch: Arc<Batch>,
+}
+
+impl Superseded {
+    /// The fingerprint of a class.
+    fn fingerprint(&self, classes: &PinnedClasses, class: u32) -> Option<u64> {
+        let entry = self.entries.entry(classes.row(class))?;
+        self.batch.distinct.values().get(entry as usize).copied()
+    }
+}
+
 /// The pairs that were added so far.
 struct Collected {
     /// As in [`Deciding`].
     verified: bool,
     classes: Arc<PinnedClasses>,
-    /// Says which documents of the archive are superseded.
-    rulings: Option<Arc<Rulings>>,
+    /// Says which documents of the archive are superseded; `None` if none is.
+    superseded: Option<Superseded>,
     order: Order,
     /// Pairs of two classes.
     sorter: PairSorter,
@@ -411,7 +431,7 @@ impl Decided {
 
     fn fate_by_pairs(&self, row: u32) -> Fate {
         let Some(class) = self.classes.of_row(row) else {
-            return match self.drop_empty {
+            return match self.drop_empty && !self.classes.is_row_never_dropped(row) {
                 true => Fate::Empty,
                 false => Fate::Kept(None),
             };
@@ -482,17 +502,23 @@ impl Decided {
         if let (OnUpdate::KeepNew, Fate::Kept(_), Some(captures)) =
             (self.on_update, fate, &self.captures)
         {
-            self.superseded.extend(captures.kept_of(row));
+            let is_older = |(_, day, _): &(u32, Option<i32>, u64)| *day <= self.day;
+            self.superseded
+                .extend(captures.kept_of(row).filter(is_older));
         }
     }
 
     /// What later days must know of these decisions, with the pins that they followed.
     pub(crate) fn rulings(&self, pins: &[Pin]) -> Vec<Ruling> {
         let pins = pins.iter().cloned().map(Ruling::Pin);
-        let superseded = self.superseded.iter().map(|(row, day)| Ruling::Superseded {
-            id: self.id_of(*row).to_string(),
-            day: *day,
-        });
+        let superseded = self
+            .superseded
+            .iter()
+            .map(|(row, day, fingerprint)| Ruling::Superseded {
+                id: self.id_of(*row).to_string(),
+                day: *day,
+                fingerprint: *fingerprint,
+            });
         pins.chain(superseded).collect()
     }
 
@@ -626,14 +652,15 @@ impl Collected {
                 day: days.is_valid(row).then(|| days.value(row)),
                 id: DocumentId::read(ids, row),
             };
-            let rulings = self
-                .rulings
-                .as_ref()
-                .filter(|rulings| rulings.has_superseded());
-            let is_superseded =
-                |rulings: &Arc<Rulings>| rulings.is_superseded(&found.id.to_string(), found.day);
-            if rulings.is_some_and(is_superseded) {
-                continue;
+            if let Some(superseded) = &self.superseded {
+                // Of several captures of a day, the fingerprints tell which it is.
+                let own = superseded.fingerprint(&classes, class);
+                let may_be =
+                    |other: u64| own.is_none_or(|own| (own ^ other).count_ones() == distance);
+                let id = found.id.to_string();
+                if superseded.rulings.is_superseded(&id, found.day, may_be) {
+                    continue;
+                }
             }
             let mut members = classes.members(class);
             let first = members.next();
@@ -745,10 +772,16 @@ impl Collected {
                 continue;
             }
             let similarity = is_known.then_some(1.0);
-            for (at, one) in apart.iter().enumerate() {
-                for other in apart[..at].iter().copied().chain([class]) {
-                    self.add_pair(*one, other, (0, similarity))?;
+            // A pair drops one of two, so two that are never dropped need none.
+            let is_free = |class: &&u32| !classes.is_never_dropped(**class);
+            let (free, never): (Vec<&u32>, Vec<&u32>) = apart.iter().partition(is_free);
+            for (at, one) in free.iter().enumerate() {
+                for other in free[..at].iter().chain(&never) {
+                    self.add_pair(**one, **other, (0, similarity))?;
                 }
+            }
+            for one in apart {
+                self.add_pair(*one, class, (0, similarity))?;
             }
         }
         Ok(())

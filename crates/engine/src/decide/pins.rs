@@ -11,6 +11,7 @@ use arrow::array::{Array as _, AsArray as _, RecordBatch};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::error::ArrowError;
 
+use super::captures::MAX_SHARED;
 use super::order::IdOrder;
 use crate::batch::{Batch, Classes};
 use crate::documents::DocumentId;
@@ -29,8 +30,10 @@ pub fn read_pins(name: &str, file: &[u8]) -> Result<Vec<Pin>> {
         object: name.to_owned(),
         reason,
     };
+    let file = file.strip_prefix("\u{feff}".as_bytes()).unwrap_or(file);
     let rows = match file.trim_ascii_start().first() {
         None => return Ok(Vec::new()),
+        Some(b'[') => return Err(bad("it is a JSON array, and not JSON Lines".into())),
         Some(b'{') => json_rows(file),
         Some(_) => csv_rows(file),
     };
@@ -61,7 +64,7 @@ pub fn read_pins(name: &str, file: &[u8]) -> Result<Vec<Pin>> {
                     )));
                 }
             };
-            pins.push(pin);
+            pins.push(pin.ordered());
         }
     }
     pins.sort_unstable();
@@ -69,7 +72,6 @@ pub fn read_pins(name: &str, file: &[u8]) -> Result<Vec<Pin>> {
     let said: HashSet<(&str, &str)> = pins.iter().filter_map(same).collect();
     let denied = pins.iter().find_map(|pin| match pin {
         Pin::Distinct(a, b) if said.contains(&(a.as_str(), b.as_str())) => Some((a, b)),
-        Pin::Distinct(a, b) if said.contains(&(b.as_str(), a.as_str())) => Some((a, b)),
         _ => None,
     });
     match denied {
@@ -104,6 +106,11 @@ fn csv_rows(file: &[u8]) -> Result<Vec<RecordBatch>, ArrowError> {
     let format = arrow::csv::reader::Format::default().with_header(true);
     let (found, _) = format.infer_schema(Cursor::new(file), Some(0))?;
     let names = found.fields().iter().map(|field| field.name().trim());
+    let has = |name: &&str| names.clone().any(|found| found == *name);
+    if !COLUMNS[..2].iter().all(has) {
+        let reason = "it needs the columns pin and id, and other";
+        return Err(ArrowError::SchemaError(reason.into()));
+    }
     let reader = arrow::csv::ReaderBuilder::new(texts(names))
         .with_format(format)
         .with_truncated_rows(true)
@@ -111,18 +118,37 @@ fn csv_rows(file: &[u8]) -> Result<Vec<RecordBatch>, ArrowError> {
     reader.collect()
 }
 
-/// The id that a pin says, of an archive's or a batch's id type.
+/// Checks that the ids of pins are of the documents' type, and that none names a document twice.
 ///
 /// # Errors
-/// [`EngineError::BadData`] when it is no integer, and ids are.
-pub(super) fn id_of(text: &str, id_type: IdType) -> Result<DocumentId> {
+/// [`EngineError::BadData`] for the first that is not.
+pub(crate) fn check_pins(from: Option<&str>, pins: &[Pin], id_type: IdType) -> Result<()> {
+    let bad = |reason: String| EngineError::BadData {
+        object: from.unwrap_or("pins").to_owned(),
+        reason,
+    };
+    for pin in pins {
+        let (a, b) = pin.about();
+        let id = |text: &str| id_of(text, id_type).map_err(bad);
+        if !b.is_empty() && id(&a)? == id(&b)? {
+            return Err(bad(format!("{b:?} is both documents of a pin")));
+        }
+        id(&a)?;
+    }
+    Ok(())
+}
+
+/// The id that a pin says, of the documents' id type.
+///
+/// # Errors
+/// When it is no integer, and ids are.
+fn id_of(text: &str, id_type: IdType) -> Result<DocumentId, String> {
     match id_type {
         IdType::String => Ok(DocumentId::Text(text.into())),
         IdType::Bigint => {
             let number = text.trim().parse().map(DocumentId::Number);
-            number.map_err(|_| EngineError::BadData {
-                object: "--pins".into(),
-                reason: format!("the id {text:?} is no integer, and the documents' ids are"),
+            number.map_err(|_| {
+                format!("the id {text:?} is no integer, and the ids of the documents are")
             })
         }
     }
@@ -139,6 +165,8 @@ pub(super) struct PinnedClasses {
     apart: HashMap<u32, Vec<u32>>,
     /// Classes that are never dropped.
     never_dropped: HashSet<u32>,
+    /// The rows without a class that are never dropped.
+    never_dropped_rows: HashSet<u32>,
     /// Pairs of classes that are no duplicates, both ways.
     distinct: HashSet<(u32, u32)>,
     /// Documents of the archive of which a class is no duplicate.
@@ -165,6 +193,7 @@ impl PinnedClasses {
             own_rows: Vec::new(),
             apart: HashMap::new(),
             never_dropped: HashSet::new(),
+            never_dropped_rows: HashSet::new(),
             distinct: HashSet::new(),
             distinct_of: HashMap::new(),
             same: Vec::new(),
@@ -179,14 +208,39 @@ impl PinnedClasses {
                 Pin::Same(id, other) | Pin::Distinct(id, other) => (id, Some(other)),
                 Pin::Keep(id) => (id, None),
             };
-            let id = id_of(id, id_type)?;
-            let other = other.map(|other| id_of(other, id_type)).transpose()?;
-            let mut of_id = |id: &DocumentId| -> Vec<u32> {
-                let rows = by_id.rows_with(batch, id).iter();
-                rows.filter_map(|row| pinned.set_apart(*row)).collect()
+            // Pins of another type, of an archive that another program wrote, name nothing.
+            let (Ok(id), Ok(other)) = (
+                id_of(id, id_type),
+                other.map(|other| id_of(other, id_type)).transpose(),
+            ) else {
+                continue;
             };
-            let left = of_id(&id);
-            let right = other.as_ref().map_or_else(Vec::new, &mut of_id);
+            if other.as_ref() == Some(&id) {
+                continue;
+            }
+            let mut of_id = |id: &DocumentId| {
+                let rows = by_id.rows_with(batch, id);
+                if rows.len() > MAX_SHARED {
+                    return Err(EngineError::BadData {
+                        object: "pins".into(),
+                        reason: format!(
+                            "{} documents of the batch have the id {:?}, and a pin can be about {MAX_SHARED} at most",
+                            rows.len(),
+                            id.to_string()
+                        ),
+                    });
+                }
+                if matches!(pin, Pin::Keep(_)) {
+                    pinned.never_dropped_rows.extend(rows);
+                }
+                let classes = rows.iter().filter_map(|row| pinned.set_apart(*row));
+                Ok(classes.collect::<Vec<u32>>())
+            };
+            let left = of_id(&id)?;
+            let right = match &other {
+                Some(other) => of_id(other)?,
+                None => Vec::new(),
+            };
             pinned.named += u64::from(!left.is_empty() || !right.is_empty());
             let pairs = left
                 .iter()
@@ -265,6 +319,19 @@ impl PinnedClasses {
     pub(super) fn own_row(&self, class: u32) -> Option<u32> {
         let at = (class as usize).checked_sub(self.classes.count())?;
         self.own_rows.get(at).copied()
+    }
+
+    /// Whether the document at a row is never dropped.
+    pub(super) fn is_row_never_dropped(&self, row: u32) -> bool {
+        self.never_dropped_rows.contains(&row)
+    }
+
+    /// The first row of a class.
+    pub(super) fn row(&self, class: u32) -> u32 {
+        match self.own_row(class) {
+            Some(row) => row,
+            None => self.classes.row(class),
+        }
     }
 
     /// Whether a class is never dropped.

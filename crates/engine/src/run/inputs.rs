@@ -10,7 +10,7 @@ use storage::hex;
 use super::base::Base;
 use super::opened::OpenedArchive;
 use super::{Appended, Run, RunSettings};
-use crate::decide::{Decide, OnUpdate};
+use crate::decide::{Decide, OnUpdate, check_pins};
 use crate::documents::{Columns, Documents, KeptFiles, Prefer};
 use crate::error::{EngineError, Result};
 use crate::job::{Job, Pins, file_versions};
@@ -196,6 +196,13 @@ impl Inputs {
                 opened.name()
             )));
         }
+        if let (OpenedArchive::Plain(_), true) = (opened, settings.on_update != OnUpdate::Both) {
+            return Err(EngineError::Usage(format!(
+                "--on-update {} needs an archive: {} is none, and says no documents of other days",
+                settings.on_update,
+                opened.name()
+            )));
+        }
         let has_word = !settings.pins.is_empty() || settings.on_update != OnUpdate::Both;
         if decide.is_none() && has_word {
             return Err(EngineError::Usage(format!(
@@ -222,6 +229,7 @@ impl Inputs {
         let (mut documents, recipe, id_type) =
             open_batch(context, new, columns, Some(opened), options, profile).await?;
         let id_type = base.id_type(id_type);
+        check_pins(settings.pins_from.as_deref(), &settings.pins, id_type)?;
         if let Some(of_base) = &mut base.documents {
             prepare_base(of_base, &documents, &recipe, options)?;
         }
@@ -464,8 +472,17 @@ fn check_within(settings: &RunSettings, name: &str) -> Result<()> {
 
 /// A short digest of pins, which are sorted.
 fn pins_digest(pins: &[Pin]) -> String {
-    let digest = Sha256::digest(format!("{pins:?}"));
-    hex(&digest[..8])
+    let mut digest = Sha256::new();
+    for pin in pins {
+        let kind = match pin {
+            Pin::Same(..) => "same",
+            Pin::Distinct(..) => "distinct",
+            Pin::Keep(_) => "keep",
+        };
+        let (id, other) = pin.about();
+        digest.update(serde_json::json!([kind, id, other]).to_string());
+    }
+    hex(&digest.finalize()[..8])
 }
 
 /// The settings that decide which documents are kept, as text.

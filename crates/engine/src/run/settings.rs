@@ -45,6 +45,8 @@ pub struct RunSettings {
     pub on_update: OnUpdate,
     /// What people say of documents.
     pub pins: Vec<Pin>,
+    /// The file that they are from.
+    pub pins_from: Option<String>,
     /// How many dropped documents an audit compares by their texts; `None` for no audit.
     pub audit: Option<usize>,
     /// How pairs are found and verified, as far as the options say it.

@@ -54,9 +54,15 @@ impl View {
         let digest = &batch.file.day_digest;
         let commit = settings.append.map(|_| settings.existing);
         let day_batch = day.map(|day| settings.day_batch(day));
-        let (scope, committed) = archive
-            .scope_for(day_batch, &batch.file, commit, decisions)
-            .await?;
+        // One of several sets to compare with is no place where the batch was committed.
+        let (scope, committed) = match (day_batch, settings.base.len()) {
+            (None, 2..) => (Scope::All, None),
+            _ => {
+                archive
+                    .scope_for(day_batch, &batch.file, commit, decisions)
+                    .await?
+            }
+        };
         let snapshot = Snapshot::open_archive(&archive, scope).await?;
         let Scope::Before {
             batch: committed_batch,
@@ -139,21 +145,25 @@ async fn rulings(
     archive: &Archive,
     snapshot: &Snapshot,
 ) -> Result<(Rulings, MemoryReservation)> {
-    let files = archive.ruling_files().await?;
+    let list = archive.ruling_files().await?;
     let pool = &run.context.runtime_env().memory_pool;
-    let memory = MemoryConsumer::new("superseded captures").register(pool);
-    let bytes = files.bytes();
+    let memory = MemoryConsumer::new("rulings").register(pool);
+    let bytes = list.bytes();
     memory
         .try_grow(bytes)
         .map_err(|_| EngineError::OutOfMemory {
             what: format!(
-                "the superseded captures of {} take {bytes} bytes",
+                "the superseded captures and the pins of {} take {bytes} bytes",
                 archive.location()
             ),
         })?;
-    let days = snapshot.files.iter();
-    let days = days.map(|file| (file.day, file.day_digest.as_deref()));
-    let rulings = archive.read_rulings(&files, days).await?;
+    if list.is_empty() {
+        return Ok((Rulings::default(), memory));
+    }
+    let files = snapshot.files.iter();
+    let files = files.map(|file| (file.day, file.commit.as_deref()));
+    let commits = archive.commits_of(files).await?;
+    let rulings = archive.read_rulings(&list, &commits).await?;
     let rulings = match run.settings.compares_superseded {
         true => rulings.without_superseded(),
         false => rulings,

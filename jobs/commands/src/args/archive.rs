@@ -104,10 +104,10 @@ pub enum ArchiveCommand {
         #[arg(long, value_name = "YYYY-MM-DD", value_parser = date, required_unless_present = "ids", conflicts_with = "ids")]
         day: Option<NaiveDate>,
         /// Remove only the batch of this name of the day
-        #[arg(long, value_name = "NAME", requires = "day")]
+        #[arg(long, value_name = "NAME", requires = "day", conflicts_with = "ids")]
         batch: Option<BatchName>,
-        /// Then keep documents of later days that were dropped only as duplicates of the removed ones, and say which; what was
-        /// published before stays as it was
+        /// Then keep what was dropped as a duplicate of the removed documents, and of nothing else that is kept, and say which; what
+        /// was published before stays as it was
         #[arg(long)]
         repair: bool,
         /// Remove the documents with these ids, from all days. FILE has one id per line; a .jsonl file has a JSON string,

@@ -17,6 +17,8 @@ const DECISIONS: &str = "Decisions";
 pub const DEFAULT_OUTPUT: &str = "hits.parquet";
 /// The placeholder for the date in paths.
 const DAY: &str = "{day}";
+/// The placeholder for the name of the batch.
+const BATCH: &str = "{batch}";
 
 #[derive(Debug, Clone, Default, Args)]
 #[command(override_usage = "dedup-job run [OPTIONS] <NEW>...")]
@@ -151,7 +153,8 @@ pub struct RunArgs {
     /// WARC files were fetched, which must be one; the run reads the files twice, and {day} cannot be used.
     #[arg(long, value_name = "YYYY-MM-DD", value_parser = day)]
     pub day: Option<DaySource>,
-    /// Name of the batch, if its day has several: each is committed once, and is compared with those before it
+    /// Name of the batch, if its day has several: each is committed once, and is compared with those before it. It replaces {batch}
+    /// in paths
     #[arg(long = "batch", value_name = "NAME", requires = "day")]
     pub batch_name: Option<BatchName>,
     /// Keep finished fingerprints in a directory below this one until the run succeeds, and then delete them. If the run is stopped,
@@ -365,7 +368,7 @@ impl RunArgs {
         }
     }
 
-    /// `path` with `{day}` replaced by the date of --day.
+    /// `path` with `{day}` replaced by the date of --day, and `{batch}` by the name of --batch.
     pub fn with_day(&self, option: &str, path: &str) -> Result<String, String> {
         let placeholders = path
             .split('{')
@@ -374,11 +377,15 @@ impl RunArgs {
         let is_word =
             |name: &&str| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphabetic());
         let mut unknown = placeholders.map(|(name, _)| name).filter(is_word);
-        if let Some(name) = unknown.find(|name| *name != "day") {
+        if let Some(name) = unknown.find(|name| !["day", "batch"].contains(name)) {
             return Err(format!(
-                "{{{name}}} in {option}: the only placeholder is {DAY}"
+                "{{{name}}} in {option}: the placeholders are {DAY} and {BATCH}"
             ));
         }
+        let path = &match (path.contains(BATCH), self.batch_name) {
+            (true, None) => return Err(format!("{BATCH} in {option} needs --batch")),
+            (_, name) => path.replace(BATCH, &name.unwrap_or_default().to_string()),
+        };
         match self.day {
             _ if !path.contains(DAY) => Ok(path.to_owned()),
             Some(DaySource::Date(day)) => Ok(path.replace(DAY, &day.to_string())),

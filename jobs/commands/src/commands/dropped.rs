@@ -3,7 +3,7 @@
 use std::fs::File;
 
 use archive::schema::{FINGERPRINT, ID};
-use archive::{Archive, ArchiveError, DROPPED_DAY, DROPPED_FILE, DROPPED_ROW, DataFile};
+use archive::{Archive, ArchiveError, DROPPED_DAY, DROPPED_FILE, DROPPED_ROW};
 use arrow::array::{Array as _, ArrayRef, AsArray as _, RecordBatch};
 use arrow::datatypes::{DataType, Date32Type, Int64Type};
 use engine::decide::{DUPLICATE_DAY, DUPLICATE_OF, KEPT};
@@ -27,18 +27,17 @@ pub(super) struct Again {
     pub(super) place: (String, u64),
 }
 
-/// Calls `each` for the documents that the archive at `dir` dropped, of the data files that `is_asked` accepts. If `within`, those
-/// without an original are compared with each other, too, in the order of the commits: the first is kept then.
+/// Calls `each` for the documents that the archive at `dir` dropped. If `within`, those without an original are compared with each other,
+/// too, in the order of the commits: the first is kept then.
 pub(super) async fn decide_again(
     process: &Process,
     (dir, archive): (&str, &Archive),
-    is_asked: impl Fn(&DataFile) -> bool,
     within: bool,
     mut each: impl FnMut(Again),
 ) -> Result<(), Failure> {
     let scratch = process.scratch.path();
     let [dropped, decisions] = ["dropped.parquet", "again.parquet"].map(|name| scratch.join(name));
-    if archive.write_dropped(&dropped, is_asked).await? == 0 {
+    if archive.write_dropped(&dropped).await? == 0 {
         return Ok(());
     }
     let carried = [DROPPED_DAY, DROPPED_FILE, DROPPED_ROW];

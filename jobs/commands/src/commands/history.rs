@@ -16,6 +16,8 @@ use crate::process::{self, Process};
 #[derive(Debug, Serialize)]
 struct Shown {
     day: Option<String>,
+    /// The name of its batch, if its day has several.
+    batch: Option<String>,
     /// As 16 hexadecimal digits.
     fingerprint: String,
     /// Whether it was kept; null if nothing was decided.
@@ -55,6 +57,7 @@ fn shown(captures: &[Capture]) -> Vec<Shown> {
             before.and_then(|before| before.sketch.as_ref().zip(capture.sketch.as_ref()));
         Shown {
             day: capture.day.map(|day| day.to_string()),
+            batch: (!capture.batch.is_empty()).then(|| capture.batch.to_string()),
             fingerprint: format!("{:016x}", capture.fingerprint),
             kept: capture.kept,
             superseded: capture.superseded,
@@ -88,7 +91,11 @@ fn text(dir: &str, id: &str, captures: &[Shown]) -> String {
         let _ = write!(
             text,
             "  {:<12}{:<18}{kept:<12}",
-            capture.day.as_deref().unwrap_or("-"),
+            match (&capture.day, &capture.batch) {
+                (Some(day), Some(batch)) => format!("{day}/{batch}"),
+                (Some(day), None) => day.clone(),
+                (None, _) => "-".into(),
+            },
             capture.fingerprint
         );
         let change = match (capture.distance, capture.similarity) {

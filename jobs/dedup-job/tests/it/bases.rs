@@ -294,3 +294,33 @@ fn texts_are_found_on_their_own_side() {
     assert_eq!(ids, [("n1", "o1"), ("n3", "n2")], "{pairs}");
     assert!(rows.iter().all(|row| row[4].starts_with("0.9")), "{pairs}");
 }
+
+#[test]
+fn a_batch_that_is_a_day_of_one_of_two_archives_is_found_there() {
+    let dir = Dir::new();
+    let [new, other, a, b] = ["new.jsonl", "other.jsonl", "a", "b"].map(|name| dir.at(name));
+    write(
+        &new,
+        [
+            ("x".to_owned(), text(1, None)),
+            ("y".to_owned(), text(2, None)),
+        ],
+    );
+    write(&other, [("z".to_owned(), text(3, None))]);
+    for (archive, batch) in [(&a, &new), (&b, &other)] {
+        dedup(&format!("archive create {archive}")).ok();
+        let output = dir.at("o.csv");
+        dedup(&format!(
+            "run {batch} --base {archive} --append --day 2026-01-01 -o {output} --overwrite"
+        ))
+        .ok();
+    }
+    let output = dir.at("hits.csv");
+    dedup(&format!("run {new} --base {a} --base {b} -o {output}")).ok();
+    let hits = fs::read_to_string(&output).unwrap();
+    let found = hits
+        .lines()
+        .skip(1)
+        .map(|line| line.split(',').nth(1).unwrap());
+    assert_eq!(found.collect::<Vec<_>>(), ["x", "y"], "{hits}");
+}

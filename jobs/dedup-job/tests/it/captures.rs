@@ -76,7 +76,11 @@ fn decide(
     };
     let is_update = |id: &str, content: u64| standing(id).is_some_and(|row| row.content != content);
     let is_barred = |id: &str, content: u64| {
-        rule == "keep-old" && is_update(id, content) && !pins.keep.contains(id)
+        let counts = |row: Row| row.is_kept && !row.is_superseded;
+        rule == "keep-old"
+            && is_update(id, content)
+            && standing(id).is_some_and(counts)
+            && !pins.keep.contains(id)
     };
     let mut order: Vec<(&String, &u64)> = batch.iter().collect();
     order.sort_by_key(|(id, content)| (is_barred(id, **content), (*id).clone()));
@@ -337,4 +341,206 @@ fn pins_that_say_nothing_are_refused() {
     ))
     .fails(64, &["--on-update", "--base"]);
     dedup(&format!("run {new} --pins {new} --decisions {output}")).fails(65, &["n.jsonl", "pin"]);
+}
+
+/// Runs a batch of documents, given by their ids and contents; returns its decisions by id.
+fn run(dir: &Dir, documents: &[(&str, u64)], options: &str) -> BTreeMap<String, serde_json::Value> {
+    let (new, output) = (dir.at("new.jsonl"), dir.at("decided.jsonl"));
+    let lines = documents
+        .iter()
+        .map(|(id, content)| json!({"id": id, "text": text(*content)}).to_string());
+    fs::write(&new, lines.collect::<Vec<_>>().join("\n")).unwrap();
+    let archive = dir.at("a");
+    dedup(&format!(
+        "run {new} --base {archive} --decisions {output} --overwrite {options}"
+    ))
+    .ok();
+    let rows = fs::read_to_string(&output).unwrap();
+    let rows = rows.lines().map(|line| serde_json::from_str(line).unwrap());
+    rows.map(|row: serde_json::Value| (row["id"].as_str().unwrap().to_owned(), row))
+        .collect()
+}
+
+fn archive_with(dir: &Dir, days: &[(&[(&str, u64)], &str)]) {
+    dedup(&format!("archive create {}", dir.at("a"))).ok();
+    for (documents, options) in days {
+        run(dir, documents, &format!("--append {options}"));
+    }
+}
+
+#[test]
+fn rulings_count_as_long_as_their_commit_does() {
+    let dir = Dir::new();
+    let pins = dir.at("pins.csv");
+    fs::write(&pins, "pin,id,other\nkeep,copy,\n").unwrap();
+    archive_with(
+        &dir,
+        &[
+            (&[("x", 1)], "--day 2026-01-01"),
+            (
+                &[("x", 2)],
+                &format!("--day 2026-01-02 --on-update keep-new --pins {pins}"),
+            ),
+        ],
+    );
+    let decided = || run(&dir, &[("copy", 2), ("old", 1)], "");
+    assert_eq!(
+        (&decided()["copy"]["kept"], &decided()["old"]["kept"]),
+        (&json!(true), &json!(true))
+    );
+    // The same documents again, without these options: the old content counts again, and the pin does not.
+    run(&dir, &[("x", 2)], "--append --day 2026-01-02 --replace-day");
+    assert_eq!(
+        (&decided()["copy"]["kept"], &decided()["old"]["kept"]),
+        (&json!(false), &json!(false))
+    );
+}
+
+#[test]
+fn of_two_captures_of_a_day_the_older_is_superseded() {
+    let dir = Dir::new();
+    archive_with(
+        &dir,
+        &[
+            (
+                &[("x", 1)],
+                "--day 2026-01-01 --batch a --on-update keep-new",
+            ),
+            (
+                &[("x", 2)],
+                "--day 2026-01-01 --batch b --on-update keep-new",
+            ),
+        ],
+    );
+    let decided = run(&dir, &[("y", 1), ("z", 2)], "");
+    assert_eq!(
+        (&decided["y"]["kept"], &decided["z"]["kept"]),
+        (&json!(true), &json!(false))
+    );
+    let history = dedup(&format!("history {} x --json", dir.at("a")))
+        .ok()
+        .json();
+    let captures = history["captures"].as_array().unwrap().iter();
+    let found: Vec<_> = captures
+        .map(|capture| (&capture["batch"], &capture["superseded"]))
+        .collect();
+    assert_eq!(
+        found,
+        [(&json!("a"), &json!(true)), (&json!("b"), &json!(false))]
+    );
+}
+
+#[test]
+fn the_last_word_counts() {
+    let dir = Dir::new();
+    let pins = |pins: &str| {
+        let path = dir.at("pins.csv");
+        fs::write(&path, format!("pin,id,other\n{pins}\n")).unwrap();
+        format!("--pins {path}")
+    };
+    archive_with(
+        &dir,
+        &[
+            (&[("p", 1)], "--day 2026-01-01"),
+            (
+                &[("o", 3)],
+                &format!("--day 2026-01-02 {}", pins("distinct,p,q")),
+            ),
+        ],
+    );
+    let kept = |options: &str| run(&dir, &[("q", 1)], options)["q"]["kept"].clone();
+    assert_eq!(kept(""), true);
+    assert_eq!(kept(&pins("same,q,p")), false);
+    run(
+        &dir,
+        &[("o2", 4)],
+        &format!("--append --day 2026-01-03 {}", pins("same,q,p")),
+    );
+    assert_eq!(kept(""), false);
+    // A merged archive has it from its first day on.
+    let merged = dir.at("merged");
+    dedup(&format!("archive create {merged}")).ok();
+    dedup(&format!(
+        "archive append {merged} --input {} --day 2026-01-03",
+        dir.at("a")
+    ))
+    .ok();
+    let new = dir.at("new.jsonl");
+    fs::write(
+        &new,
+        format!(
+            "{}\n{}",
+            json!({"id": "p", "text": text(5)}),
+            json!({"id": "q", "text": text(6)})
+        ),
+    )
+    .unwrap();
+    let output = dir.at("merged.csv");
+    dedup(&format!("run {new} --base {merged} --decisions {output}")).ok();
+    let decided = fs::read_to_string(&output).unwrap();
+    assert!(decided.contains("q,false,p,"), "{decided}");
+}
+
+#[test]
+fn removed_documents_leave_no_rulings() {
+    let dir = Dir::new();
+    let pins = dir.at("pins.csv");
+    fs::write(&pins, "pin,id,other\nkeep,secret-y,\nkeep,z,\n").unwrap();
+    archive_with(
+        &dir,
+        &[
+            (&[("secret-x", 1)], "--day 2026-01-01"),
+            (
+                &[("secret-x", 2), ("z", 2)],
+                &format!("--day 2026-01-02 --on-update keep-new --pins {pins}"),
+            ),
+        ],
+    );
+    let (archive, forget) = (dir.at("a"), dir.at("forget.txt"));
+    fs::write(&forget, "secret-x\nsecret-y\n").unwrap();
+    dedup(&format!("archive remove {archive} --ids {forget}")).ok();
+    dedup(&format!(
+        "archive vacuum {archive} --older-than 0s --nothing-runs"
+    ))
+    .ok();
+    for (path, _) in contents(dir.join("a/_dedup-job/rulings")) {
+        if path.extension().is_some_and(|ending| ending == "parquet") {
+            let rows = read_parquet(dir.join("a/_dedup-job/rulings").join(&path));
+            let ids: Vec<String> = rows
+                .iter()
+                .flat_map(|rows| texts(rows.column_by_name("id").unwrap()))
+                .collect();
+            assert_eq!(ids, ["z"]);
+        }
+    }
+    assert_eq!(run(&dir, &[("z", 2), ("y", 2)], "")["z"]["kept"], true);
+}
+
+#[test]
+fn pins_of_other_forms_and_types_are_refused() {
+    let dir = Dir::new();
+    let (new, pins, output) = (dir.at("n.jsonl"), dir.at("pins.csv"), dir.at("d.csv"));
+    fs::write(&new, json!({"id": 5, "text": text(1)}).to_string()).unwrap();
+    for (file, said) in [
+        ("pin,id,other\nsame,5,05\n", "both documents"),
+        ("pin,id,other\nkeep,five,\n", "no integer"),
+        ("[{\"pin\":\"keep\",\"id\":5}]", "array"),
+        ("pin;id;other\n", "columns"),
+    ] {
+        fs::write(&pins, file).unwrap();
+        let run = format!("run {new} --pins {pins} --decisions {output} --overwrite");
+        dedup(&run).fails(65, &["pins.csv", said]);
+    }
+    // An empty document is never dropped, either.
+    fs::write(&new, "{\"id\":5,\"text\":\"\"}\n{\"id\":6,\"text\":\"\"}\n").unwrap();
+    fs::write(&pins, "\u{feff}{\"pin\":\"keep\",\"id\":5}").unwrap();
+    dedup(&format!(
+        "run {new} --pins {pins} --drop-empty --decisions {output} --overwrite"
+    ))
+    .ok();
+    let decided = fs::read_to_string(&output).unwrap();
+    assert!(
+        decided.contains("5,true") && decided.contains("6,false"),
+        "{decided}"
+    );
 }

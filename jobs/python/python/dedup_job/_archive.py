@@ -184,20 +184,28 @@ class Archive:
             return self._call("append", {"input": paths, "day": day, **options}, progress)
 
     def remove(
-        self, *, day: Day | None = None, batch: str | None = None, ids: Iterable[Union[str, int]] | None = None
+        self,
+        *,
+        day: Day | None = None,
+        batch: str | None = None,
+        ids: Iterable[Union[str, int]] | None = None,
+        repair: bool = False,
     ) -> Summary:
-        """Remove all documents of `day`, or of its `batch` of a name; or, from all days, the documents with these `ids`. Give one of the two."""
+        """Remove all documents of `day`, or of its `batch` of a name; or, from all days, the documents with these `ids`. Give one of the two.
+
+        With `repair`, what was dropped as a duplicate of these documents, and of nothing else that is kept, is kept then.
+        """
         if (day is None) == (ids is None):
             raise UsageError("give day or ids, and not both")
         if ids is None:
-            return self._call("remove", {"day": day, "batch": batch})
+            return self._call("remove", {"day": day, "batch": batch, "repair": repair})
         if isinstance(ids, (str, bytes)):
             raise UsageError("ids are a list, not one id")
         with scratch_directory(self._options.get("scratch")) as directory:
             path = os.path.join(directory, "ids.jsonl")
             with open(path, "w", encoding="utf-8") as file:
                 file.writelines(json.dumps(_plain_id(one)) + "\n" for one in ids)
-            return self._call("remove", {"ids": path})
+            return self._call("remove", {"ids": path, "repair": repair})
 
     def history(self, id: Union[str, int]) -> Summary:
         """The captures of a document: their days, whether each was kept, and how much it differs from the one before."""

@@ -1,5 +1,6 @@
 //! The decisions of a run: probe for pairs of classes, verify them, and decide which documents are kept.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use archive::{Archive, Pin, Ruling};
@@ -301,13 +302,18 @@ impl Comparison<'_> {
         }
     }
 
-    /// The pins of the run, and those that the archive remembers.
+    /// The pins of the run, and what the archive remembers of others.
     fn pins(&self) -> Arc<[Pin]> {
-        let given = self.run.settings.pins.iter();
-        let mut pins: Vec<Pin> = given.chain(&self.view.rulings.pins).cloned().collect();
-        pins.sort_unstable();
-        pins.dedup();
-        pins.into()
+        let given = &self.run.settings.pins;
+        let about: HashSet<(String, String)> = given.iter().map(Pin::about).collect();
+        let remembered = self.view.rulings.pins.iter();
+        let remembered = remembered.filter(|pin| !about.contains(&pin.about()));
+        given.iter().chain(remembered).cloned().collect()
+    }
+
+    /// Whether there are pins.
+    fn has_pins(&self) -> bool {
+        !self.run.settings.pins.is_empty() || !self.view.rulings.pins.is_empty()
     }
 
     /// Whether the documents are looked for in the archive, by their ids.
@@ -338,7 +344,7 @@ impl Comparison<'_> {
         let originals = match self.verifier {
             Some(verifier) if verifier.has_archive_texts() => Originals::All,
             // The nearest may not count.
-            _ if self.view.rulings.has_superseded() || !self.pins().is_empty() => Originals::All,
+            _ if self.view.rulings.has_superseded() || self.has_pins() => Originals::All,
             _ => Originals::Nearest,
         };
         Probe {

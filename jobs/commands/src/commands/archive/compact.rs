@@ -30,13 +30,21 @@ pub(super) fn run(
             "merged_files": compacted.merged,
             "written_files": compacted.written,
             "fingerprints": compacted.rows,
+            "skipped_files": compacted.skipped,
             "version": compacted.version,
         }));
     }
     if common.quiet {
         return Ok(());
     }
-    print(&match compacted.version {
+    let skipped = match compacted.skipped {
+        0 => String::new(),
+        some => format!(
+            "  {} small files that other programs wrote stay: nothing says which commit their rows belong to\n",
+            count(some)
+        ),
+    };
+    let done = match compacted.version {
         None => format!("{dir}: nothing to merge\n"),
         Some(version) => format!(
             "{dir}: {} files of {} days merged into {}, {} fingerprints; version {version}. `dedup-job archive vacuum {dir}` deletes the old files after 7 days\n",
@@ -45,5 +53,6 @@ pub(super) fn run(
             count(compacted.written),
             count(compacted.rows)
         ),
-    })
+    };
+    print(&(done + &skipped))
 }

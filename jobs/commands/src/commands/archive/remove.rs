@@ -1,9 +1,9 @@
 //! `dedup-job archive remove`, and its file of ids.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fmt::Write as _;
 
-use ::archive::{Archive, ArchiveError, BatchName, DataFile, IdSet, IdType, RowsByFile};
+use ::archive::{Archive, ArchiveError, BatchName, DayBatch, IdSet, IdType, RowsByFile};
 use chrono::NaiveDate;
 use engine::progress::Stage;
 use serde::Serialize;
@@ -33,12 +33,14 @@ pub(super) fn run(
             )));
         }
         process.resources.progress.enter(Stage::Commit);
-        let later = match day {
-            Some(day) if archive.has_kept() => {
-                let days = archive.files()?.into_iter().filter_map(|file| file.day);
-                days.filter(|later| *later > day).collect()
-            }
-            _ => BTreeSet::new(),
+        let (later, has_only_kept) = match day {
+            Some(day) if archive.has_kept() => archive.later_batches(day, batch)?,
+            _ => (BTreeSet::new(), false),
+        };
+        let later: Vec<String> = later.iter().map(DayBatch::to_string).collect();
+        let originals = match repair {
+            true => Some(with_original(process, dir, &archive).await?),
+            false => None,
         };
         let (removed, asked) = match (day, ids) {
             (Some(day), _) => (archive.remove_day(day, batch).await?, None),
@@ -49,9 +51,13 @@ pub(super) fn run(
                 ));
             }
         };
-        let repaired = match repair {
-            true => Some(repaired(process, dir, archive).await?),
-            false => None,
+        let repaired = match originals {
+            Some(originals) => {
+                // What an earlier call removed, and could not repair, is repaired now.
+                let originals = removed.version.map(|_| originals);
+                Some(repaired(process, dir, archive, originals, has_only_kept).await?)
+            }
+            None => None,
         };
         Ok((removed, asked, later, repaired))
     })?;
@@ -84,11 +90,10 @@ pub(super) fn run(
     if let Some(repaired) = &repaired {
         text.push_str(&repaired.text());
     } else if removed.version.is_some() && !later.is_empty() {
-        let days: Vec<String> = later.iter().map(NaiveDate::to_string).collect();
         let _ = writeln!(
             text,
             "  later days were decided with these documents: what they dropped as duplicates of them stays dropped. Decide anew with --repair; or remove these days, too, and run them again in order: {}",
-            days.join(", ")
+            later.join(", ")
         );
     }
     if let Some(asked) = asked {
@@ -121,6 +126,8 @@ struct Repaired {
     version: Option<u64>,
     /// The first of them: the ids and the days.
     first: Vec<(String, Option<String>)>,
+    /// Whether days were decided later of which the archive has only the kept documents: what they dropped cannot be kept now.
+    has_days_of_kept: bool,
 }
 
 /// The most documents that are named.
@@ -130,9 +137,14 @@ const SHOWN: usize = 10;
 
 impl Repaired {
     fn text(&self) -> String {
+        let without = match self.has_days_of_kept {
+            true => {
+                "  repair: of later days with only kept documents, the archive does not have what they dropped\n"
+            }
+            false => "",
+        };
         let Some(version) = self.version else {
-            return "  repair: all that was dropped is a duplicate of something that is kept\n"
-                .into();
+            return format!("  repair: nothing was dropped for these documents alone\n{without}");
         };
         let first = self.first.iter().take(SHOWN).map(|(id, day)| {
             let day = day
@@ -146,33 +158,54 @@ impl Repaired {
             more => format!(" and {} more", count(more)),
         };
         format!(
-            "  repair: {} documents that were dropped are kept now, version {version}: {}{more}\n",
+            "  repair: {} documents that were dropped are kept now, version {version}: {}{more}\n{without}",
             count(self.documents),
             first.join(", ")
         )
     }
 }
 
-/// Keeps the documents that were dropped and are duplicates of nothing that is kept. An update that was dropped for the older content
-/// (--on-update keep-old) is a duplicate of nothing, so days with this rule stay as they are.
-async fn repaired(process: &Process, dir: &str, mut archive: Archive) -> Result<Repaired, Failure> {
-    let can_tell = |file: &DataFile| {
-        let settings = file
-            .decisions()
-            .map(|decisions| decisions.settings.as_str());
-        !settings.unwrap_or_default().contains("on-update=keep-old")
-    };
-    let mut repaired = Repaired::default();
-    let mut rows = RowsByFile::new();
-    decide_again(process, (dir, &archive), can_tell, true, |again| {
+/// The dropped documents, by day and id, that are duplicates of something that is kept.
+async fn with_original(
+    process: &Process,
+    dir: &str,
+    archive: &Archive,
+) -> Result<HashSet<(Option<i32>, String)>, Failure> {
+    let mut with = HashSet::new();
+    decide_again(process, (dir, archive), false, |again| {
         if again.of.is_some() {
+            with.insert((again.day, again.id));
+        }
+    })
+    .await?;
+    Ok(with)
+}
+
+/// Keeps the documents that were dropped and are duplicates of nothing that is kept now; of those with an original before, if these are
+/// known. Both are found by the settings of the archive, so that other settings of a day change nothing.
+async fn repaired(
+    process: &Process,
+    dir: &str,
+    mut archive: Archive,
+    originals: Option<HashSet<(Option<i32>, String)>>,
+    has_days_of_kept: bool,
+) -> Result<Repaired, Failure> {
+    let mut repaired = Repaired {
+        has_days_of_kept,
+        ..Repaired::default()
+    };
+    let mut rows = RowsByFile::new();
+    decide_again(process, (dir, &archive), true, |again| {
+        let key = (again.day, again.id);
+        let had_one = originals.as_ref().is_none_or(|with| with.contains(&key));
+        if again.of.is_some() || !had_one {
             return;
         }
         let (file, row) = again.place;
         rows.entry(file).or_default().push(row);
         repaired.documents += 1;
         if repaired.first.len() < NAMED {
-            repaired.first.push((again.id, again.day.map(date)));
+            repaired.first.push((key.1, key.0.map(date)));
         }
     })
     .await?;

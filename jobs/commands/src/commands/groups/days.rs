@@ -35,6 +35,8 @@ pub(super) struct Day {
     kept: u64,
     /// Duplicates within the batch.
     within: u64,
+    /// Duplicates of nothing that is kept now.
+    orphans: u64,
     /// The duplicates, by the day of the kept document; `None` if it has no day.
     duplicates: HashMap<Option<i32>, Duplicates>,
 }
@@ -68,11 +70,13 @@ impl Day {
     /// Adds a document that an archive dropped.
     pub(super) fn add_dropped(&mut self, again: &Again) {
         self.documents += 1;
-        if let Some((id, day)) = &again.of {
-            self.within += u64::from(*day == again.day);
-            let of_day = self.duplicates.entry(*day).or_default();
-            of_day.entry(id.as_str().into()).or_default().duplicates += 1;
-        }
+        let Some((id, day)) = &again.of else {
+            self.orphans += 1;
+            return;
+        };
+        self.within += u64::from(*day == again.day);
+        let of_day = self.duplicates.entry(*day).or_default();
+        of_day.entry(id.as_str().into()).or_default().duplicates += 1;
     }
 
     /// Infers the day of the batch: the one day whose kept documents have, in these rows, as many
@@ -128,6 +132,8 @@ pub(super) struct DayCounts {
 pub(super) struct Groups {
     /// Whether they are those of an archive.
     pub(super) is_archive: bool,
+    /// Duplicates of nothing that the archive keeps now.
+    pub(super) orphans: u64,
     pub(super) days: Vec<DayCounts>,
     /// The groups that have duplicates.
     duplicates: BTreeMap<Origin, Duplicates>,
@@ -178,6 +184,7 @@ impl Groups {
     pub(super) fn add(&mut self, file: String, day: Day) {
         let number = self.days.len();
         self.batch_days.push(day.batch_day());
+        self.orphans += day.orphans;
         let mut largest = self
             .days
             .last()
@@ -196,7 +203,7 @@ impl Groups {
             file,
             documents: day.documents,
             kept: day.kept,
-            of_earlier: (day.documents - day.kept).saturating_sub(day.within),
+            of_earlier: (day.documents - day.kept).saturating_sub(day.within + day.orphans),
             within: day.within,
             largest,
         });
@@ -350,7 +357,7 @@ impl Groups {
         });
         let sizes = self.sizes().into_iter();
         let sizes = sizes.map(|(up_to, groups)| json!({"up_to": up_to, "groups": groups}));
-        json!({
+        let mut value = json!({
             "documents": self.documents(),
             "kept": self.kept(),
             "duplicates_of_earlier": self.of_earlier(),
@@ -360,6 +367,10 @@ impl Groups {
             "sizes": sizes.collect::<Vec<_>>(),
             "largest": largest.collect::<Vec<_>>(),
             "days": days.collect::<Vec<_>>(),
-        })
+        });
+        if self.is_archive {
+            value["duplicates_of_nothing_kept"] = self.orphans.into();
+        }
+        value
     }
 }

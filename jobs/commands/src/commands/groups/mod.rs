@@ -35,10 +35,15 @@ pub fn run(common: &CommonArgs, args: &GroupsArgs) -> Result<(), Failure> {
     }
     let most = args.count.unwrap_or(DEFAULT_COUNT) as usize;
     let (groups, components) = process::run(common, async |process: &Process| {
-        if let [dir] = &args.decisions[..]
-            && Archive::is_at(&process.locate(dir)?).await.unwrap_or(false)
-        {
-            return Ok((of_archive(process, args, dir).await?, None));
+        for dir in &args.decisions {
+            if !dir.contains(['*', '?', '[']) && Archive::is_at(&process.locate(dir)?).await? {
+                return match args.decisions.len() {
+                    1 => Ok((of_archive(process, args, dir).await?, None)),
+                    _ => Err(Failure::Usage(format!(
+                        "{dir} is an archive: name it alone, for its groups are over all its days"
+                    ))),
+                };
+            }
         }
         let days = output_files(process, &args.decisions).await?;
         let pairs = output_files(process, &args.pairs).await?;
@@ -76,15 +81,9 @@ async fn of_archive(process: &Process, args: &GroupsArgs, dir: &str) -> Result<G
     }
     let days = archive.info()?.days;
     let mut dropped: HashMap<Option<i32>, Day> = HashMap::new();
-    decide_again(
-        process,
-        (dir, &archive),
-        |_| true,
-        false,
-        |again| {
-            dropped.entry(again.day).or_default().add_dropped(&again);
-        },
-    )
+    decide_again(process, (dir, &archive), false, |again| {
+        dropped.entry(again.day).or_default().add_dropped(&again);
+    })
     .await?;
     let days = days
         .iter()

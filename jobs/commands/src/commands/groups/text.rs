@@ -22,6 +22,13 @@ pub(super) fn groups(groups: &Groups, most: usize) -> String {
         count(groups.of_earlier()),
         count(groups.within()),
     );
+    if groups.orphans > 0 {
+        let _ = writeln!(
+            text,
+            "{} duplicates of nothing that is kept now: their originals were removed or superseded, or they are older contents",
+            count(groups.orphans)
+        );
+    }
     let without = match groups.without_kept() {
         0 => String::new(),
         more => format!(

@@ -133,6 +133,7 @@ pub async fn build(
             Some(path) => read_pins(path, &stores.locate(path)?.read().await?)?,
             None => Vec::new(),
         },
+        pins_from: args.pins.clone(),
         audit: args.audit.map(|documents| documents as usize),
         append: args.append,
         existing: match args.replace_day {

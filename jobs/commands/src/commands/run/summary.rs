@@ -45,7 +45,7 @@ pub(super) fn render(
     }
     Ok((!common.quiet).then(|| {
         let mut text = columns(&summary.new.columns);
-        write_decisions(&mut text, summary);
+        write_decisions(&mut text, settings, summary);
         write_pairs(&mut text, settings, summary);
         write_inputs(&mut text, settings, summary);
         write_commit(&mut text, settings, summary);
@@ -56,7 +56,7 @@ pub(super) fn render(
 }
 
 /// Writes the counts of the decisions first, because people look for them first.
-fn write_decisions(text: &mut String, summary: &Summary) {
+fn write_decisions(text: &mut String, settings: &RunSettings, summary: &Summary) {
     let Some(decisions) = &summary.decisions else {
         return;
     };
@@ -86,7 +86,7 @@ fn write_decisions(text: &mut String, summary: &Summary) {
             captures.trim_start_matches(", ")
         );
     }
-    if counts.pins > 0 {
+    if counts.pins > 0 || !settings.pins.is_empty() {
         let _ = writeln!(
             text,
             "  pins: {} name documents of the batch",
