@@ -72,6 +72,9 @@ pub use pins::read_pins;
 /// two maps, and their share of free slots.
 const NEIGHBOUR_BYTES: usize = 192;
 
+/// Bytes of memory for each pin.
+const PIN_BYTES: usize = 512;
+
 /// What is to be decided, and where the decisions go.
 #[derive(Debug, Clone, Default)]
 pub struct Decide {
@@ -224,6 +227,13 @@ impl Deciding {
             .try_grow(bytes)
             .map_err(|_| EngineError::OutOfMemory {
                 what: format!("decisions about {count} distinct documents take {bytes} bytes"),
+            })?;
+        // A document that a pin names is in several sets.
+        let bytes = PIN_BYTES.saturating_mul(self.pins.len());
+        memory
+            .try_grow(bytes)
+            .map_err(|_| EngineError::OutOfMemory {
+                what: format!("{} pins take {bytes} bytes", self.pins.len()),
             })?;
         let (batch, keys, pins) = (
             Arc::clone(&self.batch),

@@ -360,7 +360,7 @@ mod tests {
         let csv = "id,pin,other\nb,same,a\nc,keep,\n\"d,1\",distinct,e\n";
         let json = "{\"pin\":\"same\",\"id\":\"b\",\"other\":\"a\"}\n{\"pin\":\"keep\",\"id\":\"c\"}\n{\"pin\":\"distinct\",\"id\":\"d,1\",\"other\":\"e\",\"by\":\"me\"}";
         let expected = [
-            Pin::Same("b".into(), "a".into()),
+            Pin::Same("a".into(), "b".into()),
             Pin::Distinct("d,1".into(), "e".into()),
             Pin::Keep("c".into()),
         ];

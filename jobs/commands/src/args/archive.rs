@@ -8,7 +8,7 @@ use clap::{Subcommand, ValueHint};
 use engine::Profile;
 use engine::run::DaySource;
 
-use super::fingerprint::{ColumnArgs, SpecArgs};
+use super::fingerprint::{ColumnArgs, PipeArgs, SpecArgs};
 use super::setting::Setting;
 use super::values::{choice, date, day};
 
@@ -70,12 +70,17 @@ pub enum ArchiveCommand {
         /// to copy
         #[arg(long, value_name = "YYYY-MM-DD", value_parser = day)]
         day: Option<DaySource>,
+        /// Name of the batch of documents, if its day has several
+        #[arg(long, value_name = "NAME", requires = "day")]
+        batch: Option<BatchName>,
         /// Commit a day without documents, too
         #[arg(long)]
         allow_empty: bool,
         /// Column that has the source of each document, as for `run`
         #[arg(long, value_name = "COLUMN")]
         source: Option<String>,
+        #[command(flatten)]
+        pipe: PipeArgs,
         #[command(flatten)]
         columns: ColumnArgs,
     },

@@ -1,5 +1,6 @@
 //! Options of columns and of fingerprints, which many commands share; options of `fingerprint` and `idf`.
 
+use archive::BatchName;
 use clap::{Args, ValueHint};
 use engine::documents::Quote;
 use engine::run::DaySource;
@@ -30,15 +31,20 @@ pub struct ColumnArgs {
     /// What quotes the fields of CSV: one ASCII character, or none [default: ", or none, as the file is right with it]
     #[arg(long, value_name = "CHAR", value_parser = quote)]
     pub quote: Option<Quote>,
-    /// Format of standard input (-) and of pipes [default: by their first bytes]
-    #[arg(long, value_name = "FORMAT", hide_possible_values = true)]
-    pub format: Option<Format>,
     /// Encoding of all texts, such as windows-1251 [default: what each file says, unless its bytes contradict it, or else what they
     /// are like]
     #[arg(long, value_name = "NAME", value_parser = charset)]
     pub charset: Option<String>,
     #[command(flatten)]
     pub crawl: CrawlArgs,
+}
+
+/// How documents on standard input are read.
+#[derive(Debug, Clone, Default, Args)]
+pub struct PipeArgs {
+    /// Format of standard input (-) and of pipes [default: by their first bytes]
+    #[arg(long, value_name = "FORMAT", hide_possible_values = true)]
+    pub format: Option<Format>,
 }
 
 /// Which records of WARC files are documents, and their ids.
@@ -182,6 +188,11 @@ pub struct FingerprintArgs {
     /// Date of the documents: YYYY-MM-DD, or yesterday or today (in UTC); or from-records, as for `run`
     #[arg(long, value_name = "YYYY-MM-DD", value_parser = day)]
     pub day: Option<DaySource>,
+    /// With --append: name of the batch, if its day has several
+    #[arg(long = "batch", value_name = "NAME", requires = "day")]
+    pub batch_name: Option<BatchName>,
+    #[command(flatten)]
+    pub pipe: PipeArgs,
     #[command(flatten)]
     pub columns: ColumnArgs,
     #[command(flatten)]

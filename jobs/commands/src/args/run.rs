@@ -8,7 +8,7 @@ use engine::profile::VerifyBy;
 use engine::run::{Appended, DaySource};
 use engine::{CompareOptions, Profile};
 
-use super::fingerprint::{ColumnArgs, SpecArgs};
+use super::fingerprint::{ColumnArgs, PipeArgs, SpecArgs};
 use super::values::{appended, choice, day};
 
 /// Heading of the options of decisions.
@@ -174,6 +174,8 @@ pub struct RunArgs {
     /// http://gateway:9091/metrics/job/dedup-job
     #[arg(long, value_name = "PATH|URL", value_hint = ValueHint::AnyPath)]
     pub metrics: Option<String>,
+    #[command(flatten)]
+    pub pipe: PipeArgs,
     #[command(flatten)]
     pub columns: ColumnArgs,
     #[command(flatten)]

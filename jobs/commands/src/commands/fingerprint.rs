@@ -2,8 +2,7 @@
 
 use std::path::Path;
 
-use ::archive::{Append, Archive, Existing, FingerprintWriter, IdType};
-use chrono::NaiveDate;
+use ::archive::{Append, Archive, BatchName, DayBatch, Existing, FingerprintWriter, IdType};
 use engine::crawl_counts::CrawlRecordCounts;
 use engine::documents::ColumnsRead;
 use engine::documents::{Columns, Documents};
@@ -44,6 +43,8 @@ pub enum Target {
         archive: String,
         /// Where the day comes from.
         day: DaySource,
+        /// The name of the batch; empty if the day has one batch.
+        batch: BatchName,
         /// Whether a day without documents may be committed.
         allow_empty: bool,
     },
@@ -89,6 +90,7 @@ pub fn run(common: &CommonArgs, args: &FingerprintArgs) -> Result<(), Failure> {
         (None, Some(archive)) => Target::Day {
             archive: archive.clone(),
             day: required(args.day, "--day YYYY-MM-DD")?,
+            batch: args.batch_name.unwrap_or_default(),
             allow_empty: args.allow_empty,
         },
         _ => {
@@ -99,7 +101,7 @@ pub fn run(common: &CommonArgs, args: &FingerprintArgs) -> Result<(), Failure> {
     };
     let given = Given {
         input: args.paths(),
-        format: args.columns.format,
+        format: args.pipe.format,
         columns: Columns {
             source: args.source.clone(),
             ..args.columns.columns()
@@ -180,7 +182,10 @@ pub fn fingerprint(
         .await?;
         documents.cut(context, process.threads()).await?;
         let day = match target {
-            Target::Day { day, .. } => Some(day.resolve(context, &mut documents).await?),
+            Target::Day { day, batch, .. } => Some(DayBatch {
+                day: day.resolve(context, &mut documents).await?,
+                name: *batch,
+            }),
             Target::File { .. } => None,
         };
         let scratch = scratch.path();
@@ -217,7 +222,7 @@ pub fn fingerprint(
                 let is_first_day = archive.files()?.is_empty();
                 let remember = async |archive: &Archive| match &templates {
                     Some(templates) => {
-                        let memory = templates.remember(archive, day, batch.file.rows);
+                        let memory = templates.remember(archive, day.day, batch.file.rows);
                         Ok::<_, engine::EngineError>(Some(memory.await?))
                     }
                     None => Ok(None),
@@ -257,7 +262,7 @@ struct Work<'a> {
     process: &'a Process,
     archive: Option<&'a OpenedArchive>,
     id_type: IdType,
-    day: Option<NaiveDate>,
+    day: Option<DayBatch>,
     /// The output; without one, the fingerprints are for this process alone.
     draft: Option<&'a Path>,
     scratch: &'a Path,
@@ -284,7 +289,7 @@ impl Work<'_> {
                 Some(OpenedArchive::Archive(archive)) => Some(archive),
                 _ => None,
             },
-            day: self.day.map(Into::into),
+            day: self.day,
             existing: Existing::Keep,
         };
         let templates = batch.templates().await?;
@@ -321,7 +326,7 @@ struct Made {
     /// The largest distance of a pair, to which `short` refers.
     k: u32,
     /// The day of the archive.
-    day: Option<NaiveDate>,
+    day: Option<DayBatch>,
     commit: Commit,
 }
 

@@ -40,8 +40,10 @@ pub fn run(common: &CommonArgs, command: ArchiveCommand) -> Result<(), Failure> 
             dir,
             input,
             day,
+            batch,
             allow_empty,
             source,
+            pipe,
             columns,
         } => {
             if merge::are_archives(common, &input)? {
@@ -53,7 +55,7 @@ pub fn run(common: &CommonArgs, command: ArchiveCommand) -> Result<(), Failure> 
             fingerprint(
                 common,
                 &Given {
-                    format: columns.format,
+                    format: pipe.format,
                     input: &input,
                     columns: Columns {
                         source,
@@ -65,6 +67,7 @@ pub fn run(common: &CommonArgs, command: ArchiveCommand) -> Result<(), Failure> 
                 &Target::Day {
                     archive: dir,
                     day,
+                    batch: batch.unwrap_or_default(),
                     allow_empty,
                 },
             )
