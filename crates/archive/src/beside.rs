@@ -51,12 +51,13 @@ impl Beside {
             Err(StorageError::NotFound { .. }) => return Ok(None),
             bytes => bytes?,
         };
-        match version_of(&bytes) == version {
-            true => Ok(Some(bytes)),
-            false => Err(ArchiveError::BadData {
+        if version_of(&bytes) == version {
+            Ok(Some(bytes))
+        } else {
+            Err(ArchiveError::BadData {
                 object: location.to_string(),
                 reason: "damaged: it is not the file that its name says".into(),
-            }),
+            })
         }
     }
 

@@ -9,7 +9,7 @@ use futures::StreamExt as _;
 
 use crate::day_batch::BatchName;
 use crate::error::Result;
-use crate::remove::IdSet;
+use crate::id_set::IdSet;
 use crate::schema::{self, KEPT};
 use crate::table::Archive;
 

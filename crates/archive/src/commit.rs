@@ -73,21 +73,24 @@ impl RowDecisions {
         has_kept: bool,
     ) -> Result<RecordBatch, ArrowError> {
         let kept = BooleanArray::from(self.kept.slice(first, rows.num_rows()));
-        let rows = match has_kept {
-            true => with_kept(rows, kept.clone())?,
-            false => rows.clone(),
+        let rows = if has_kept {
+            with_kept(rows, kept.clone())?
+        } else {
+            rows.clone()
         };
-        match self.settings.only_kept {
-            true => arrow::compute::filter_record_batch(&rows, &kept),
-            false => Ok(rows),
+        if self.settings.only_kept {
+            arrow::compute::filter_record_batch(&rows, &kept)
+        } else {
+            Ok(rows)
         }
     }
 
     /// How many of the first `rows` rows are appended.
     fn count(&self, rows: usize) -> usize {
-        match self.settings.only_kept {
-            true => self.kept.slice(0, rows).count_set_bits(),
-            false => rows,
+        if self.settings.only_kept {
+            self.kept.slice(0, rows).count_set_bits()
+        } else {
+            rows
         }
     }
 }
@@ -206,9 +209,10 @@ impl Archive {
     /// # Errors
     /// As [`Self::write_rulings`].
     pub async fn with_rulings(&self, staged: StagedDay, rulings: &[Ruling]) -> Result<StagedDay> {
-        let list = match rulings.is_empty() {
-            true => None,
-            false => Some(self.write_rulings(&staged.commit, rulings).await?),
+        let list = if rulings.is_empty() {
+            None
+        } else {
+            Some(self.write_rulings(&staged.commit, rulings).await?)
         };
         Ok(staged.with_rulings(list))
     }
@@ -562,9 +566,10 @@ impl Entry {
             .rulings
             .map(|list| Transaction::new(rulings::TRANSACTION, list));
         let of_day = Transaction::new(batch.to_string(), record.transaction_version);
-        let (mode, predicate) = match replaced.is_empty() {
-            true => (SaveMode::Append, None),
-            false => (SaveMode::Overwrite, Some(format!("{DAY} = '{day}'"))),
+        let (mode, predicate) = if replaced.is_empty() {
+            (SaveMode::Append, None)
+        } else {
+            (SaveMode::Overwrite, Some(format!("{DAY} = '{day}'")))
         };
         let operation = DeltaOperation::Write {
             mode,

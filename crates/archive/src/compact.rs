@@ -244,15 +244,16 @@ impl Archive {
                 found.add(&source.batch, source.row);
             }
         }
-        match found == merged.read && found.rows == set.rows {
-            true => Ok(()),
-            false => Err(ArchiveError::BadData {
+        if found == merged.read && found.rows == set.rows {
+            Ok(())
+        } else {
+            Err(ArchiveError::BadData {
                 object: format!("{}, day {}", self.location(), set.day),
                 reason: format!(
                     "{} rows were merged and {} read back, or they differ; nothing was changed",
                     merged.read.rows, found.rows
                 ),
-            }),
+            })
         }
     }
 }

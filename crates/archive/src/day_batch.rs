@@ -92,9 +92,10 @@ impl DayBatch {
 impl fmt::Display for DayBatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.day)?;
-        match self.name.is_empty() {
-            true => Ok(()),
-            false => write!(f, "/{}", self.name),
+        if self.name.is_empty() {
+            Ok(())
+        } else {
+            write!(f, "/{}", self.name)
         }
     }
 }

@@ -65,9 +65,10 @@ pub(crate) fn describe(decisions: Option<&DecisionSettings>) -> String {
     match decisions {
         None => "all documents, without decisions".into(),
         Some(decisions) => {
-            let appended = match decisions.only_kept {
-                true => "only the kept documents",
-                false => "all documents",
+            let appended = if decisions.only_kept {
+                "only the kept documents"
+            } else {
+                "all documents"
             };
             format!("{appended}, decided by {}", decisions.settings)
         }

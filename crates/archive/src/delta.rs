@@ -49,9 +49,10 @@ pub(crate) fn log_store(location: &Location, by: LogBy) -> Result<LogStoreRef> {
         LogBy::Entries => Arc::new(WithoutCheckpoints(Arc::clone(location.store()))),
     };
     let root: Arc<dyn ObjectStore> = Arc::new(RememberedLog::new(root));
-    let prefixed: Arc<dyn ObjectStore> = match location.path().as_ref().is_empty() {
-        true => Arc::clone(&root),
-        false => Arc::new(PrefixStore::new(Arc::clone(&root), location.path().clone())),
+    let prefixed: Arc<dyn ObjectStore> = if location.path().as_ref().is_empty() {
+        Arc::clone(&root)
+    } else {
+        Arc::new(PrefixStore::new(Arc::clone(&root), location.path().clone()))
     };
     Ok(default_logstore(
         prefixed,

@@ -281,12 +281,15 @@ impl ArchiveError {
     ) -> impl FnOnce(parquet::errors::ParquetError) -> Self {
         let object = object.into();
         // The library would say how it was built.
-        move |source| match source.to_string().contains("encrypted footer") {
-            true => Self::BadData {
-                object,
-                reason: "the file is encrypted; decrypt it first".into(),
-            },
-            false => Self::Parquet { object, source },
+        move |source| {
+            if source.to_string().contains("encrypted footer") {
+                Self::BadData {
+                    object,
+                    reason: "the file is encrypted; decrypt it first".into(),
+                }
+            } else {
+                Self::Parquet { object, source }
+            }
         }
     }
 

@@ -145,17 +145,19 @@ impl FromStr for Tail {
             index_sum: number(16)?,
             footer_sum: number(16)?,
         };
-        match tail.sums_offset <= tail.footer_offset && parts.next().is_none() {
-            true => Ok(tail),
-            false => Err(bad()),
+        if tail.sums_offset <= tail.footer_offset && parts.next().is_none() {
+            Ok(tail)
+        } else {
+            Err(bad())
         }
     }
 }
 
 fn check(expected: u64, bytes: &[u8], what: &str) -> Result<()> {
-    match XxHash3_64::oneshot(bytes) == expected {
-        true => Ok(()),
-        false => Err(damaged(what)),
+    if XxHash3_64::oneshot(bytes) == expected {
+        Ok(())
+    } else {
+        Err(damaged(what))
     }
 }
 

@@ -240,11 +240,12 @@ impl FingerprintWriter {
             let present = sketches.slice(0, present);
             present.null_count() == 0 && schema::check_sketches(&present, size).is_ok()
         };
-        match schema::sketches(batch).is_some_and(is_whole) {
-            true => Ok(()),
-            false => Err(self.bad_data(&format!(
+        if schema::sketches(batch).is_some_and(is_whole) {
+            Ok(())
+        } else {
+            Err(self.bad_data(&format!(
                 "a fingerprint has no sketch of {size} bits, which its spec asks for"
-            ))),
+            )))
         }
     }
 
@@ -319,9 +320,12 @@ impl Encoder {
         let is_abandoned = Arc::new(AtomicBool::new(false));
         let abandoned = Arc::clone(&is_abandoned);
         let encode = move || {
-            let check = || match abandoned.load(Ordering::Relaxed) {
-                true => Err(ParquetError::General("the file is abandoned".into())),
-                false => Ok(()),
+            let check = || {
+                if abandoned.load(Ordering::Relaxed) {
+                    Err(ParquetError::General("the file is abandoned".into()))
+                } else {
+                    Ok(())
+                }
             };
             for batch in batches {
                 check()?;
@@ -343,10 +347,11 @@ impl Encoder {
 
     fn write(&mut self, batch: RecordBatch) -> Result<(), ParquetError> {
         let is_sent = |sender: &SyncSender<_>| sender.send(batch).is_ok();
-        match self.sender.as_ref().is_some_and(is_sent) {
-            true => Ok(()),
+        if self.sender.as_ref().is_some_and(is_sent) {
+            Ok(())
+        } else {
             // The thread ended, because it failed.
-            false => self.end().map(drop),
+            self.end().map(drop)
         }
     }
 

@@ -69,14 +69,15 @@ pub(crate) fn check_path(given: &str, path: &str) -> Result<()> {
     // The scheme of a URL ends in a colon, with or without slashes after it.
     let first = path.split('/').next().unwrap_or_default();
     let is_absolute = first.is_empty() || first.contains(':');
-    match is_absolute || path.split('/').any(|part| part == "..") {
-        true => Err(ArchiveError::BadData {
+    if is_absolute || path.split('/').any(|part| part == "..") {
+        Err(ArchiveError::BadData {
             object: given.to_owned(),
             reason: format!(
                 "its log names a data file outside the table: {path}; tables that share files with others (shallow clones) cannot be read"
             ),
-        }),
-        false => Ok(()),
+        })
+    } else {
+        Ok(())
     }
 }
 
@@ -101,9 +102,10 @@ pub(crate) fn require_archive_schema(
     if *partitions != [DAY] {
         return foreign(format!(
             "it is partitioned by {}, not by {DAY}",
-            match partitions.is_empty() {
-                true => "nothing".to_owned(),
-                false => partitions.to_vec().join(", "),
+            if partitions.is_empty() {
+                "nothing".to_owned()
+            } else {
+                partitions.to_vec().join(", ")
             }
         ));
     }

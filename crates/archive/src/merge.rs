@@ -137,13 +137,14 @@ impl Archive {
                 }
                 is_there => is_there?,
             };
-            match is_there {
-                true => merge.there += 1,
-                false => merge.days.push(MergedDay {
+            if is_there {
+                merge.there += 1
+            } else {
+                merge.days.push(MergedDay {
                     day,
                     committed,
                     files,
-                }),
+                })
             }
         }
         // In the order in which they were committed, so that a rerun of a day in an empty archive finds the days before it.
@@ -295,12 +296,11 @@ impl Archive {
             let rows = stored.map(|rows| {
                 let rows = rows?;
                 each(rows.num_rows());
-                match adds_kept {
-                    true => {
-                        let kept = BooleanArray::new_null(rows.num_rows());
-                        with_kept(&rows, kept).map_err(failed)
-                    }
-                    false => Ok(rows),
+                if adds_kept {
+                    let kept = BooleanArray::new_null(rows.num_rows());
+                    with_kept(&rows, kept).map_err(failed)
+                } else {
+                    Ok(rows)
                 }
             });
             let mut rows = RowsToWrite::foreign(rows);

@@ -117,9 +117,10 @@ impl ObjectReader {
             return Ok(held.0.slice(range.start as usize..range.end as usize));
         }
         // Some servers answer a range of the whole object with status 200 instead of 206.
-        let bytes = match range == (0..self.size) {
-            true => self.store.get(&self.path).await?.bytes().await?,
-            false => self.store.get_range(&self.path, range.clone()).await?,
+        let bytes = if range == (0..self.size) {
+            self.store.get(&self.path).await?.bytes().await?
+        } else {
+            self.store.get_range(&self.path, range.clone()).await?
         };
         require_length(bytes, &range)
     }

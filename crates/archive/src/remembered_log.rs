@@ -148,9 +148,10 @@ impl ObjectStore for RememberedLog {
     }
 
     async fn get_ranges(&self, location: &Path, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
-        let whole = match is_immutable(location) {
-            true => self.whole(location).await?,
-            false => None,
+        let whole = if is_immutable(location) {
+            self.whole(location).await?
+        } else {
+            None
         };
         let Some((_, bytes)) = whole else {
             return self.store.get_ranges(location, ranges).await;

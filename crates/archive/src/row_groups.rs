@@ -120,9 +120,10 @@ impl RowGroups {
     }
 
     async fn oldest(&mut self) -> Result<Option<RowGroup>, ParquetError> {
-        match self.encoding.len() > AT_ONCE {
-            true => self.next().await,
-            false => Ok(None),
+        if self.encoding.len() > AT_ONCE {
+            self.next().await
+        } else {
+            Ok(None)
         }
     }
 

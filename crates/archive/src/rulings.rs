@@ -24,7 +24,7 @@ use twox_hash::XxHash3_64;
 
 use crate::beside::Beside;
 use crate::error::{ArchiveError, Result};
-use crate::remove::IdSet;
+use crate::id_set::IdSet;
 use crate::table::Archive;
 
 /// The application id of the transaction.
@@ -274,9 +274,10 @@ impl Archive {
         }
         if !days.is_empty() {
             for batch in self.recorded_batches().await? {
-                let version = match days.contains(&batch.day) {
-                    true => self.transaction_version(batch).await?,
-                    false => None,
+                let version = if days.contains(&batch.day) {
+                    self.transaction_version(batch).await?
+                } else {
+                    None
                 };
                 let record = match version {
                     Some(version) => self.read_record(batch, version).await?,
@@ -388,9 +389,10 @@ impl Archive {
                 list.files.extend(self.store_rulings(file).await?);
             }
         }
-        match is_changed {
-            true => self.write_list(&list).await.map(Some),
-            false => Ok(None),
+        if is_changed {
+            self.write_list(&list).await.map(Some)
+        } else {
+            Ok(None)
         }
     }
 
@@ -424,9 +426,10 @@ impl Archive {
                 list.files.push(file);
             }
         }
-        match list.files.len() == own {
-            true => Ok(None),
-            false => self.write_list(&list).await.map(Some),
+        if list.files.len() == own {
+            Ok(None)
+        } else {
+            self.write_list(&list).await.map(Some)
         }
     }
 

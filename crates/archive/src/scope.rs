@@ -53,10 +53,7 @@ enum Added {
 impl Added {
     /// When the rows of two files together were added.
     fn merge(self, other: Self) -> Self {
-        match self == other {
-            true => self,
-            false => Self::Both,
-        }
+        if self == other { self } else { Self::Both }
     }
 }
 
@@ -135,9 +132,10 @@ impl Archive {
                 base_version,
             } => {
                 let has_foreign_files = files.iter().any(|file| file.base_version.is_none());
-                let added = match has_foreign_files {
-                    true => self.classify_files(batch, base_version).await?,
-                    false => HashMap::new(),
+                let added = if has_foreign_files {
+                    self.classify_files(batch, base_version).await?
+                } else {
+                    HashMap::new()
                 };
                 let mut before = Vec::new();
                 let has_others = files.iter().any(|file| {

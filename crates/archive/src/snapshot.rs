@@ -182,9 +182,12 @@ impl Archive {
         let name = location.to_string();
         let (size, day) = (file.size, file.day);
         let opened = SnapshotFile::open(location, size, day, columns, file.facts.clone()).await;
-        let opened = opened.map_err(|error| match error.is_not_found() {
-            true => ArchiveError::missing(&name),
-            false => error,
+        let opened = opened.map_err(|error| {
+            if error.is_not_found() {
+                ArchiveError::missing(&name)
+            } else {
+                error
+            }
         })?;
         Ok(SnapshotFile {
             commit: file.commit.clone(),

@@ -89,9 +89,10 @@ impl Archive {
         if let Some(local) = self.location().local() {
             // The store does not list unfinished files.
             for unfinished in unfinished_files(local, local, vacuum.older_than)? {
-                let removed = match vacuum.dry_run {
-                    true => Ok(()),
-                    false => std::fs::remove_file(&unfinished),
+                let removed = if vacuum.dry_run {
+                    Ok(())
+                } else {
+                    std::fs::remove_file(&unfinished)
                 };
                 match removed {
                     // Its writer renamed it, or another vacuum deleted it.
@@ -141,9 +142,10 @@ impl Archive {
         }
         // Of what was removed longer ago, a checkpoint may know nothing any more.
         let remembered = state.table_config().deleted_file_retention_duration();
-        let forgotten = match older_than > remembered {
-            true => Some(self.removals_since(cutoff).await?),
-            false => None,
+        let forgotten = if older_than > remembered {
+            Some(self.removals_since(cutoff).await?)
+        } else {
+            None
         };
         let knows_all = !matches!(&forgotten, Some((_, false)));
         retained.extend(forgotten.into_iter().flat_map(|(paths, _)| paths));

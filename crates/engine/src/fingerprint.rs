@@ -190,9 +190,10 @@ pub async fn write_sorted(
     let sorting = fingerprint_sort::sorted(&context, schema, partitions);
     let mut rows = sorting.await.map_err(failed())?;
     let schema = writer.schema();
-    let mut keys = match has_decision_columns {
-        true => Some(KeysWriter::create(&scratch.join("keys.arrow"))?),
-        false => None,
+    let mut keys = if has_decision_columns {
+        Some(KeysWriter::create(&scratch.join("keys.arrow"))?)
+    } else {
+        None
     };
     let mut ids = IdCount::new(scratch);
     let arrow_error = |source| ArchiveError::Arrow {

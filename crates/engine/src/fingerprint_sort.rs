@@ -61,9 +61,10 @@ pub(crate) async fn sorted(
     });
     // The first error ends all.
     let collected = try_join_all(collecting.map(stream::join)).await?;
-    match collected.iter().all(|part| part.rest.is_none()) {
-        true => sorted_in_memory(context, schema, collected).await,
-        false => sorted_by_datafusion(context, schema, collected).await,
+    if collected.iter().all(|part| part.rest.is_none()) {
+        sorted_in_memory(context, schema, collected).await
+    } else {
+        sorted_by_datafusion(context, schema, collected).await
     }
 }
 
@@ -217,9 +218,10 @@ impl Sorted {
                     batch,
                     row: row as u32,
                 };
-                match ties.fingerprints.is_valid(row) {
-                    true => rows.push(found),
-                    false => without_fingerprint.push(found),
+                if ties.fingerprints.is_valid(row) {
+                    rows.push(found)
+                } else {
+                    without_fingerprint.push(found)
                 }
             }
         }

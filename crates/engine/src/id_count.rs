@@ -57,9 +57,10 @@ impl IdCount {
             self.hashes
                 .push([hash as u32, (hash >> 32) as u32, more as u32]);
         });
-        match self.hashes.len() > IN_MEMORY {
-            true => self.write().map_err(|error| self.failed(error)),
-            false => Ok(()),
+        if self.hashes.len() > IN_MEMORY {
+            self.write().map_err(|error| self.failed(error))
+        } else {
+            Ok(())
         }
     }
 

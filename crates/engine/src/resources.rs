@@ -146,9 +146,12 @@ impl Resources {
         };
         let (file, pool) = (reference.file(path), Arc::clone(pool));
         let is_received = self.received.get().is_some();
-        let load = move || match is_received {
-            true => Batch::load_checked(&file, &pool),
-            false => Batch::load(&file, &pool),
+        let load = move || {
+            if is_received {
+                Batch::load_checked(&file, &pool)
+            } else {
+                Batch::load(&file, &pool)
+            }
         };
         let received = is_received.then(|| location.to_string());
         let loaded = load_on_thread(load, received).await;

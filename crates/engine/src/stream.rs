@@ -177,9 +177,10 @@ impl Coalescer {
         }
         let is_large = rows > self.size.rows / 2 || bytes > self.size.bytes / 2;
         let is_part = batch.get_array_memory_size() / 2 > bytes;
-        let batch = match is_part {
-            true => copied(&batch, 0..rows)?,
-            false => batch,
+        let batch = if is_part {
+            copied(&batch, 0..rows)?
+        } else {
+            batch
         };
         if is_large && rows <= self.size.rows {
             return self.push_uncopied(batch);
@@ -189,10 +190,11 @@ impl Coalescer {
         }
         self.completed.push_batch(batch)?;
         let held = self.completed.get_buffered_rows();
-        self.held = match held > rows {
-            true => self.held + bytes,
+        self.held = if held > rows {
+            self.held + bytes
+        } else {
             // Only rows of this record batch are left.
-            false => bytes * held / rows.max(1),
+            bytes * held / rows.max(1)
         };
         Ok(())
     }

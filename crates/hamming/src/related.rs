@@ -18,14 +18,15 @@ impl Related {
     /// Samples the distinct values of a batch. The same values give the same sample.
     #[must_use]
     pub fn of(values: &[u64]) -> Self {
-        let sample: Vec<u64> = match values.len() <= MOST_VALUES {
-            true => values.to_vec(),
+        let sample: Vec<u64> = if values.len() <= MOST_VALUES {
+            values.to_vec()
+        } else {
             // The values are in order, so those of a sample must not have equal steps.
-            false => (0..MOST_VALUES as u64)
+            (0..MOST_VALUES as u64)
                 .map(|at| {
                     values[((u128::from(scattered(at)) * values.len() as u128) >> 64) as usize]
                 })
-                .collect(),
+                .collect()
         };
         let pairs = sample.iter().enumerate();
         let differences = pairs.flat_map(|(at, a)| sample[..at].iter().map(move |b| a ^ b));

@@ -130,9 +130,10 @@ impl RowsWriter {
             self.sketches.resize(end, 0);
         }
         self.rows += 1;
-        match within as usize == GROUP - 1 {
-            true => self.end_group(file),
-            false => Ok(()),
+        if within as usize == GROUP - 1 {
+            self.end_group(file)
+        } else {
+            Ok(())
         }
     }
 
@@ -145,20 +146,19 @@ impl RowsWriter {
             bytes.append(&mut self.sketches);
             self.has_sketch = 0;
         }
-        match self.shape.bigint {
-            true => bytes.extend(self.numbers.drain(..).flat_map(i64::to_le_bytes)),
-            false => {
-                let width: usize = match self.texts.len() {
-                    0..=0xffff => 2,
-                    0x1_0000..=0xffff_ffff => 4,
-                    _ => 8,
-                };
-                bytes.push(width as u8);
-                for end in self.ends.drain(..) {
-                    bytes.extend_from_slice(&end.to_le_bytes()[..width]);
-                }
-                bytes.append(&mut self.texts);
+        if self.shape.bigint {
+            bytes.extend(self.numbers.drain(..).flat_map(i64::to_le_bytes))
+        } else {
+            let width: usize = match self.texts.len() {
+                0..=0xffff => 2,
+                0x1_0000..=0xffff_ffff => 4,
+                _ => 8,
+            };
+            bytes.push(width as u8);
+            for end in self.ends.drain(..) {
+                bytes.extend_from_slice(&end.to_le_bytes()[..width]);
             }
+            bytes.append(&mut self.texts);
         }
         file.write(bytes)?;
         bytes.clear();
@@ -251,9 +251,10 @@ impl<'a> Group<'a> {
     fn bytes(&self, start: usize, length: usize) -> Result<Option<&'a [u8]>> {
         let start = self.range.start.saturating_add(start);
         let end = start.saturating_add(length);
-        match end <= self.range.end {
-            true => self.file.bytes(start..end).map(Some),
-            false => Ok(None),
+        if end <= self.range.end {
+            self.file.bytes(start..end).map(Some)
+        } else {
+            Ok(None)
         }
     }
 
@@ -288,11 +289,11 @@ impl<'a> Group<'a> {
             }
             at += 8 + count * shape.sketch;
         }
-        let id = match shape.bigint {
-            true => self
-                .number(at + 8 * within, 8)?
-                .map(|id| IdRef::Number(id.cast_signed())),
-            false => self.text(at, count, within)?.map(IdRef::Text),
+        let id = if shape.bigint {
+            self.number(at + 8 * within, 8)?
+                .map(|id| IdRef::Number(id.cast_signed()))
+        } else {
+            self.text(at, count, within)?.map(IdRef::Text)
         };
         Ok(id.map(|id| Row { id, part, sketch }))
     }

@@ -100,9 +100,10 @@ impl Fingerprinter {
             return None;
         }
         self.hash_features(text, MOST_KEPT);
-        let found = match self.has_kept_all() {
-            true => self.sum.fingerprint(self.hasher.kept()),
-            false => self.fingerprint_of_long(),
+        let found = if self.has_kept_all() {
+            self.sum.fingerprint(self.hasher.kept())
+        } else {
+            self.fingerprint_of_long()
         };
         self.has_enough = found.is_some();
         self.whole = match found {

@@ -192,9 +192,10 @@ impl Idf {
                 *slot = self.slots[self.home_slot(hash)];
             }
             weights.extend(slots.iter().zip(hashes).map(|(&slot, &hash)| {
-                match slot & KEY == hash & KEY && slot != 0 {
-                    true => (slot & !KEY) as u32,
-                    false => self.weight(hash),
+                if slot & KEY == hash & KEY && slot != 0 {
+                    (slot & !KEY) as u32
+                } else {
+                    self.weight(hash)
                 }
             }));
         }

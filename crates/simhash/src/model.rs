@@ -78,13 +78,14 @@ impl Model {
     ) -> Result<Self, ModelError> {
         let expect = |what, expected: &Option<String>, found: Option<&str>| {
             let name = |digest: Option<&str>| digest.unwrap_or("none").to_owned();
-            match expected.as_deref() == found {
-                true => Ok(()),
-                false => Err(ModelError::Table {
+            if expected.as_deref() == found {
+                Ok(())
+            } else {
+                Err(ModelError::Table {
                     what,
                     expected: name(expected.as_deref()),
                     found: name(found),
-                }),
+                })
             }
         };
         expect(
@@ -160,9 +161,10 @@ impl Model {
 
     /// The markup that is to be removed.
     pub(crate) fn markup(&self) -> Markup {
-        match self.has_markup {
-            true => self.spec.markup,
-            false => Markup::None,
+        if self.has_markup {
+            self.spec.markup
+        } else {
+            Markup::None
         }
     }
 

@@ -46,9 +46,10 @@ impl Sum {
         let (spec, kernel) = (self.model.spec(), self.kernel);
         let (weight, enough) = (spec.weight, spec.min_features as usize);
         if let Summed::Occurrences = weight.summed() {
-            let has_enough = match enough <= FEW {
-                true => has_distinct(hashes, enough),
-                false => self.distinct(hashes).len() >= enough,
+            let has_enough = if enough <= FEW {
+                has_distinct(hashes, enough)
+            } else {
+                self.distinct(hashes).len() >= enough
             };
             let (model, weights) = (&self.model, &mut self.weights);
             return has_enough.then(|| match model.idf() {

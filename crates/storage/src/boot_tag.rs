@@ -54,9 +54,10 @@ pub fn origin(name: &str) -> Option<Origin> {
 }
 
 fn make_tag(host: &str, boot: &str) -> String {
-    let boot = match boot.is_empty() {
-        true => UNKNOWN_BOOT.to_owned(),
-        false => short_digest(boot),
+    let boot = if boot.is_empty() {
+        UNKNOWN_BOOT.to_owned()
+    } else {
+        short_digest(boot)
     };
     format!("{}-{boot}", short_digest(host))
 }

@@ -20,9 +20,10 @@ pub(crate) fn table_of_entry(path: &str) -> Option<&str> {
         .rsplit_once('/')
         .filter(|(_, name)| is_log_entry(name))?;
     let directory = log.strip_suffix(LOG_DIRECTORY)?;
-    match directory.is_empty() {
-        true => Some(""),
-        false => directory.strip_suffix('/'),
+    if directory.is_empty() {
+        Some("")
+    } else {
+        directory.strip_suffix('/')
     }
 }
 

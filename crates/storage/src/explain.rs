@@ -235,19 +235,20 @@ fn explain_metadata(text: &str) -> Option<Explained> {
         .iter()
         .any(|status| text.contains(&format!("status code: {status}")));
     let unset = "neither AWS_ACCESS_KEY_ID, AZURE_STORAGE_ACCOUNT_KEY nor GOOGLE_APPLICATION_CREDENTIALS is set";
-    Some(match is_missing {
-        true => Explained {
+    Some(if is_missing {
+        Explained {
             kind: ErrorKind::Permission,
             text: format!(
                 "no credentials: {unset}, and this machine's metadata service gives none"
             ),
-        },
-        false => Explained {
+        }
+    } else {
+        Explained {
             kind: ErrorKind::Unreachable,
             text: format!(
                 "no credentials: {unset}, and this machine's metadata service, which may have some, does not answer or is busy"
             ),
-        },
+        }
     })
 }
 

@@ -161,9 +161,10 @@ impl Counted {
             .map(|page| {
                 let weigh = |passage: &PagePassage| {
                     let number = numbers.of(passage.key, &keys);
-                    let without = match rule.is_of_many {
-                        true => 1,
-                        false => pages.len() as u64 - u64::from(pages_with[number]),
+                    let without = if rule.is_of_many {
+                        1
+                    } else {
+                        pages.len() as u64 - u64::from(pages_with[number])
                     };
                     (number, u64::from(passage.words) * without)
                 };

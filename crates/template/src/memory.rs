@@ -160,12 +160,13 @@ impl Memory {
             };
             sources.insert(name.into(), source);
         }
-        match rest.is_empty() {
-            true => Ok(Self {
+        if rest.is_empty() {
+            Ok(Self {
                 many_sources,
                 sources,
-            }),
-            false => Err(Damaged),
+            })
+        } else {
+            Err(Damaged)
         }
     }
 }

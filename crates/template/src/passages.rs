@@ -81,14 +81,12 @@ fn passage(text: &[u8]) -> Passage<'_> {
     };
     let words = &words[..=end];
     let read = Letters::read(words);
-    let hash = match read.may_have_number && has_number(words) {
-        false => read.hash,
-        true => hash_of_words(words),
+    let hash = if read.may_have_number && has_number(words) {
+        hash_of_words(words)
+    } else {
+        read.hash
     };
-    let of_cjk = match read.is_ascii {
-        true => 0,
-        false => cjk_words(words),
-    };
+    let of_cjk = if read.is_ascii { 0 } else { cjk_words(words) };
     Passage {
         text,
         key: Some((hash >> 32) as u32),

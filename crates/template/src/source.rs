@@ -15,12 +15,13 @@ pub fn host(url: &str) -> Option<Cow<'_, str>> {
     };
     let host = &host[..end];
     let host = host.strip_suffix('.').unwrap_or(host);
-    (!host.is_empty()).then(
-        || match host.bytes().any(|byte| byte.is_ascii_uppercase()) {
-            true => host.to_ascii_lowercase().into(),
-            false => host.into(),
-        },
-    )
+    (!host.is_empty()).then(|| {
+        if host.bytes().any(|byte| byte.is_ascii_uppercase()) {
+            host.to_ascii_lowercase().into()
+        } else {
+            host.into()
+        }
+    })
 }
 
 /// The source of the pages at a URL: its host, without `www.`; `None` if it has no host.
@@ -38,18 +39,20 @@ pub fn source_of_url(url: &str) -> Option<Cow<'_, str>> {
 /// The source that a host or a URL says; `None` if it has no host.
 #[must_use]
 pub fn source_of_site(site: &str) -> Option<Cow<'_, str>> {
-    match site.contains("://") {
-        true => source_of_url(site),
-        false => Some(site.strip_prefix("www.").unwrap_or(site).into()),
+    if site.contains("://") {
+        source_of_url(site)
+    } else {
+        Some(site.strip_prefix("www.").unwrap_or(site).into())
     }
 }
 
 /// The source that a value says: the host of a URL, or else the value itself; `None` if it is empty, or a URL without a host.
 #[must_use]
 pub fn source_said(value: &str) -> Option<Cow<'_, str>> {
-    match value.contains("://") {
-        true => source_of_url(value),
-        false => Some(value.into()).filter(|source: &Cow<'_, str>| !source.is_empty()),
+    if value.contains("://") {
+        source_of_url(value)
+    } else {
+        Some(value.into()).filter(|source: &Cow<'_, str>| !source.is_empty())
     }
 }
 

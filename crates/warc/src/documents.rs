@@ -124,9 +124,10 @@ impl Documents {
         let url = record.headers.target_uri();
         let url_text = url.as_deref().unwrap_or_default();
         check_url(url_text)?;
-        let response = match may_be_http(record) {
-            true => Some(http::parse(record.block, fields).ok_or(Reason::Http)?),
-            false => None,
+        let response = if may_be_http(record) {
+            Some(http::parse(record.block, fields).ok_or(Reason::Http)?)
+        } else {
+            None
         };
         let status = response.map(|response| response.status);
         if let Some(status) = status {

@@ -391,9 +391,10 @@ mod tests {
         let end = text.len() - 5;
         let mut table = FieldTable::default();
         for length in 0..text.len() {
-            let expected = match length < end {
-                true => Scan::Partial,
-                false => Scan::Whole(end),
+            let expected = if length < end {
+                Scan::Partial
+            } else {
+                Scan::Whole(end)
             };
             assert_eq!(table.scan(&text[..length]), expected);
             if expected == Scan::Whole(end) {

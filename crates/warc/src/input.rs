@@ -117,9 +117,10 @@ impl<R: BufRead> Input<R> {
             }
             self.remembered = remembered;
         }
-        match self.held_start < self.held.len() {
-            true => self.held_start += count,
-            false => self.source.consume(count),
+        if self.held_start < self.held.len() {
+            self.held_start += count
+        } else {
+            self.source.consume(count)
         }
         debug_assert!(self.held_start <= self.held.len());
     }

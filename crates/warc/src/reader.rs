@@ -569,12 +569,13 @@ impl<R: BufRead> Reader<R> {
             _ => self.member,
         };
         let within = position.saturating_sub(member.position);
-        match member.is_compressed {
-            true => Place {
+        if member.is_compressed {
+            Place {
                 offset: member.offset,
                 decompressed: within,
-            },
-            false => Place::at(member.offset + within),
+            }
+        } else {
+            Place::at(member.offset + within)
         }
     }
 }

@@ -113,9 +113,10 @@ fn kept_options(matches: &ArgMatches, day: Option<&DaySource>) -> Vec<String> {
         );
         for value in matches.get_raw(id).into_iter().flatten() {
             let value = value.to_string_lossy();
-            let value = match is_path && value != "-" && !value.contains("://") {
-                true => absolute(&value),
-                false => value.to_string(),
+            let value = if is_path && value != "-" && !value.contains("://") {
+                absolute(&value)
+            } else {
+                value.to_string()
             };
             options.push(format!("--{name}={value}"));
         }

@@ -102,9 +102,10 @@ pub fn notes(notes: &Notes) -> String {
         format!("{note}: {number} (first: {first})")
     });
     let each: Vec<String> = each.collect();
-    match each.is_empty() {
-        true => String::new(),
-        false => format!("  {}\n", each.join("; ")),
+    if each.is_empty() {
+        String::new()
+    } else {
+        format!("  {}\n", each.join("; "))
     }
 }
 
@@ -119,9 +120,10 @@ pub fn columns(read: &[ColumnsRead]) -> String {
         }
     });
     let each: Vec<String> = each.take(4).collect();
-    match each.is_empty() {
-        true => String::new(),
-        false => format!("read: {}\n", each.join("; ")),
+    if each.is_empty() {
+        String::new()
+    } else {
+        format!("read: {}\n", each.join("; "))
     }
 }
 
@@ -149,9 +151,10 @@ pub fn visible(text: &str) -> String {
 
 /// What documents without a fingerprint are: those that are too short or, if short texts are compared as a whole, empty ones.
 pub fn without_fingerprint(only_empty: bool) -> &'static str {
-    match only_empty {
-        true => "empty",
-        false => "too short to compare",
+    if only_empty {
+        "empty"
+    } else {
+        "too short to compare"
     }
 }
 

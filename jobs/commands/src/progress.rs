@@ -136,9 +136,10 @@ fn print_lines(progress: &Progress, stop: &AtomicBool, every: Duration, json: bo
         }
         last = Instant::now();
         let seconds = pace.since.elapsed().as_secs_f64();
-        match json {
-            true => eprintln!("{}", json_line(progress, &pace, seconds)),
-            false => eprintln!("dedup-job: {}", text_line(progress, &pace, seconds)),
+        if json {
+            eprintln!("{}", json_line(progress, &pace, seconds))
+        } else {
+            eprintln!("dedup-job: {}", text_line(progress, &pace, seconds))
         }
     }
 }

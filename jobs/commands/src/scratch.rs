@@ -82,9 +82,12 @@ fn is_abandoned(directory: &DirEntry, origin: Option<Origin>) -> bool {
     let path = directory.path().join(LOCK);
     // To open a pipe that somebody put there would wait for its writer.
     let is_file = || std::fs::symlink_metadata(&path).is_ok_and(|found| found.is_file());
-    let lock = || match is_file() {
-        true => File::open(&path).map(|lock| lock.try_lock()),
-        false => Err(std::io::ErrorKind::InvalidInput.into()),
+    let lock = || {
+        if is_file() {
+            File::open(&path).map(|lock| lock.try_lock())
+        } else {
+            Err(std::io::ErrorKind::InvalidInput.into())
+        }
     };
     match origin {
         // Locks of other hosts may be invisible here.

@@ -191,9 +191,10 @@ impl Signals {
                 source,
             })
         };
-        let hangup = match is_hangup_ignored() {
-            true => None,
-            false => Some(listen(SignalKind::hangup())?),
+        let hangup = if is_hangup_ignored() {
+            None
+        } else {
+            Some(listen(SignalKind::hangup())?)
         };
         Ok(Self {
             hangup,

@@ -60,9 +60,10 @@ fn write(mut chunks: Chunks, path: &str, needed: &Needed) -> PyResult<u64> {
     let selected = given.project(&columns).map_err(Failed::from)?;
     let unpacked = unpack_dictionaries(&selected);
     let adds_ids = needed.row_ids && !ID_NAMES.iter().any(|name| given.index_of(name).is_ok());
-    let schema = match adds_ids {
-        true => with_id_field(&unpacked),
-        false => Arc::clone(&unpacked),
+    let schema = if adds_ids {
+        with_id_field(&unpacked)
+    } else {
+        Arc::clone(&unpacked)
     };
     let properties = WriterProperties::builder()
         // Level 1 takes little time, and texts much less space.
@@ -82,9 +83,10 @@ fn write(mut chunks: Chunks, path: &str, needed: &Needed) -> PyResult<u64> {
         let batch = batch.project(&columns).map_err(Failed::from)?;
         let batch = cast_columns(&batch, &unpacked)?;
         let count = batch.num_rows();
-        let batch = match adds_ids {
-            true => with_ids(&batch, rows, &schema)?,
-            false => batch,
+        let batch = if adds_ids {
+            with_ids(&batch, rows, &schema)?
+        } else {
+            batch
         };
         // A chunk may be the whole table: written in pieces, Ctrl-C stops it soon.
         for start in (0..count).step_by(ROW_GROUP_ROWS) {

@@ -69,9 +69,10 @@ impl Progress {
         Python::attach(|py| {
             py.check_signals()?;
             let elapsed = lock(&self.reported).elapsed();
-            match elapsed >= EVERY {
-                true => self.report(py),
-                false => Ok(()),
+            if elapsed >= EVERY {
+                self.report(py)
+            } else {
+                Ok(())
             }
         })
     }

@@ -212,11 +212,14 @@ impl Archive {
     async fn check_written(&self, file: &WrittenFile) -> Result<()> {
         let object = self.location().child(&file.path)?;
         // Another process can remove it, because the log does not name it yet.
-        let failed = |error: ArchiveError| match error.is_not_found() {
-            true => ArchiveError::StagedFileMissing {
-                object: object.to_string(),
-            },
-            false => error,
+        let failed = |error: ArchiveError| {
+            if error.is_not_found() {
+                ArchiveError::StagedFileMissing {
+                    object: object.to_string(),
+                }
+            } else {
+                error
+            }
         };
         let digest = object.digest().await;
         let (size, found) = digest.map_err(|error| failed(error.into()))?;

@@ -79,12 +79,13 @@ impl FingerprintReader {
             Err(error) => {
                 // `size` comes from the log, which may be wrong.
                 let found = location.current_size().await.unwrap_or(size);
-                return Err(match found == size {
-                    true => ArchiveError::parquet(name)(error),
-                    false => ArchiveError::BadData {
+                return Err(if found == size {
+                    ArchiveError::parquet(name)(error)
+                } else {
+                    ArchiveError::BadData {
                         object: name.to_owned(),
                         reason: format!("it has {found} bytes, and should have {size}"),
-                    },
+                    }
                 });
             }
         };

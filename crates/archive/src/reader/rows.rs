@@ -348,11 +348,12 @@ const MAX_STORED_ID: usize = 1 << 20;
 
 /// Refuses ids if the longest of them, of `bytes` bytes, is longer than [`MAX_STORED_ID`].
 fn refuse_long(bytes: usize) -> std::result::Result<(), ArrowError> {
-    match bytes > MAX_STORED_ID {
-        true => Err(ArrowError::InvalidArgumentError(format!(
+    if bytes > MAX_STORED_ID {
+        Err(ArrowError::InvalidArgumentError(format!(
             "an id of {bytes} bytes; no id may have more than {MAX_STORED_ID}"
-        ))),
-        false => Ok(()),
+        )))
+    } else {
+        Ok(())
     }
 }
 

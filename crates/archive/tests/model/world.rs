@@ -485,9 +485,10 @@ impl World {
 
     /// A run with `--append`, from open to commit: in one process, or in one that dies and one that starts again.
     async fn run(&mut self, day: usize, input: usize, replace: bool, fault: Fault) -> Done {
-        let existing = match replace {
-            true => Existing::Replace,
-            false => Existing::Keep,
+        let existing = if replace {
+            Existing::Replace
+        } else {
+            Existing::Keep
         };
         let work = async |location: Location| {
             let archive = Archive::open(&location).await?;
@@ -596,12 +597,13 @@ impl World {
         let there = self.documents.iter();
         let same = there.filter(|document| committed.compared_with.contains(&document.number));
         let expected = sorted(same.map(|document| document.row.clone()));
-        match run.compared == expected {
-            true => Ok(()),
-            false => Err(format!(
+        if run.compared == expected {
+            Ok(())
+        } else {
+            Err(format!(
                 "the rerun was compared with {:?}, the day with {expected:?}",
                 run.compared
-            )),
+            ))
         }
     }
 
@@ -636,9 +638,10 @@ fn has_repeated_rows(documents: &[Document], day: &str) -> bool {
 
 /// Fails unless the error contains `part`.
 fn expect(error: &str, part: &str) -> Done {
-    match error.contains(part) {
-        true => Ok(()),
-        false => Err(error.to_owned()),
+    if error.contains(part) {
+        Ok(())
+    } else {
+        Err(error.to_owned())
     }
 }
 

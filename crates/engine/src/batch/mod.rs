@@ -197,19 +197,16 @@ impl Batch {
         let out_of_memory = |bytes: usize| EngineError::OutOfMemory {
             what: format!("the classes of the batch take {bytes} bytes"),
         };
-        let made = match by_sketch {
-            true => {
-                let most = Classes::by_content_bytes(self.rows);
-                let grown = self.memory.try_grow(most);
-                grown.map_err(|_| out_of_memory(most))?;
-                Classes::by_content(self, |row| self.sketch(row))
-            }
-            false => {
-                let made = Classes::by_fingerprint(self);
-                let grown = self.memory.try_grow(made.bytes());
-                grown.map_err(|_| out_of_memory(made.bytes()))?;
-                made
-            }
+        let made = if by_sketch {
+            let most = Classes::by_content_bytes(self.rows);
+            let grown = self.memory.try_grow(most);
+            grown.map_err(|_| out_of_memory(most))?;
+            Classes::by_content(self, |row| self.sketch(row))
+        } else {
+            let made = Classes::by_fingerprint(self);
+            let grown = self.memory.try_grow(made.bytes());
+            grown.map_err(|_| out_of_memory(made.bytes()))?;
+            made
         };
         Ok(Arc::clone(classes.insert(Arc::new(made))))
     }

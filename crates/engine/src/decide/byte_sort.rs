@@ -134,9 +134,10 @@ fn common_bytes<'a>(
         let own = &bytes_of(entry.row)[depth..];
         first.iter().zip(own).take_while(|(a, b)| a == b).count()
     };
-    let least = match entries.len() >= PARALLEL_ROWS {
-        true => entries.par_iter().map(common).min(),
-        false => entries.iter().map(common).min(),
+    let least = if entries.len() >= PARALLEL_ROWS {
+        entries.par_iter().map(common).min()
+    } else {
+        entries.iter().map(common).min()
     };
     least.unwrap_or(0)
 }

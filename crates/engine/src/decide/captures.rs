@@ -16,7 +16,7 @@ use futures::{StreamExt as _, TryStreamExt as _};
 use simhash::SketchBits;
 use twox_hash::XxHash3_64;
 
-use super::order::IdOrder;
+use super::id_order::IdOrder;
 use crate::batch::{Batch, IdColumn};
 use crate::documents::DocumentId;
 use crate::error::{EngineError, Result};
@@ -364,9 +364,10 @@ impl Search {
         let count = shared
             .take_while(|row| self.batch.compare_ids(first, **row).is_eq())
             .count();
-        match count > MAX_SHARED {
-            true => &[],
-            false => &rows[..count],
+        if count > MAX_SHARED {
+            &[]
+        } else {
+            &rows[..count]
         }
     }
 

@@ -137,9 +137,10 @@ impl Ranks {
         let columns = std::iter::once(Arc::new(ranks) as ArrayRef);
         let columns = columns.chain(batch.columns()[1..].iter().cloned());
         let ranked = RecordBatch::try_new(Arc::clone(schema), columns.collect())?;
-        match all_known {
-            true => Ok(ranked),
-            false => filter_record_batch(&ranked, &known),
+        if all_known {
+            Ok(ranked)
+        } else {
+            filter_record_batch(&ranked, &known)
         }
     }
 }

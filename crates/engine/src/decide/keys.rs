@@ -136,9 +136,10 @@ impl Keys {
             // A vector that grows may have twice the bytes that it holds.
             grow(2 * (column.values().len() + column.len()))?;
             for row in 0..column.len() {
-                let bytes = match column.is_valid(row) {
-                    true => column.value(row),
-                    false => &[NO_PREFERENCE],
+                let bytes = if column.is_valid(row) {
+                    column.value(row)
+                } else {
+                    &[NO_PREFERENCE]
                 };
                 all.bytes.extend_from_slice(bytes);
                 all.ends.push(all.bytes.len() as u64);

@@ -186,9 +186,10 @@ impl Decided {
     /// Some of the duplicates that were drawn at random, with why they are dropped.
     pub(crate) fn shown(&self, id_type: IdType) -> Result<Vec<Dropped>> {
         let rows = &self.drawn[..self.drawn.len().min(SHOWN)];
-        match rows.is_empty() {
-            true => Ok(Vec::new()),
-            false => dropped(&self.rows_of(rows, &self.schema(id_type))?),
+        if rows.is_empty() {
+            Ok(Vec::new())
+        } else {
+            dropped(&self.rows_of(rows, &self.schema(id_type))?)
         }
     }
 

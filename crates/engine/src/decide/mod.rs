@@ -18,7 +18,9 @@
 mod byte_sort;
 mod captures;
 mod carried;
+mod collected;
 pub mod greedy;
+mod id_order;
 pub(crate) mod keys;
 mod losses;
 mod order;
@@ -29,10 +31,9 @@ pub mod sorter;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use archive::{Pin, Ruling, Rulings};
-use arrow::array::{Array as _, AsArray as _, BooleanBufferBuilder, RecordBatch, UInt32Array};
+use archive::{Pin, Ruling};
+use arrow::array::{Array as _, AsArray as _, BooleanBufferBuilder};
 use arrow::buffer::BooleanBuffer;
-use arrow::datatypes::{Date32Type, Float64Type, Int32Type, UInt32Type};
 use datafusion::common::runtime::SpawnedTask;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
@@ -41,19 +42,19 @@ use futures::StreamExt as _;
 use serde::Serialize;
 
 use crate::batch::{Batch, Classes, IdColumn};
-use crate::class_pairs::{CLASS, OTHER_CLASS};
 use crate::documents::{DocumentId, KeptPlace, Prefer, RowSet, SOURCE, positions_and_bytes};
 use crate::error::{EngineError, Result};
 use crate::output::OutputTarget;
-use crate::pairs::{BASE_DAY, BASE_ID, DISTANCE, SIMILARITY};
 use crate::probe::Neighbour;
 use crate::progress::Stage;
 use crate::resources::Resources;
 use crate::threads::{blocking, ended};
 use captures::{Capture, Captures};
-use greedy::{Decision, Greedy, OrderedPair};
+use collected::{Collected, Superseded};
+use greedy::{Decision, Greedy};
+use id_order::{IdOrder, Sorting};
 use losses::{Sample, Sources};
-use order::{IdOrder, NONE, Order, Sorting};
+use order::Order;
 use pins::PinnedClasses;
 use sorter::PairSorter;
 
@@ -67,10 +68,6 @@ pub use output_rows::{
 };
 pub(crate) use pins::check_pins;
 pub use pins::read_pins;
-
-/// Bytes of memory for each class that is a duplicate of a document of the archive: its entries in
-/// two maps, and their share of free slots.
-const NEIGHBOUR_BYTES: usize = 192;
 
 /// Bytes of memory for each pin.
 const PIN_BYTES: usize = 512;
@@ -377,36 +374,6 @@ impl Deciding {
     }
 }
 
-/// The superseded captures of the archive.
-struct Superseded {
-    rulings: Arc<Rulings>,
-    entries: hamming::EntriesByRow,
-    batch: Arc<Batch>,
-}
-
-impl Superseded {
-    /// The fingerprint of a class.
-    fn fingerprint(&self, classes: &PinnedClasses, class: u32) -> Option<u64> {
-        let entry = self.entries.entry(classes.row(class))?;
-        self.batch.distinct.values().get(entry as usize).copied()
-    }
-}
-
-/// The pairs that were added so far.
-struct Collected {
-    /// As in [`Deciding`].
-    verified: bool,
-    classes: Arc<PinnedClasses>,
-    /// Says which documents of the archive are superseded; `None` if none is.
-    superseded: Option<Superseded>,
-    order: Order,
-    /// Pairs of two classes.
-    sorter: PairSorter,
-    /// The nearest document of the archive of each class that has one, by rank.
-    of_archive: HashMap<u32, Neighbour>,
-    reserved: MemoryReservation,
-}
-
 /// What is decided about one document.
 enum Fate {
     /// It is kept. The rank of its class, if it stands for its class.
@@ -441,9 +408,10 @@ impl Decided {
 
     fn fate_by_pairs(&self, row: u32) -> Fate {
         let Some(class) = self.classes.of_row(row) else {
-            return match self.drop_empty && !self.classes.is_row_never_dropped(row) {
-                true => Fate::Empty,
-                false => Fate::Kept(None),
+            return if self.drop_empty && !self.classes.is_row_never_dropped(row) {
+                Fate::Empty
+            } else {
+                Fate::Kept(None)
             };
         };
         let rank = self.order.rank(class);
@@ -454,13 +422,14 @@ impl Decided {
                 // The sketches or texts of a class are equal, if they are known.
                 let known = self.have_content.as_ref();
                 let is_known = known.is_some_and(|known| known.value(row as usize));
-                match self.verified && !is_known {
-                    true => Fate::Kept(None),
-                    false => Fate::Within {
+                if self.verified && !is_known {
+                    Fate::Kept(None)
+                } else {
+                    Fate::Within {
                         kept: rank,
                         distance: 0,
                         similarity: is_known.then_some(1.0),
-                    },
+                    }
                 }
             }
             Decision::Of {
@@ -606,206 +575,4 @@ impl Decided {
             .max(u64::from(self.counts.kept > 0));
         Ok(())
     }
-}
-
-/// The columns of pairs of classes.
-struct ClassPairRows<'a> {
-    classes: &'a UInt32Array,
-    others: &'a UInt32Array,
-}
-
-impl<'a> ClassPairRows<'a> {
-    fn read(batch: &'a RecordBatch) -> Result<Self> {
-        let column = |name: &str| batch.column_by_name(name)?.as_primitive_opt::<UInt32Type>();
-        match (column(CLASS), column(OTHER_CLASS)) {
-            (Some(classes), Some(others)) => Ok(Self { classes, others }),
-            _ => Err(missing()),
-        }
-    }
-}
-
-impl Collected {
-    /// Adds the pairs of two classes to the sorter, and keeps the nearest document of the archive of each class.
-    fn add(&mut self, batch: &RecordBatch) -> Result<()> {
-        let pairs = ClassPairRows::read(batch)?;
-        let column = |name: &str| batch.column_by_name(name).ok_or_else(missing);
-        let ids = column(BASE_ID)?;
-        let days = column(BASE_DAY)?
-            .as_primitive_opt::<Date32Type>()
-            .ok_or_else(missing)?;
-        let distances = column(DISTANCE)?
-            .as_primitive_opt::<Int32Type>()
-            .ok_or_else(missing)?;
-        let similarities = column(SIMILARITY)?
-            .as_primitive_opt::<Float64Type>()
-            .ok_or_else(missing)?;
-        for row in 0..batch.num_rows() {
-            let class = pairs.classes.value(row);
-            let distance = distances.value(row).cast_unsigned();
-            let similarity = similarities.is_valid(row).then(|| similarities.value(row));
-            if self.verified && similarity.is_none() {
-                continue;
-            }
-            let classes = Arc::clone(&self.classes);
-            if pairs.others.is_valid(row) {
-                let others = classes.members(pairs.others.value(row));
-                for class in classes.members(class) {
-                    for other in others.clone() {
-                        self.add_pair(class, other, (distance as u8, similarity))?;
-                    }
-                }
-                continue;
-            }
-            let found = Neighbour {
-                distance,
-                similarity,
-                day: days.is_valid(row).then(|| days.value(row)),
-                id: DocumentId::read(ids, row),
-            };
-            if let Some(superseded) = &self.superseded {
-                // Of several captures of a day, the fingerprints tell which it is.
-                let own = superseded.fingerprint(&classes, class);
-                let may_be =
-                    |other: u64| own.is_none_or(|own| (own ^ other).count_ones() == distance);
-                let id = found.id.to_string();
-                if superseded.rulings.is_superseded(&id, found.day, may_be) {
-                    continue;
-                }
-            }
-            let mut members = classes.members(class);
-            let first = members.next();
-            for apart in members {
-                self.add_neighbour(apart, found.clone())?;
-            }
-            if let Some(class) = first {
-                self.add_neighbour(class, found)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Adds a pair of classes, unless a pin denies it.
-    fn add_pair(
-        &mut self,
-        class: u32,
-        other: u32,
-        (distance, similarity): (u8, Option<f64>),
-    ) -> Result<()> {
-        if self.classes.are_distinct(class, other) {
-            return Ok(());
-        }
-        let (rank, of_other) = (self.order.rank(class), self.order.rank(other));
-        let (later, earlier) = (rank.max(of_other), rank.min(of_other));
-        let is_dropped = match later == rank {
-            true => !self.classes.is_never_dropped(class),
-            false => !self.classes.is_never_dropped(other),
-        };
-        // All documents of a class may be apart from it.
-        if later == NONE || !is_dropped {
-            return Ok(());
-        }
-        self.sorter.add(&OrderedPair {
-            later,
-            earlier,
-            distance,
-            similarity,
-        })
-    }
-
-    /// Adds a pair of a class and a document of the archive, unless a pin denies it.
-    fn add_neighbour(&mut self, class: u32, found: Neighbour) -> Result<()> {
-        let classes = &self.classes;
-        let rank = self.order.rank(class);
-        if rank == NONE
-            || classes.is_never_dropped(class)
-            || classes.is_distinct_of(class, &found.id)
-        {
-            return Ok(());
-        }
-        match self.of_archive.get_mut(&rank) {
-            Some(known) if known.order(&found).is_le() => {}
-            Some(known) => {
-                let (old, new) = (2 * known.id.bytes(), 2 * found.id.bytes());
-                reserve(&self.reserved, new.saturating_sub(old))?;
-                *known = found;
-            }
-            None => {
-                reserve(&self.reserved, NEIGHBOUR_BYTES + 2 * found.id.bytes())?;
-                self.of_archive.insert(rank, found);
-            }
-        }
-        Ok(())
-    }
-
-    /// Adds what pins say: pairs, and those of documents that are apart from their equals.
-    fn add_pins(
-        &mut self,
-        batch: &Batch,
-        captures: &Captures,
-        within: bool,
-        have_content: Option<&BooleanBuffer>,
-    ) -> Result<()> {
-        let classes = Arc::clone(&self.classes);
-        if classes.named == 0 {
-            return Ok(());
-        }
-        let entries = batch.distinct.entries_by_row();
-        let fingerprint = |class: u32| {
-            let entry = entries.entry(classes.own_row(class)?)?;
-            batch.distinct.values().get(entry as usize).copied()
-        };
-        for (class, other) in &classes.same {
-            if let Some((a, b)) = fingerprint(*class).zip(fingerprint(*other)) {
-                let distance = (a ^ b).count_ones() as u8;
-                self.add_pair(*class, *other, (distance, None))?;
-            }
-        }
-        for (id, day, of_archive) in &captures.asked {
-            for class in classes.same_of.get(id).into_iter().flatten() {
-                let Some(own) = fingerprint(*class) else {
-                    continue;
-                };
-                let found = Neighbour {
-                    distance: (own ^ of_archive).count_ones(),
-                    similarity: None,
-                    day: *day,
-                    id: id.clone(),
-                };
-                self.add_neighbour(*class, found)?;
-            }
-        }
-        for (class, apart) in classes.divided().filter(|_| within) {
-            let row = apart.first().and_then(|class| classes.own_row(*class));
-            let have_content = have_content.zip(row);
-            let is_known = have_content.is_some_and(|(known, row)| known.value(row as usize));
-            if self.verified && !is_known {
-                continue;
-            }
-            let similarity = is_known.then_some(1.0);
-            // A pair drops one of two, so two that are never dropped need none.
-            let is_free = |class: &&u32| !classes.is_never_dropped(**class);
-            let (free, never): (Vec<&u32>, Vec<&u32>) = apart.iter().partition(is_free);
-            for (at, one) in free.iter().enumerate() {
-                for other in free[..at].iter().chain(&never) {
-                    self.add_pair(**one, **other, (0, similarity))?;
-                }
-            }
-            for one in apart {
-                self.add_pair(*one, class, (0, similarity))?;
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Reserves memory for duplicates of documents of the archive.
-fn reserve(reserved: &MemoryReservation, bytes: usize) -> Result<()> {
-    let grown = reserved.try_grow(bytes);
-    grown.map_err(|_| EngineError::OutOfMemory {
-        what: "the duplicates of documents of the archive".into(),
-    })
-}
-
-fn missing() -> EngineError {
-    EngineError::Internal("pairs of classes lack a column of the right type".into())
 }

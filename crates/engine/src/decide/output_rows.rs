@@ -228,9 +228,10 @@ impl Others {
     fn ids(&self, decided: &Decided, id_type: &DataType) -> Result<ArrayRef, ArrowError> {
         let none = new_null_array(id_type, 1);
         let text = *id_type == DataType::Utf8;
-        let of_batch = match self.batch_rows.is_empty() {
-            true => new_null_array(id_type, 0),
-            false => decided.batch.ids(&self.batch_rows)?,
+        let of_batch = if self.batch_rows.is_empty() {
+            new_null_array(id_type, 0)
+        } else {
+            decided.batch.ids(&self.batch_rows)?
         };
         let of_archive = DocumentId::array(&self.archive_ids, text);
         arrow::compute::interleave(&[&none, &of_batch, &of_archive], &self.places)

@@ -12,7 +12,7 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::error::ArrowError;
 
 use super::captures::MAX_SHARED;
-use super::order::IdOrder;
+use super::id_order::IdOrder;
 use crate::batch::{Batch, Classes};
 use crate::documents::DocumentId;
 use crate::error::{EngineError, Result};

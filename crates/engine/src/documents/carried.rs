@@ -20,9 +20,10 @@ impl Documents {
     pub fn known_columns(&self) -> &'static [&'static str] {
         let mut known = self.files.iter().map(|file| file.known_columns());
         let first = known.next().unwrap_or_default();
-        match known.all(|other| other == first) {
-            true => first,
-            false => &[],
+        if known.all(|other| other == first) {
+            first
+        } else {
+            &[]
         }
     }
 

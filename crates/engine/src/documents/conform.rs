@@ -25,11 +25,12 @@ pub(super) const NO_ID: &str = "no id; every document needs one";
 
 /// Refuses an id of too many bytes.
 pub(super) fn check_id_length(bytes: usize) -> Result<(), String> {
-    match bytes > MAX_ID {
-        true => Err(format!(
+    if bytes > MAX_ID {
+        Err(format!(
             "an id of {bytes} bytes; no id may have more than {MAX_ID}"
-        )),
-        false => Ok(()),
+        ))
+    } else {
+        Ok(())
     }
 }
 
@@ -171,9 +172,10 @@ pub(super) fn conform(
     if let (Some(left_out), Content::Text(_)) = (&found.left_out, content) {
         values = left_out.contents(&values, &sources()?);
     }
-    let sources = match schema.field_with_name(SOURCE).is_ok() {
-        true => Some(sources()?),
-        false => None,
+    let sources = if schema.field_with_name(SOURCE).is_ok() {
+        Some(sources()?)
+    } else {
+        None
     };
     let mut columns = vec![ids, values];
     if schema.field_with_name(SKETCH).is_ok() {

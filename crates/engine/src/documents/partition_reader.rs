@@ -53,9 +53,10 @@ pub(super) enum Rows {
 impl Rows {
     /// The rows that are fingerprinted: all, with the decision columns if `decision_columns`.
     pub(super) fn to_fingerprint(decision_columns: bool) -> Self {
-        match decision_columns {
-            true => Self::WithDecisionColumns,
-            false => Self::All,
+        if decision_columns {
+            Self::WithDecisionColumns
+        } else {
+            Self::All
         }
     }
 
@@ -116,9 +117,12 @@ impl PartitionStream for PartitionReader {
                 let reading = async move {
                     let reads_ahead = split.rows.is_some();
                     let batches = partition.read(split).await;
-                    batches.map(|batches| match reads_ahead {
-                        true => stream::read_ahead(batches),
-                        false => batches,
+                    batches.map(|batches| {
+                        if reads_ahead {
+                            stream::read_ahead(batches)
+                        } else {
+                            batches
+                        }
                     })
                 };
                 // As a task, it begins before the splits in front of it are read.
@@ -180,9 +184,10 @@ impl PartitionReader {
             let batches = batches.map(conformed);
             // A separate thread parses the file while another core fingerprints. A file in a store
             // must be read on a blocking thread.
-            return Ok(match self.cores_to_spare || split.is_remote() {
-                true => stream::read_ahead_on_thread(batches),
-                false => futures::stream::iter(batches).boxed(),
+            return Ok(if self.cores_to_spare || split.is_remote() {
+                stream::read_ahead_on_thread(batches)
+            } else {
+                futures::stream::iter(batches).boxed()
             });
         };
         let bytes = memory::limit_bytes(&self.context.runtime_env().memory_pool);

@@ -26,9 +26,12 @@ pub(super) fn short_names(locations: &[Location], columns: &Columns) -> Vec<Stri
         .cloned()
         .collect();
     let mut others = below_common_directory(&others).into_iter();
-    let name = |location: &Location| match is_spooled(&location) {
-        true => location.file_name(),
-        false => others.next().unwrap_or_default(),
+    let name = |location: &Location| {
+        if is_spooled(&location) {
+            location.file_name()
+        } else {
+            others.next().unwrap_or_default()
+        }
     };
     locations.iter().map(name).collect()
 }

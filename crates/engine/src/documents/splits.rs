@@ -187,9 +187,10 @@ impl Split {
     ///
     /// A row group in a store is left whole, because a reader fetches all of it at once.
     fn cut(self, bytes: u64) -> Vec<Self> {
-        match self.is_remote() {
-            true => vec![self],
-            false => self.cut_rows(bytes),
+        if self.is_remote() {
+            vec![self]
+        } else {
+            self.cut_rows(bytes)
         }
     }
 

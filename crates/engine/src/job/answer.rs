@@ -153,12 +153,13 @@ impl Job {
                 Err(NoAnswer::Failed(error)) => return Err(error),
             }
         }
-        match missing.is_empty() && damaged.is_empty() {
-            true => Ok(Answers {
+        if missing.is_empty() && damaged.is_empty() {
+            Ok(Answers {
                 answers,
                 job: self.name().to_owned(),
-            }),
-            false => Err(self.unanswered(round, missing, damaged)),
+            })
+        } else {
+            Err(self.unanswered(round, missing, damaged))
         }
     }
 
@@ -191,9 +192,10 @@ impl Job {
                 Err(error) => return Err(error),
             }
         }
-        match all_missing.is_empty() && all_damaged.is_empty() {
-            true => Ok(()),
-            false => Err(self.unanswered(number, all_missing, all_damaged)),
+        if all_missing.is_empty() && all_damaged.is_empty() {
+            Ok(())
+        } else {
+            Err(self.unanswered(number, all_missing, all_damaged))
         }
     }
 
@@ -476,11 +478,12 @@ fn rows(files: Vec<Rows>, schema: &SchemaRef) -> SendableRecordBatchStream {
             });
             // Another attempt may have put its answer in the place of the one that was checked.
             let end = futures::stream::once(async move {
-                match found.load(Ordering::Relaxed) == rows {
-                    true => None,
-                    false => Some(Err(EngineError::TryAgain(format!(
+                if found.load(Ordering::Relaxed) == rows {
+                    None
+                } else {
+                    Some(Err(EngineError::TryAgain(format!(
                         "{object}: it was replaced while it was read; run the same command again"
-                    )))),
+                    ))))
                 }
             });
             let end = end.filter_map(std::future::ready);

@@ -27,24 +27,23 @@ impl CopyMap {
             let path = job.scratch.join(format!("copy-{number}"));
             let first_part = documents.first_part();
             let documents = documents.documents;
-            let copy = match documents
+            let copy = if documents
                 .copy_kept_to(context, first_part, kept, &path)
                 .await?
             {
-                false => None,
-                true => {
-                    let (bytes, sha256) = UnchangedFile::at(&path)?.digest().await?;
-                    let object = format!("copies/{number}-{sha256}");
-                    let target = job.location.child(&object)?;
-                    if !target.exists().await? {
-                        job.put(&target, &path).await?;
-                    }
-                    Some(Copy {
-                        object,
-                        bytes,
-                        sha256,
-                    })
+                let (bytes, sha256) = UnchangedFile::at(&path)?.digest().await?;
+                let object = format!("copies/{number}-{sha256}");
+                let target = job.location.child(&object)?;
+                if !target.exists().await? {
+                    job.put(&target, &path).await?;
                 }
+                Some(Copy {
+                    object,
+                    bytes,
+                    sha256,
+                })
+            } else {
+                None
             };
             let _ = std::fs::remove_file(&path);
             copied.push(Copied { file: number, copy });
@@ -73,12 +72,13 @@ impl Job {
     }
 
     fn copy_location(&self, object: &str) -> Result<Location> {
-        match object.starts_with("copies/") {
-            true => Ok(self.location.child(object)?),
-            false => Err(EngineError::BadData {
+        if object.starts_with("copies/") {
+            Ok(self.location.child(object)?)
+        } else {
+            Err(EngineError::BadData {
                 object: self.name().to_owned(),
                 reason: format!("an answer names {object:?}, which is no copy"),
-            }),
+            })
         }
     }
 }

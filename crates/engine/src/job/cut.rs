@@ -15,9 +15,10 @@ pub(super) fn cut<T>(items: Vec<(T, f64)>, parts: Option<u64>) -> Vec<Vec<T>> {
     let mut before = 0.0;
     for (at, (item, cost)) in items.into_iter().enumerate() {
         // A new part begins when the cost so far reaches its share, or when each item left needs a part of its own.
-        let wanted = match total > 0.0 {
-            true => (before / total * parts as f64) as usize,
-            false => at * parts / count,
+        let wanted = if total > 0.0 {
+            (before / total * parts as f64) as usize
+        } else {
+            at * parts / count
         };
         let needed = parts - (count - at).min(parts);
         let number = wanted.max(needed).min(cut.len()).min(parts - 1);

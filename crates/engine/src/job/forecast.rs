@@ -72,9 +72,10 @@ impl Forecast {
         };
         let mut rounds = Vec::new();
         if let Some(bytes) = sizes.text_bytes {
-            let rate = match sizes.sketches {
-                true => SKETCHED_BYTES_PER_SECOND,
-                false => TEXT_BYTES_PER_SECOND,
+            let rate = if sizes.sketches {
+                SKETCHED_BYTES_PER_SECOND
+            } else {
+                TEXT_BYTES_PER_SECOND
             };
             rounds.push(round("fingerprint", bytes as f64 / rate, 0.0));
         }

@@ -122,9 +122,10 @@ impl DocumentsMap {
     }
 
     pub(super) fn id_type(&self) -> IdType {
-        match self.bigint_ids {
-            true => IdType::Bigint,
-            false => IdType::String,
+        if self.bigint_ids {
+            IdType::Bigint
+        } else {
+            IdType::String
         }
     }
 }
@@ -165,9 +166,10 @@ impl FingerprintMap {
         model: ModelPlan,
         decision_columns: bool,
     ) -> Result<Planning> {
-        let rate = match model.spec.sketch.is_none() {
-            true => TEXT_BYTES_PER_SECOND,
-            false => SKETCHED_BYTES_PER_SECOND,
+        let rate = if model.spec.sketch.is_none() {
+            TEXT_BYTES_PER_SECOND
+        } else {
+            SKETCHED_BYTES_PER_SECOND
         };
         let (items, bytes) = split_items(job, documents, rate);
         let source = DocumentsMap::new(job, documents, id_type).await?;

@@ -119,9 +119,10 @@ impl VerifyMap {
             };
             verifier.leave_out(&of_batch, &of_archive);
         }
-        let id_type = match self.bigint_ids {
-            true => IdType::Bigint,
-            false => IdType::String,
+        let id_type = if self.bigint_ids {
+            IdType::Bigint
+        } else {
+            IdType::String
         };
         let path = job.fetch(&self.pairs).await?;
         match self.origin {

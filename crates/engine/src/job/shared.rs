@@ -66,16 +66,15 @@ impl Job {
             return Ok(path);
         }
         let found = UnchangedFile::at(&path)?.digest().await?;
-        match found == (shared.bytes, shared.sha256.clone()) {
-            true => {
-                let mut checked = self.checked.lock().unwrap_or_else(PoisonError::into_inner);
-                checked.insert(shared.clone());
-                Ok(path)
-            }
-            false => Err(EngineError::BadData {
+        if found == (shared.bytes, shared.sha256.clone()) {
+            let mut checked = self.checked.lock().unwrap_or_else(PoisonError::into_inner);
+            checked.insert(shared.clone());
+            Ok(path)
+        } else {
+            Err(EngineError::BadData {
                 object: source.to_string(),
                 reason: "its bytes are not those that `split` wrote".into(),
-            }),
+            })
         }
     }
 

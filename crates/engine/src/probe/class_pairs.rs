@@ -252,16 +252,15 @@ impl Rows {
 
     fn finish(self, pairs: &ClassPairs) -> Result<RecordBatch, ArrowError> {
         let rows = self.classes.len();
-        let (ids, days) = match self.base_ids.is_empty() {
-            true => {
-                let id_type = pairs.schema.field_with_name(BASE_ID)?.data_type();
-                let ids = arrow::array::new_null_array(id_type, rows);
-                (ids, Date32Array::new_null(rows))
-            }
-            false => (
+        let (ids, days) = if self.base_ids.is_empty() {
+            let id_type = pairs.schema.field_with_name(BASE_ID)?.data_type();
+            let ids = arrow::array::new_null_array(id_type, rows);
+            (ids, Date32Array::new_null(rows))
+        } else {
+            (
                 DocumentId::array(&self.base_ids, pairs.text_ids),
                 Date32Array::from(self.base_days),
-            ),
+            )
         };
         RecordBatch::try_new(
             Arc::clone(&pairs.schema),

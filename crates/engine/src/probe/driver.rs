@@ -83,10 +83,7 @@ impl Driver {
                 }
             }
             let Some(next) = fetches.next() else {
-                match more {
-                    true => continue,
-                    false => break,
-                }
+                if more { continue } else { break }
             };
             if sender.is_closed() {
                 return Ok(());

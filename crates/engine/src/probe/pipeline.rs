@@ -208,9 +208,10 @@ impl Pipeline {
     /// Probes the coalesced fingerprints that are left, waits for the last item's pairs, and lets
     /// the emitter finish.
     pub(super) async fn finish(mut self) -> Result<()> {
-        match self.has_failed() {
-            true => self.buffers.coalesced.give_up(),
-            false => self.probe_coalesced().await?,
+        if self.has_failed() {
+            self.buffers.coalesced.give_up()
+        } else {
+            self.probe_coalesced().await?
         }
         self.chain.finish().await
     }

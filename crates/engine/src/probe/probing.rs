@@ -111,9 +111,10 @@ pub(super) fn probe_coalesced(tables: &PartTables, buffers: &mut Buffers) {
     let probe = |values: &[u64], from, found: &mut _| {
         tables.probe_piece(Kernel::detect(), values, from, scratch, found)
     };
-    match coalesced.probe(probe) {
-        true => coalesced.mark_done(),
-        false => coalesced.give_up(),
+    if coalesced.probe(probe) {
+        coalesced.mark_done()
+    } else {
+        coalesced.give_up()
     }
 }
 

@@ -222,13 +222,14 @@ pub(super) async fn publish(
     let day = day.filter(|_| matches!(commit, Commit::Committed(_)));
     published.map_err(|error| {
         let is_closed = matches!(&error, EngineError::Storage(error) if is_closed_pipe(error));
-        match day.is_none() && (placed.is_empty() || is_closed) {
-            true => error,
-            false => EngineError::Unpublished {
+        if day.is_none() && (placed.is_empty() || is_closed) {
+            error
+        } else {
+            EngineError::Unpublished {
                 day: day.map(|day| day.to_string()),
                 placed,
                 source: Box::new(error),
-            },
+            }
         }
     })
 }

@@ -462,11 +462,12 @@ fn prepare_base(
 
 /// Refuses to append documents to an archive with decisions, called `name`, that were not compared with each other.
 fn check_within(settings: &RunSettings, name: &str) -> Result<()> {
-    match settings.within {
-        true => Ok(()),
-        false => Err(EngineError::Usage(format!(
+    if settings.within {
+        Ok(())
+    } else {
+        Err(EngineError::Usage(format!(
             "{name} has decisions, so the documents of an appended batch must be compared with each other: leave out --no-within"
-        ))),
+        )))
     }
 }
 

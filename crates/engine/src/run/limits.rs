@@ -95,15 +95,14 @@ impl RunLimits {
         if others > 0 {
             reasons.push(format!("documents that are empty or too short: {others}"));
         }
-        match reasons.is_empty() {
-            true => Ok(()),
-            false => {
-                let reasons = reasons.join("; ");
-                Err(refused(
-                    given,
-                    format!("not compared: {reasons}; --strict refuses that"),
-                ))
-            }
+        if reasons.is_empty() {
+            Ok(())
+        } else {
+            let reasons = reasons.join("; ");
+            Err(refused(
+                given,
+                format!("not compared: {reasons}; --strict refuses that"),
+            ))
         }
     }
 

@@ -83,16 +83,15 @@ impl View {
             committed.digest == *digest && has_all
         });
         let rows = batch.file.rows - batch.file.without_fingerprint;
-        let remaining = match is_same && !archive.is_whole(committed_batch, digest, rows)? {
-            true => {
-                let (scratch, context) = (&settings.scratch, run.context);
-                Some(
-                    batch
-                        .remaining_in(&archive, committed_batch, scratch, context)
-                        .await?,
-                )
-            }
-            false => None,
+        let remaining = if is_same && !archive.is_whole(committed_batch, digest, rows)? {
+            let (scratch, context) = (&settings.scratch, run.context);
+            Some(
+                batch
+                    .remaining_in(&archive, committed_batch, scratch, context)
+                    .await?,
+            )
+        } else {
+            None
         };
         let snapshot = Snapshot {
             version: Some(base_version),
@@ -164,9 +163,10 @@ async fn rulings(
     let files = files.map(|file| (file.day, file.commit.as_deref()));
     let commits = archive.commits_of(files).await?;
     let rulings = archive.read_rulings(&list, &commits).await?;
-    let rulings = match run.settings.compares_superseded {
-        true => rulings.without_superseded(),
-        false => rulings,
+    let rulings = if run.settings.compares_superseded {
+        rulings.without_superseded()
+    } else {
+        rulings
     };
     Ok((rulings, memory))
 }

@@ -150,14 +150,16 @@ fn document_hashes(ids: &ArrayRef, texts: &ArrayRef, sources: &ArrayRef) -> Resu
     let sources = sources.as_string::<i32>();
     let mut hashes = FixedSizeBinaryBuilder::with_capacity(ids.len(), HASH);
     for row in 0..ids.len() {
-        let text = match texts.is_valid(row) {
-            true => murmur3_low64(texts.value(row), 1),
-            false => 0,
+        let text = if texts.is_valid(row) {
+            murmur3_low64(texts.value(row), 1)
+        } else {
+            0
         };
         let id = id_hash(ids, row);
-        let source = match sources.is_valid(row) {
-            true => murmur3_low64(sources.value(row).as_bytes(), 3),
-            false => 0,
+        let source = if sources.is_valid(row) {
+            murmur3_low64(sources.value(row).as_bytes(), 3)
+        } else {
+            0
         };
         let mut hash = [0; HASH as usize];
         for (seed, half) in hash.chunks_exact_mut(8).enumerate() {

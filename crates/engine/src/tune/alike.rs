@@ -43,9 +43,10 @@ pub(super) fn pairs(sets: &[Vec<u64>], least: f64, mut each: impl FnMut(u32, u32
                 if std::mem::replace(&mut seen[b as usize], a as u32) == a as u32 {
                     continue;
                 }
-                let similarity = match copy_of[a] == copy_of[b as usize] {
-                    true => 1.0,
-                    false => jaccard(set, &sets[b as usize], least),
+                let similarity = if copy_of[a] == copy_of[b as usize] {
+                    1.0
+                } else {
+                    jaccard(set, &sets[b as usize], least)
                 };
                 if similarity >= least {
                     each(b, a as u32, similarity);

@@ -293,9 +293,10 @@ fn compare(
     let mut differ_in_a_name = Share::default();
     alike::pairs(&shingles, least, |a, b, similarity| {
         let (a, b) = (a as usize, b as usize);
-        let weight = match similarity >= asked.min_similarity {
-            true => Some(weight(wanted[a], wanted[b])),
-            false => None,
+        let weight = if similarity >= asked.min_similarity {
+            Some(weight(wanted[a], wanted[b]))
+        } else {
+            None
         };
         for counts in &mut counts {
             counts.add_alike(a, b, similarity, weight);

@@ -68,18 +68,20 @@ impl Sums {
 
     /// The share of the pairs that should be found; 1 without pairs.
     pub(super) fn precision(&self) -> f64 {
-        match self.near > 0.0 {
-            true => (self.right / self.near).min(1.0),
-            false => 1.0,
+        if self.near > 0.0 {
+            (self.right / self.near).min(1.0)
+        } else {
+            1.0
         }
     }
 }
 
 /// The harmonic mean of recall and precision.
 pub(super) fn f1(recall: f64, precision: f64) -> f64 {
-    match recall + precision > 0.0 {
-        true => 2.0 * recall * precision / (recall + precision),
-        false => 0.0,
+    if recall + precision > 0.0 {
+        2.0 * recall * precision / (recall + precision)
+    } else {
+        0.0
     }
 }
 

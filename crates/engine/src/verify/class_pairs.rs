@@ -252,9 +252,10 @@ pub(crate) async fn verify_class_pairs(
         let pairs = Rows::read(&rows)?;
         for row in 0..rows.num_rows() {
             wanted.add(pairs.positions.value(row));
-            match pairs.other_positions.is_valid(row) {
-                true => wanted.add(pairs.other_positions.value(row)),
-                false => texts.want(Side::Archive, DocumentId::read(pairs.base_ids, row))?,
+            if pairs.other_positions.is_valid(row) {
+                wanted.add(pairs.other_positions.value(row))
+            } else {
+                texts.want(Side::Archive, DocumentId::read(pairs.base_ids, row))?
             }
         }
     }
@@ -325,9 +326,10 @@ impl<'a> Rows<'a> {
     fn texts<'t>(&self, row: usize, texts: &'t Texts) -> PairTexts<'t> {
         let at = |position| texts.places(Side::Batch, &DocumentId::Number(position));
         let is_archived = !self.other_positions.is_valid(row);
-        let others = match is_archived {
-            true => texts.places(Side::Archive, &DocumentId::read(self.base_ids, row)),
-            false => at(self.other_positions.value(row)),
+        let others = if is_archived {
+            texts.places(Side::Archive, &DocumentId::read(self.base_ids, row))
+        } else {
+            at(self.other_positions.value(row))
         };
         PairTexts {
             new: at(self.positions.value(row)),

@@ -63,9 +63,10 @@ impl PreparedTexts {
         let memory = MemoryConsumer::new("prepared texts").register(pool);
         let bytes = size_of::<OnceLock<Arc<Prepared>>>() * texts.len();
         let most = free_bytes(pool) / SHARED_PART;
-        let texts = match bytes < most && memory.try_grow(bytes).is_ok() {
-            true => texts.len(),
-            false => 0,
+        let texts = if bytes < most && memory.try_grow(bytes).is_ok() {
+            texts.len()
+        } else {
+            0
         };
         Self {
             slots: (0..texts).map(|_| OnceLock::new()).collect(),

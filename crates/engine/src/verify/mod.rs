@@ -123,9 +123,10 @@ impl Verifier {
             texts_only: true,
             ..columns.clone()
         };
-        let mut archive = match verify.base_text.is_empty() {
-            true => None,
-            false => Some(Documents::open(context, &verify.base_text, &columns).await?),
+        let mut archive = if verify.base_text.is_empty() {
+            None
+        } else {
+            Some(Documents::open(context, &verify.base_text, &columns).await?)
         };
         let mut batch = documents.reopen(context, &columns).await?;
         for documents in archive.iter_mut().chain([&mut batch]) {

@@ -78,9 +78,10 @@ fn probe_table<T: TagTable>(
             survivors: &mut buffers.survivors,
             matches,
         };
-        match buckets.strips_first {
-            true => kernel.execute(RunByRun::<_, true>(lookups)),
-            false => kernel.execute(RunByRun::<_, false>(lookups)),
+        if buckets.strips_first {
+            kernel.execute(RunByRun::<_, true>(lookups))
+        } else {
+            kernel.execute(RunByRun::<_, false>(lookups))
         }
         return Duration::ZERO;
     }
@@ -114,9 +115,10 @@ pub(crate) fn probe_in_given_order<T: TagTable>(
         survivors: &mut buffers.survivors,
         matches,
     };
-    match table.buckets().strips_first {
-        true => kernel.execute(OneByOne::<_, true>(lookups)),
-        false => kernel.execute(OneByOne::<_, false>(lookups)),
+    if table.buckets().strips_first {
+        kernel.execute(OneByOne::<_, true>(lookups))
+    } else {
+        kernel.execute(OneByOne::<_, false>(lookups))
     }
 }
 

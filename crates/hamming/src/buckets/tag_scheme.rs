@@ -37,10 +37,10 @@ impl TagScheme {
     /// The share of random candidates that pass both tests, if their keys differ from the bucket's in `flip_bits` bits.
     pub(crate) fn both_share(&self) -> f64 {
         // The bits of one test are among those of the other.
-        let (narrow, wide) = match self.compared_bits(self.first) < self.compared_bits(self.second)
-        {
-            true => (self.first, self.second),
-            false => (self.second, self.first),
+        let (narrow, wide) = if self.compared_bits(self.first) < self.compared_bits(self.second) {
+            (self.first, self.second)
+        } else {
+            (self.second, self.first)
         };
         let (bits, limit) = (self.compared_bits(narrow), wide.limit - self.flip_bits);
         let mut share = 0.0;

@@ -223,9 +223,10 @@ mod tests {
             values.dedup();
             let index = RunIndex::build(&values);
             let mut chunk: Vec<u64> = (0..2000)
-                .map(|at| match values.is_empty() || at % 4 == 0 {
-                    true => rng.next_u64() & 0x0333_ffff_ffff_ffff | 0x4000 << 48,
-                    false => {
+                .map(|at| {
+                    if values.is_empty() || at % 4 == 0 {
+                        rng.next_u64() & 0x0333_ffff_ffff_ffff | 0x4000 << 48
+                    } else {
                         let near = values[rng.random_range(0..values.len())];
                         (0..at % 5).fold(near, |near, _| near ^ 1 << rng.random_range(0..64))
                     }
@@ -238,9 +239,10 @@ mod tests {
                     .into_iter()
                     .flat_map(|kernel| [(kernel, true), (kernel, false)])
                 {
-                    match in_order {
-                        true => chunk.sort_unstable(),
-                        false => chunk.shuffle(&mut rng),
+                    if in_order {
+                        chunk.sort_unstable()
+                    } else {
+                        chunk.shuffle(&mut rng)
                     }
                     let mut indexes = Vec::new();
                     map.pick(kernel, &index, bits, &chunk, &mut indexes);

@@ -69,9 +69,10 @@ impl PermutedPlan {
     pub(super) fn describe(&self) -> String {
         let bits = || self.tables.iter().map(|table| table.directory_bits);
         let (least, most) = (bits().min().unwrap_or(0), bits().max().unwrap_or(0));
-        match least == most {
-            true => format!("directories of {least} bits"),
-            false => format!("directories of {least} to {most} bits"),
+        if least == most {
+            format!("directories of {least} bits")
+        } else {
+            format!("directories of {least} to {most} bits")
         }
     }
 }

@@ -49,9 +49,10 @@ pub(super) fn pigeonring_scheme(blocks: &[Block], at: usize) -> TagScheme {
         second,
     };
     let (next_first, both_first) = (scheme(of_next, of_both), scheme(of_both, of_next));
-    match next_first.first_share() <= both_first.first_share() {
-        true => next_first,
-        false => both_first,
+    if next_first.first_share() <= both_first.first_share() {
+        next_first
+    } else {
+        both_first
     }
 }
 

@@ -215,9 +215,10 @@ impl GroupValues {
 
     /// The rows of some values.
     fn rows(&self, values: Range<usize>) -> Vec<u32> {
-        match self.rows.is_empty() {
-            true => (values.start as u32..values.end as u32).collect(),
-            false => self.rows[values].to_vec(),
+        if self.rows.is_empty() {
+            (values.start as u32..values.end as u32).collect()
+        } else {
+            self.rows[values].to_vec()
         }
     }
 }

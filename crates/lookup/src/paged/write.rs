@@ -95,9 +95,10 @@ impl PagedWriter {
     #[inline]
     pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<()> {
         self.buffer.extend_from_slice(bytes);
-        match self.buffer.len() >= BUFFER {
-            true => self.flush_pages(),
-            false => Ok(()),
+        if self.buffer.len() >= BUFFER {
+            self.flush_pages()
+        } else {
+            Ok(())
         }
     }
 

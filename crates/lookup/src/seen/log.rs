@@ -229,9 +229,10 @@ impl Writer {
             let failures = self.failures.load(Ordering::Relaxed);
             for (before, done) in waiting {
                 // Its entries may be known from records whose write failed since.
-                let all = match written.is_ok() && before < failures {
-                    true => Err("an earlier write failed; send it again".to_owned()),
-                    false => written.clone(),
+                let all = if written.is_ok() && before < failures {
+                    Err("an earlier write failed; send it again".to_owned())
+                } else {
+                    written.clone()
                 };
                 // The request may have been dropped meanwhile.
                 let _ = done.send(all);

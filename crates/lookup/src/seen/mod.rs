@@ -120,9 +120,10 @@ impl Seen {
         }
         // The lock is still held, so the log has the order of the table. An entry that the table has is in the log, or on its
         // way there; after a failure it may be in neither.
-        let logged = match state.log.has_failed() {
-            true => &entries,
-            false => &new,
+        let logged = if state.log.has_failed() {
+            &entries
+        } else {
+            &new
         };
         let durable = state.log.append(time, logged);
         Ok((all, durable))

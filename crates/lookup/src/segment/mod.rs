@@ -229,12 +229,13 @@ impl Segment {
                 ));
             }
         }
-        match sums[0] == sums[1] {
-            true => Ok(()),
-            false => Err(LookupError::damaged(
+        if sums[0] == sums[1] {
+            Ok(())
+        } else {
+            Err(LookupError::damaged(
                 self.file.name(),
                 "the two tables do not have the same fingerprints",
-            )),
+            ))
         }
     }
 }

@@ -87,14 +87,13 @@ impl RotatedSort {
     ) -> Result<Self> {
         let wanted = (values / PARTITION_VALUES).max(1).ilog2();
         let partition_bits = wanted.min(MAX_PARTITION_BITS).min(bucket_bits - BLOCK_BITS);
-        let spill = match values > memory {
-            true => {
-                let file = tempfile::tempfile_in(scratch);
-                Some(Spill::new(
-                    file.map_err(LookupError::io(scratch.display()))?,
-                ))
-            }
-            false => None,
+        let spill = if values > memory {
+            let file = tempfile::tempfile_in(scratch);
+            Some(Spill::new(
+                file.map_err(LookupError::io(scratch.display()))?,
+            ))
+        } else {
+            None
         };
         Ok(Self {
             partitions: Partitions {

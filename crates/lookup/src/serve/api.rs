@@ -143,16 +143,17 @@ fn require_json(request: &Request<Incoming>) -> Result<(), Problem> {
         .headers()
         .get(CONTENT_TYPE)
         .and_then(|kind| kind.to_str().ok());
-    match kind.is_some_and(|kind| {
+    if kind.is_some_and(|kind| {
         kind.split(';')
             .next()
             .is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
     }) {
-        true => Ok(()),
-        false => Err(Problem::new(
+        Ok(())
+    } else {
+        Err(Problem::new(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
             "the body must be application/json",
-        )),
+        ))
     }
 }
 
@@ -370,9 +371,10 @@ impl<'a> Response<'a> {
             .metrics
             .hits
             .fetch_add(hits as u64, Ordering::Relaxed);
-        match self.json.len() > MAX_RESPONSE {
-            true => Err(too_large()),
-            false => Ok(()),
+        if self.json.len() > MAX_RESPONSE {
+            Err(too_large())
+        } else {
+            Ok(())
         }
     }
 
@@ -400,9 +402,10 @@ impl LookupRequest {
             && self.wanted.k <= 3
             && self.wanted.limit <= LIMIT
             && self.queries.iter().all(is_short);
-        match is_small {
-            true => work(),
-            false => tokio::task::block_in_place(work),
+        if is_small {
+            work()
+        } else {
+            tokio::task::block_in_place(work)
         }
     }
 }

@@ -145,12 +145,13 @@ fn require_known_host(shared: &Shared, request: &Request<Incoming>) -> Result<()
     else {
         return Ok(());
     };
-    match host.is_ok_and(|host| is_known(host, &shared.settings.host_names)) {
-        true => Ok(()),
-        false => Err(Problem::new(
+    if host.is_ok_and(|host| is_known(host, &shared.settings.host_names)) {
+        Ok(())
+    } else {
+        Err(Problem::new(
             StatusCode::MISDIRECTED_REQUEST,
             "this server does not know the name in the header Host; start it with --host-name NAME, or with a token",
-        )),
+        ))
     }
 }
 
@@ -170,12 +171,13 @@ fn authorize(shared: &Shared, request: &Request<Incoming>) -> Result<(), Problem
         let (scheme, token) = given.split_at_checked(SCHEME.len())?;
         scheme.eq_ignore_ascii_case(SCHEME).then_some(token)
     });
-    match given.is_some_and(|given| is_equal(given, token.as_bytes())) {
-        true => Ok(()),
-        false => Err(Problem::new(
+    if given.is_some_and(|given| is_equal(given, token.as_bytes())) {
+        Ok(())
+    } else {
+        Err(Problem::new(
             StatusCode::UNAUTHORIZED,
             "the token is missing or wrong (Authorization: Bearer)",
-        )),
+        ))
     }
 }
 

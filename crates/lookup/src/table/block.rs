@@ -190,9 +190,10 @@ impl<'a> Block<'a> {
             if repeated > value {
                 break;
             }
-            match repeated == value {
-                true => rows = rows.checked_add(more)?,
-                false => row = row.checked_add(more)?,
+            if repeated == value {
+                rows = rows.checked_add(more)?
+            } else {
+                row = row.checked_add(more)?
             }
         }
         Some(row..row.checked_add(rows)?)

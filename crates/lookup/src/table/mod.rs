@@ -76,14 +76,15 @@ impl Table {
             && directory
                 .last()
                 .is_some_and(|&end| end as usize * UNIT == blocks.len());
-        match is_whole {
-            true => Ok(Self {
+        if is_whole {
+            Ok(Self {
                 bucket_bits,
                 rotation,
                 directory,
                 blocks,
-            }),
-            false => Err(damaged("the directory of a table is damaged")),
+            })
+        } else {
+            Err(damaged("the directory of a table is damaged"))
         }
     }
 

@@ -74,16 +74,18 @@ impl World {
     }
 
     fn id_type(&self) -> IdType {
-        match self.shape.bigint {
-            true => IdType::Bigint,
-            false => IdType::String,
+        if self.shape.bigint {
+            IdType::Bigint
+        } else {
+            IdType::String
         }
     }
 
     fn spec(&self) -> Spec {
-        let sketch = match self.shape.sketches {
-            true => SketchBits::Bits64,
-            false => SketchBits::None,
+        let sketch = if self.shape.sketches {
+            SketchBits::Bits64
+        } else {
+            SketchBits::None
         };
         Spec {
             sketch,
@@ -92,9 +94,10 @@ impl World {
     }
 
     fn id(&self, number: u16) -> Id {
-        match self.shape.bigint {
-            true => Id::Number(number.into()),
-            false => Id::Text(text(number)),
+        if self.shape.bigint {
+            Id::Number(number.into())
+        } else {
+            Id::Text(text(number))
         }
     }
 
@@ -116,17 +119,18 @@ impl World {
         rows.sort_by_key(|(number, fingerprint)| (fingerprint.cast_signed(), *number));
         let numbers = rows.iter().map(|row| row.0);
         let fingerprints = rows.iter().map(|row| row.1);
-        let ids: ArrayRef = match self.shape.bigint {
-            true => Arc::new(
+        let ids: ArrayRef = if self.shape.bigint {
+            Arc::new(
                 numbers
                     .map(|number| Some(i64::from(number)))
                     .collect::<Int64Array>(),
-            ),
-            false => Arc::new(
+            )
+        } else {
+            Arc::new(
                 numbers
                     .map(|number| Some(text(number)))
                     .collect::<StringArray>(),
-            ),
+            )
         };
         let stored = fingerprints.clone().map(|value| Some(value.cast_signed()));
         let mut columns: Vec<ArrayRef> = vec![Arc::new(stored.collect::<Int64Array>()), ids];
@@ -152,9 +156,10 @@ impl World {
     /// Removes the documents with these numbers from all days.
     pub async fn remove_ids(&self, numbers: &[u16]) {
         let numbers = numbers.iter().copied();
-        let ids = match self.shape.bigint {
-            true => IdSet::Bigints(numbers.map(i64::from).collect()),
-            false => IdSet::Strings(numbers.map(text).collect()),
+        let ids = if self.shape.bigint {
+            IdSet::Bigints(numbers.map(i64::from).collect())
+        } else {
+            IdSet::Strings(numbers.map(text).collect())
         };
         let mut archive = self.archive().await;
         archive.remove_ids(&ids).await.unwrap();
@@ -168,9 +173,10 @@ impl World {
     /// The files of the index, as a new process finds them.
     pub fn files(&self) -> IndexFiles {
         let directory = self.directory.path();
-        let index = match self.shape.in_store {
-            true => "s3://model/index".to_owned(),
-            false => directory.join("index").to_str().unwrap().to_owned(),
+        let index = if self.shape.in_store {
+            "s3://model/index".to_owned()
+        } else {
+            directory.join("index").to_str().unwrap().to_owned()
         };
         let copies = directory.join("copies");
         IndexFiles::new(&self.locate(&index), &copies, directory).unwrap()

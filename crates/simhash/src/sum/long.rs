@@ -97,9 +97,10 @@ impl Sum {
         features: &mut impl ReadFeatures,
         most_distinct: usize,
     ) -> Result<Option<u64>, usize> {
-        let most_distinct = match passes.number < MOST_PASSES {
-            true => most_distinct,
-            false => usize::MAX,
+        let most_distinct = if passes.number < MOST_PASSES {
+            most_distinct
+        } else {
+            usize::MAX
         };
         let weight = self.model.spec().weight;
         let mut heaviest = 0;
@@ -199,10 +200,7 @@ impl Passes {
             }
             is_full = count.len() > most_distinct;
         });
-        match is_full {
-            true => Err(read),
-            false => Ok(count),
-        }
+        if is_full { Err(read) } else { Ok(count) }
     }
 }
 

@@ -69,9 +69,10 @@ pub(crate) fn run_end(text: &str, start: usize) -> usize {
         while is_common_han(bytes, end) {
             end += 3;
         }
-        match begins_at(text, end) {
-            true => end += utf8_len(bytes[end]),
-            false => return end,
+        if begins_at(text, end) {
+            end += utf8_len(bytes[end])
+        } else {
+            return end;
         }
     }
 }

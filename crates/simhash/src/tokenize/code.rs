@@ -41,9 +41,10 @@ fn cut(text: &str, out: &mut String, ends: &mut Vec<usize>) {
         let is_of_word = c.is_alphanumeric() || c == '_' || is_point && in_word;
         let is_alone = is_of_word && (cjk::is_cjk(c) || unspaced::is_unspaced(c));
         // A word ends at every other character; signs, only at the end of their line.
-        let ends_here = match in_word {
-            true => !is_of_word || is_alone,
-            false => c == '\n' && out.len() > start,
+        let ends_here = if in_word {
+            !is_of_word || is_alone
+        } else {
+            c == '\n' && out.len() > start
         };
         if ends_here {
             ends.push(out.len());

@@ -60,9 +60,10 @@ impl Work for Classify<'_> {
         // The joining marks of the chunk before.
         let (mut dots_before, mut quotes_before) = (0, 0);
         for at in 1..=count {
-            let after = match at < count {
-                true => Kinds::of(isa, self.text.window(64 * at), &own.firsts),
-                false => Kinds::default(),
+            let after = if at < count {
+                Kinds::of(isa, self.text.window(64 * at), &own.firsts)
+            } else {
+                Kinds::default()
             };
             // The bytes at which a mark of `bytes` bytes would begin between two characters of one kind.
             let around = |bytes: u32, kind: fn(&Kinds) -> u64| {

@@ -47,9 +47,10 @@ impl<E: Extract> Extract for Shingles<E> {
                 self.lengths.push(feature.text().len() as u32);
             });
         });
-        let n = match self.single {
-            true => self.n,
-            false => self.n.min(self.lengths.len()),
+        let n = if self.single {
+            self.n
+        } else {
+            self.n.min(self.lengths.len())
         };
         // Where a feature is, and where the shingle that begins with it ends, with a space.
         let mut start = 0;
@@ -104,10 +105,7 @@ mod tests {
             let text = words.join(" ");
             let words_of = || Words::new(Cjk::Bigrams, Kernel::detect());
             let joined: Vec<String> = words.windows(usize::from(n)).map(|shingle| shingle.join(" ")).collect();
-            let expected = match joined.is_empty() && !words.is_empty() {
-                true => vec![text.clone()],
-                false => joined.clone(),
-            };
+            let expected = if joined.is_empty() && !words.is_empty() { vec![text.clone()] } else { joined.clone() };
             prop_assert_eq!(features(Shingles::new(n, words_of()), &text), expected);
             let mut expected = Vec::new();
             for (at, word) in words.iter().enumerate() {

@@ -232,9 +232,10 @@ impl Words {
             // The next run begins at the next plain CJK character, or not before the next character that is not plain.
             let next = self.next_byte(from..range.end, |chunk| chunk.other | chunk.cjk);
             let start = cjk::next_start(&whole[..range.end], next);
-            match self.next_byte(from..start, |chunk| chunk.other) == start {
-                true => self.plain_words(text, from..start, each),
-                false => other_words(text, from..start, each),
+            if self.next_byte(from..start, |chunk| chunk.other) == start {
+                self.plain_words(text, from..start, each)
+            } else {
+                other_words(text, from..start, each)
             }
             if self.cjk == Cjk::Grams {
                 from = cjk::chars_and_bigrams(text, start, range.end, each);
@@ -335,9 +336,12 @@ mod tests {
             let (spaced, from) = rest.split_at(start);
             features.extend(spaced.unicode_words().map(str::to_owned));
             let is_cjk = from.starts_with(cjk::is_cjk);
-            let ends = |c| match is_cjk {
-                true => !cjk::is_cjk(c),
-                false => !unspaced::is_unspaced(c),
+            let ends = |c| {
+                if is_cjk {
+                    !cjk::is_cjk(c)
+                } else {
+                    !unspaced::is_unspaced(c)
+                }
             };
             let end = from.find(ends).unwrap_or(from.len());
             let run: Vec<char> = from[..end].chars().collect();

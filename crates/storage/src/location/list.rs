@@ -126,9 +126,10 @@ impl Stores {
         let whole = location.path.as_ref();
         let is_directory = location.given.ends_with('/') || whole.is_empty();
         let exists = async {
-            match is_directory {
-                true => Ok(false),
-                false => location.exists().await,
+            if is_directory {
+                Ok(false)
+            } else {
+                location.exists().await
             }
         };
         let (exists, table) = futures::join!(exists, remote_table_above(&location));
@@ -189,9 +190,10 @@ async fn objects_below(
             }
             continue;
         }
-        match has_extension(name, extensions) {
-            true => files.push(listed_object(location, meta)),
-            false => skipped.other_endings.add(name),
+        if has_extension(name, extensions) {
+            files.push(listed_object(location, meta))
+        } else {
+            skipped.other_endings.add(name)
         }
     }
     let others = skipped.other_endings.number;

@@ -117,9 +117,10 @@ impl<'a> Walk<'a> {
             }
             let parent = found.parent().unwrap_or(FsPath::new("/")).to_owned();
             // `add_below` checks whether a directory is itself a table.
-            let table = match checked.insert(parent.clone()) {
-                true => local_table_above(&parent),
-                false => None,
+            let table = if checked.insert(parent.clone()) {
+                local_table_above(&parent)
+            } else {
+                None
             };
             if let Some(table) = table.or_else(|| linked_table(&found)) {
                 return Err(StorageError::in_table(self.location, table.display()));

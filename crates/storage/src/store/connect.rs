@@ -296,9 +296,10 @@ impl Connection<'_> {
         });
         let reached = address
             .is_some_and(|address| TcpStream::connect_timeout(&address, METADATA_TIMEOUT).is_ok());
-        match reached {
-            true => Ok(()),
-            false => Err(self.no_credentials(reason)),
+        if reached {
+            Ok(())
+        } else {
+            Err(self.no_credentials(reason))
         }
     }
 

@@ -58,9 +58,12 @@ fn write_file(target: &FsPath, payload: &PutPayload, create: bool) -> Result<()>
         .iter()
         .try_for_each(|bytes| file.write_all(bytes))
         .and_then(|()| file.sync_all());
-    let named = written.and_then(|()| match create {
-        true => name_without_replacing(&unfinished, target),
-        false => std::fs::rename(&unfinished, target),
+    let named = written.and_then(|()| {
+        if create {
+            name_without_replacing(&unfinished, target)
+        } else {
+            std::fs::rename(&unfinished, target)
+        }
     });
     if named.is_err() {
         // If the removal fails, a vacuum removes the file later; no log entry names it.

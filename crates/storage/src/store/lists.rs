@@ -118,9 +118,10 @@ pub(super) async fn checked(
     let (mut parts, body) = answer.into_parts();
     let body = body.bytes().await?;
     let checked = check(&body, request.mark.as_deref()).and_then(|list| {
-        match list.next.is_empty() || !lists.leads_back(request, &list.next) {
-            true => Ok(list),
-            false => Err(NoList::Other("leads back to an earlier page")),
+        if list.next.is_empty() || !lists.leads_back(request, &list.next) {
+            Ok(list)
+        } else {
+            Err(NoList::Other("leads back to an earlier page"))
         }
     });
     let body = match checked {

@@ -62,11 +62,10 @@ fuzz_target!(|bytes: &[u8]| run(|| {
     let is_local = choice & 2 == 2;
     let step = input.below(97) + 1;
     let bytes = edited(&original.bytes, &mut input);
-    let (size, facts) = match with_facts {
-        // The log also records the size of the file.
-        true => (original.bytes.len(), original.facts.clone()),
-        false => (bytes.len(), TailFacts::default()),
-    };
+    let (size, facts) = if with_facts {
+// The log also records the size of the file.
+(original.bytes.len(), original.facts.clone())
+} else { (bytes.len(), TailFacts::default()) };
     let read = block_on(async {
         let location = put(is_local, bytes).await;
         read(&location, size as u64, &facts, step).await

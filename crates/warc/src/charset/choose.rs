@@ -63,9 +63,10 @@ pub fn choose(bytes: &[u8], hints: &Hints<'_>) -> Choice {
     }
     let header = hints.content_type.and_then(find_charset);
     let header = header.and_then(Encoding::for_label_no_replacement);
-    let within = match hints.is_markup {
-        true => prescan::prescan(bytes),
-        false => None,
+    let within = if hints.is_markup {
+        prescan::prescan(bytes)
+    } else {
+        None
     };
     let encoding = utf_16(bytes).unwrap_or_else(|| fitting(bytes, [header, within], hints.url));
     Choice {
@@ -121,9 +122,10 @@ fn fitting(bytes: &[u8], declared: [Option<&'static Encoding>; 2], url: &str) ->
     }
     let declared = declared.find(|declared| fits(declared, bytes));
     // Servers declare windows-1252 without a reason.
-    let most = match declared == Some(WINDOWS_1252) {
-        true => FEW,
-        false => MANY,
+    let most = if declared == Some(WINDOWS_1252) {
+        FEW
+    } else {
+        MANY
     };
     if let Some(declared) = declared.filter(|_| others < most) {
         return declared;

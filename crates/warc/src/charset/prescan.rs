@@ -110,9 +110,10 @@ fn find_xml(bytes: &[u8]) -> Option<&'static Encoding> {
 
 /// UTF-8 instead of UTF-16: the declaration could not be read if it were true.
 fn without_utf_16(encoding: &'static Encoding) -> &'static Encoding {
-    match encoding == UTF_16LE || encoding == UTF_16BE {
-        true => UTF_8,
-        false => encoding,
+    if encoding == UTF_16LE || encoding == UTF_16BE {
+        UTF_8
+    } else {
+        encoding
     }
 }
 

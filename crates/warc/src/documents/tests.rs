@@ -238,9 +238,10 @@ fn digests_are_checked_if_chosen() {
         ("X", "sha1:x", true),
     ] {
         let raw = record("response", &[(field, digest)], CHUNKED);
-        let expected = match is_right {
-            true => Ok("text".to_owned()),
-            false => Err("wrong digest".to_owned()),
+        let expected = if is_right {
+            Ok("text".to_owned())
+        } else {
+            Err("wrong digest".to_owned())
         };
         assert_eq!(outcome(&choice, &raw), expected, "{field} {digest}");
         let truncated = record(
@@ -331,9 +332,10 @@ fn records_about_the_crawl_are_no_documents() {
     ] {
         let fields = [("WARC-Target-URI", url), ("Content-Type", "text/plain")];
         let raw = record("resource", &fields, b"text");
-        let expected = match is_own {
-            true => Err("of the crawler".to_owned()),
-            false => Ok("text".to_owned()),
+        let expected = if is_own {
+            Err("of the crawler".to_owned())
+        } else {
+            Ok("text".to_owned())
         };
         assert_eq!(outcome(&Choice::default(), &raw), expected, "{url}");
     }

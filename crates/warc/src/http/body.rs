@@ -162,9 +162,10 @@ impl Bodies {
         let mut names = tokens(&response.headers, "Content-Encoding");
         let is_encoded =
             names.any(|name| !name.is_empty() && !name.eq_ignore_ascii_case(b"identity"));
-        match is_encoded && !has_decoded && has_binary_bytes(body) {
-            true => Err(BodyError::Damaged),
-            false => Ok((body, extent)),
+        if is_encoded && !has_decoded && has_binary_bytes(body) {
+            Err(BodyError::Damaged)
+        } else {
+            Ok((body, extent))
         }
     }
 

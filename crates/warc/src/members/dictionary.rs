@@ -70,12 +70,11 @@ impl Dictionary {
     /// The dictionary in the content of a frame; `None` if that is none.
     pub(super) fn from_content(content: &[u8]) -> Option<Self> {
         let decompressed;
-        let dictionary = match content.starts_with(&MAGIC) {
-            true => {
-                decompressed = zstd::bulk::decompress(content, MAX_LENGTH).ok()?;
-                decompressed.as_slice()
-            }
-            false => content,
+        let dictionary = if content.starts_with(&MAGIC) {
+            decompressed = zstd::bulk::decompress(content, MAX_LENGTH).ok()?;
+            decompressed.as_slice()
+        } else {
+            content
         };
         if !dictionary.starts_with(&DICTIONARY) {
             return None;

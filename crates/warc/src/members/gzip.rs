@@ -135,9 +135,10 @@ impl Gzip {
         self.next = Part::Checked;
         let is_right = u32::from_le_bytes([a, b, c, d]) == self.crc.sum()
             && u32::from_le_bytes(size) == self.crc.amount();
-        Ok(match is_right {
-            true => Decoded::End,
-            false => Decoded::Broken(Fault::Damaged),
+        Ok(if is_right {
+            Decoded::End
+        } else {
+            Decoded::Broken(Fault::Damaged)
         })
     }
 }

@@ -75,9 +75,10 @@ impl Inflate {
 
     /// Prepares for a stream.
     pub(crate) fn start(&mut self, format: Format) {
-        match self.decoder.format() == format {
-            true => self.decoder.reset(),
-            false => *self.decoder = Decoder::new(format),
+        if self.decoder.format() == format {
+            self.decoder.reset()
+        } else {
+            *self.decoder = Decoder::new(format)
         }
         self.has_window = false;
         self.end = 0;
@@ -88,9 +89,10 @@ impl Inflate {
     /// Decompresses the next bytes of the stream from `input` to `output`; the stream may be longer than both. `output` must not
     /// be empty. `is_end` says that nothing follows `input`.
     pub(crate) fn read(&mut self, input: &[u8], is_end: bool, output: &mut [u8]) -> Inflated {
-        match self.has_window {
-            true => self.read_on(input, is_end, output),
-            false => self.read_first(input, is_end, output),
+        if self.has_window {
+            self.read_on(input, is_end, output)
+        } else {
+            self.read_first(input, is_end, output)
         }
     }
 
@@ -171,9 +173,10 @@ fn inflated(progress: &Progress<'_>) -> Inflated {
     Inflated {
         read: progress.consumed,
         written: progress.output.len(),
-        state: match progress.done {
-            true => State::Ended,
-            false => State::Open,
+        state: if progress.done {
+            State::Ended
+        } else {
+            State::Open
         },
     }
 }
@@ -276,10 +279,7 @@ mod tests {
         ) {
             let mut encoded = encode(&content, Format::Deflate, 6);
             let at = at.index(encoded.len());
-            match cut {
-                true => encoded.truncate(at),
-                false => encoded[at] ^= bits,
-            }
+            if cut { encoded.truncate(at) } else { encoded[at] ^= bits }
             // The other library stops at the same byte.
             let mut expected = Vec::new();
             let mut other = flate2::read::DeflateDecoder::new(encoded.as_slice());

@@ -299,9 +299,10 @@ impl<R: BufRead> Members<R> {
             return self.give_up(Fault::Damaged).map(Some);
         }
         let mut content = Vec::new();
-        let is_whole = match is_dictionary && length <= dictionary::MAX_LENGTH {
-            true => self.input.take_into(length, &mut content)?,
-            false => self.input.skip(length)?,
+        let is_whole = if is_dictionary && length <= dictionary::MAX_LENGTH {
+            self.input.take_into(length, &mut content)?
+        } else {
+            self.input.skip(length)?
         };
         if !is_whole {
             return self.give_up(Fault::Truncated).map(Some);
@@ -331,9 +332,10 @@ impl<R: BufRead> Members<R> {
             if self.keeps_dictionary || self.dictionary_bytes >= room {
                 return false;
             }
-            self.dictionary_bytes += match content.starts_with(ZSTD_MAGIC) {
-                true => dictionary::MAX_LENGTH as u64,
-                false => content.len() as u64,
+            self.dictionary_bytes += if content.starts_with(ZSTD_MAGIC) {
+                dictionary::MAX_LENGTH as u64
+            } else {
+                content.len() as u64
             };
             let Some(new) = Dictionary::from_content(content) else {
                 return false;
@@ -355,17 +357,19 @@ impl<R: BufRead> Members<R> {
     /// of the next part begins with the first one.
     fn check_dictionary(&mut self) -> io::Result<()> {
         let is_first = self.current_dictionary() == self.first_dictionary;
-        match is_first || self.is_at_end()? {
-            true => Ok(()),
-            false => Err(self.wrong_cut()),
+        if is_first || self.is_at_end()? {
+            Ok(())
+        } else {
+            Err(self.wrong_cut())
         }
     }
 
     /// Refuses a whole member that starts in the part and ends behind it: the part does not end where a member does.
     fn check_end(&self) -> io::Result<()> {
-        match self.offset < self.end && self.end < self.input.offset() {
-            true => Err(self.wrong_cut()),
-            false => Ok(()),
+        if self.offset < self.end && self.end < self.input.offset() {
+            Err(self.wrong_cut())
+        } else {
+            Ok(())
         }
     }
 

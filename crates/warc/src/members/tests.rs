@@ -303,9 +303,10 @@ fn a_dictionary_behind_a_damaged_frame_is_used() {
             if first == 10 {
                 end_of_first = file.len();
             }
-            let stored = match is_compressed {
-                true => zstd_frame(dictionary, None),
-                false => dictionary.to_vec(),
+            let stored = if is_compressed {
+                zstd_frame(dictionary, None)
+            } else {
+                dictionary.to_vec()
             };
             file.extend(skippable_frame(0x5d, &stored));
             for n in first..first + 10 {

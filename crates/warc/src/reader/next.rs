@@ -38,9 +38,12 @@ pub(super) fn find_record(bytes: &[u8], is_line: bool, member: Option<u64>) -> O
                 _ => bytes[at - 1] == b'\n',
             }
     };
-    memmem::find_iter(bytes, PREFIX).find(|&at| match is_line(at) {
-        true => is_record_start(&bytes[at..]),
-        false => is_record_start_in_line(&bytes[at..]),
+    memmem::find_iter(bytes, PREFIX).find(|&at| {
+        if is_line(at) {
+            is_record_start(&bytes[at..])
+        } else {
+            is_record_start_in_line(&bytes[at..])
+        }
     })
 }
 

@@ -202,9 +202,10 @@ pub struct FingerprintArgs {
 impl FingerprintArgs {
     /// The paths of the documents, however they were given.
     pub fn paths(&self) -> &[String] {
-        match self.documents.is_empty() {
-            true => &self.input,
-            false => &self.documents,
+        if self.documents.is_empty() {
+            &self.input
+        } else {
+            &self.documents
         }
     }
 }

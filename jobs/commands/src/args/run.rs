@@ -364,9 +364,10 @@ impl RunArgs {
 
     /// The paths of the batch, given as NEW or by --new.
     pub fn batch(&self) -> &[String] {
-        match self.documents.is_empty() {
-            true => &self.new,
-            false => &self.documents,
+        if self.documents.is_empty() {
+            &self.new
+        } else {
+            &self.documents
         }
     }
 

@@ -14,9 +14,10 @@ use simhash::choice::UnknownName;
 
 /// Parses a path on this machine. A URL is refused, because as a path it names a file in a directory such as `s3:`.
 pub(super) fn local_path(text: &str) -> Result<PathBuf, String> {
-    match text.contains("://") {
-        true => Err("it must be a path on this machine, not a URL".into()),
-        false => Ok(text.into()),
+    if text.contains("://") {
+        Err("it must be a path on this machine, not a URL".into())
+    } else {
+        Ok(text.into())
     }
 }
 
@@ -84,12 +85,13 @@ fn has_form_of_date(text: &str) -> bool {
 pub(super) fn day(text: &str) -> Result<DaySource, String> {
     match text {
         "from-records" => Ok(DaySource::Records),
-        text => date(text)
-            .map(DaySource::Date)
-            .map_err(|error| match has_form_of_date(text) {
-                true => error,
-                false => format!("{error}, or from-records"),
-            }),
+        text => date(text).map(DaySource::Date).map_err(|error| {
+            if has_form_of_date(text) {
+                error
+            } else {
+                format!("{error}, or from-records")
+            }
+        }),
     }
 }
 

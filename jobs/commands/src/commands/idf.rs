@@ -116,9 +116,10 @@ fn report(common: &CommonArgs, output: &str, learnt: &Learnt, digest: &str) -> R
         count(table.features.len() as u64),
         count(learnt.distinct),
         count(learnt.documents),
-        match table.documents > learnt.documents {
-            true => format!(", which count as a part of {}", count(table.documents)),
-            false => String::new(),
+        if table.documents > learnt.documents {
+            format!(", which count as a part of {}", count(table.documents))
+        } else {
+            String::new()
         },
         count(table.rest),
         most_frequent.join(", ")

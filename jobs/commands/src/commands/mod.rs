@@ -96,10 +96,11 @@ const OUTPUT_ENDINGS: [&str; 3] = ["parquet", "csv", "jsonl"];
 
 /// Refuses a value of --near that no similarity can have.
 fn check_near(near: f64) -> Result<(), Failure> {
-    match (0.0..=1.0).contains(&near) {
-        true => Ok(()),
-        false => Err(Failure::Usage(format!(
+    if (0.0..=1.0).contains(&near) {
+        Ok(())
+    } else {
+        Err(Failure::Usage(format!(
             "--near {near} is not a similarity from 0 to 1"
-        ))),
+        )))
     }
 }

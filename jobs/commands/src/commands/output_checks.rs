@@ -63,9 +63,10 @@ impl Outputs<'_> {
         })?;
         let is_directory = path.ends_with('/') || place.local().is_some_and(Path::is_dir);
         // Checks a file in the directory instead: any such file lies in the same inputs and tables.
-        let checked = match is_directory {
-            true => place.child_name("copy"),
-            false => path.to_owned(),
+        let checked = if is_directory {
+            place.child_name("copy")
+        } else {
+            path.to_owned()
         };
         let location = self.stores.locate(&checked)?;
         if let Some(table) = location.table_above().await? {

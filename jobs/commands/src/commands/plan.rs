@@ -42,9 +42,10 @@ struct Inputs {
 const TEXT_BYTES: u64 = 5_000;
 
 pub fn run(common: &CommonArgs, args: &PlanArgs) -> Result<(), Failure> {
-    let new = match args.documents.is_empty() {
-        true => &args.new,
-        false => &args.documents,
+    let new = if args.documents.is_empty() {
+        &args.new
+    } else {
+        &args.documents
     };
     if new.is_empty() && args.batch_rows.is_none() {
         return Err(Failure::Usage(

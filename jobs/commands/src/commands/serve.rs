@@ -111,12 +111,13 @@ fn token(args: &ServeArgs) -> Result<Option<String>, Failure> {
         source,
     })?;
     let token = read.trim();
-    match token.is_empty() || token.contains(char::is_whitespace) {
-        true => Err(Failure::Configuration(format!(
+    if token.is_empty() || token.contains(char::is_whitespace) {
+        Err(Failure::Configuration(format!(
             "{}: must have one token and nothing else",
             path.display()
-        ))),
-        false => Ok(Some(token.to_owned())),
+        )))
+    } else {
+        Ok(Some(token.to_owned()))
     }
 }
 

@@ -56,9 +56,10 @@ pub fn run(common: &CommonArgs, args: &SqlArgs) -> Result<(), Failure> {
             }
             let id_type = documents.id_type().unwrap_or(::archive::IdType::String);
             let table = documents.table_with_carried(context, id_type, partitions)?;
-            let table = match documents.has_fingerprints() {
-                true => Ok(table),
-                false => with_decoded_texts(table),
+            let table = if documents.has_fingerprints() {
+                Ok(table)
+            } else {
+                with_decoded_texts(table)
             };
             table
                 .and_then(|table| context.register_table(name, table.into_view()))

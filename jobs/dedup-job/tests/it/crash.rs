@@ -19,9 +19,10 @@ fn fingerprint(day: u64, row: u64) -> u64 {
         (mixed ^ mixed >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9)
     };
     // Every fifth page is a page of the day before with two bits changed.
-    match row.is_multiple_of(5) && day > 0 {
-        true => own(day - 1) ^ 1 << (day % 64) ^ 1 << (row % 64),
-        false => own(day),
+    if row.is_multiple_of(5) && day > 0 {
+        own(day - 1) ^ 1 << (day % 64) ^ 1 << (row % 64)
+    } else {
+        own(day)
     }
 }
 

@@ -468,9 +468,10 @@ fn kept_rows_of_text_are_copied_as_they_stand() {
             encoder.write_all(bytes).unwrap();
             return encoder.finish().unwrap();
         }
-        match name.ends_with(".zst") {
-            true => zstd::encode_all(bytes, 1).unwrap(),
-            false => bytes.to_vec(),
+        if name.ends_with(".zst") {
+            zstd::encode_all(bytes, 1).unwrap()
+        } else {
+            bytes.to_vec()
         }
     };
     let plain = |name: &str, bytes: Vec<u8>| -> Vec<u8> {
@@ -481,9 +482,10 @@ fn kept_rows_of_text_are_copied_as_they_stand() {
                 .unwrap();
             return read;
         }
-        match name.ends_with(".zst") {
-            true => zstd::decode_all(&bytes[..]).unwrap(),
-            false => bytes,
+        if name.ends_with(".zst") {
+            zstd::decode_all(&bytes[..]).unwrap()
+        } else {
+            bytes
         }
     };
     // The JSON Lines have fields in any order, blank lines, bytes that are not UTF-8, and a last
@@ -523,9 +525,10 @@ fn kept_rows_of_text_are_copied_as_they_stand() {
         "d.csv.gz",
         "d.csv.zst",
     ] {
-        let (bytes, expected) = match name.contains("json") {
-            true => (&json, &kept_json),
-            false => (&csv.clone().into_bytes(), &kept_csv.clone().into_bytes()),
+        let (bytes, expected) = if name.contains("json") {
+            (&json, &kept_json)
+        } else {
+            (&csv.clone().into_bytes(), &kept_csv.clone().into_bytes())
         };
         fs::write(dir.join(name), compressed(name, bytes)).unwrap();
         let kept = dir.at(&format!("kept-{name}"));

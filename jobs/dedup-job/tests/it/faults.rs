@@ -130,9 +130,12 @@ fn a_lost_answer_to_the_commit() {
         return;
     };
     let first = times(1);
-    let ran = fixture.run(move |request| match is_put(request, ENTRY) && first() {
-        true => Fault::LoseResponse,
-        false => Fault::Pass,
+    let ran = fixture.run(move |request| {
+        if is_put(request, ENTRY) && first() {
+            Fault::LoseResponse
+        } else {
+            Fault::Pass
+        }
     });
     assert_eq!(fixture.is_done(ran)["commit"]["committed"], 3);
 }
@@ -145,12 +148,16 @@ fn an_error_after_the_commit() {
         return;
     };
     let first = times(1);
-    let ran = fixture.run(move |request| match is_put(request, ENTRY) && first() {
-        true => Fault::StatusAfter {
-            code: 500,
-            body: "<Error><Code>InternalError</Code><Message>We failed</Message></Error>".into(),
-        },
-        false => Fault::Pass,
+    let ran = fixture.run(move |request| {
+        if is_put(request, ENTRY) && first() {
+            Fault::StatusAfter {
+                code: 500,
+                body: "<Error><Code>InternalError</Code><Message>We failed</Message></Error>"
+                    .into(),
+            }
+        } else {
+            Fault::Pass
+        }
     });
     let summary = fixture.is_done(ran);
     assert_eq!(summary["commit"]["committed"], 3);
@@ -164,14 +171,17 @@ fn a_conflict_though_the_key_is_absent() {
         return;
     };
     let first = times(2);
-    let ran = fixture.run(move |request| match is_put(request, ENTRY) && first() {
-        true => Fault::Status {
+    let ran = fixture.run(move |request| {
+        if is_put(request, ENTRY) && first() {
+            Fault::Status {
             code: 409,
             body:
                 "<Error><Code>ConditionalRequestConflict</Code><Message>Try again</Message></Error>"
                     .into(),
-        },
-        false => Fault::Pass,
+        }
+        } else {
+            Fault::Pass
+        }
     });
     fixture.is_done(ran);
 }
@@ -195,13 +205,14 @@ fn a_data_file_that_is_removed_meanwhile() {
             if removed.is_none() && seen.fetch_add(1, Ordering::Relaxed) == from {
                 *removed = Some(path(request));
             }
-            match *removed == Some(path(request)) {
-                true => Fault::Status {
+            if *removed == Some(path(request)) {
+                Fault::Status {
                     code: 404,
                     body: "<Error><Code>NoSuchKey</Code><Message>No such key</Message></Error>"
                         .into(),
-                },
-                false => Fault::Pass,
+                }
+            } else {
+                Fault::Pass
             }
         });
         let Some(gone) = gone.lock().unwrap().take() else {
@@ -229,13 +240,13 @@ fn a_commit_that_hangs_for_ever() {
     let Some(fixture) = Fixture::new() else {
         return;
     };
-    let ran =
-        fixture.run(
-            |request| match request.path().contains(ENTRY) && request.method != "HEAD" {
-                true => Fault::Hang,
-                false => Fault::Pass,
-            },
-        );
+    let ran = fixture.run(|request| {
+        if request.path().contains(ENTRY) && request.method != "HEAD" {
+            Fault::Hang
+        } else {
+            Fault::Pass
+        }
+    });
     ran.fails(69, &["archive"]);
     fixture.is_untouched();
     let files = fixture
@@ -258,13 +269,14 @@ fn a_burst_of_slow_down() {
             request.target.clone(),
             request.range.clone(),
         );
-        match seen.lock().unwrap().insert(key) {
-            true => Fault::Status {
+        if seen.lock().unwrap().insert(key) {
+            Fault::Status {
                 code: 503,
                 body: "<Error><Code>SlowDown</Code><Message>Reduce your rate</Message></Error>"
                     .into(),
-            },
-            false => Fault::Pass,
+            }
+        } else {
+            Fault::Pass
         }
     });
     let summary = fixture.is_done(ran);
@@ -304,14 +316,20 @@ fn a_server_that_does_not_recover() {
     ] {
         let is_meant =
             move |request: &Request| request.method == method && path(request).contains(part);
-        let slow = move |request: &Request| match is_meant(request) {
-            true => slow_down(),
-            false => Fault::Pass,
+        let slow = move |request: &Request| {
+            if is_meant(request) {
+                slow_down()
+            } else {
+                Fault::Pass
+            }
         };
         fails("SlowDown", Box::new(slow));
-        let hang = move |request: &Request| match is_meant(request) {
-            true => Fault::Hang,
-            false => Fault::Pass,
+        let hang = move |request: &Request| {
+            if is_meant(request) {
+                Fault::Hang
+            } else {
+                Fault::Pass
+            }
         };
         fails("", Box::new(hang));
     }
@@ -339,9 +357,10 @@ fn a_lost_answer_to_a_large_upload() {
             && path(request).contains("/day=")
             && request.target.contains("uploadId");
         seen.fetch_add(u64::from(completes), Ordering::Relaxed);
-        match completes && first() {
-            true => Fault::LoseResponse,
-            false => Fault::Pass,
+        if completes && first() {
+            Fault::LoseResponse
+        } else {
+            Fault::Pass
         }
     });
     lossy
@@ -372,13 +391,14 @@ fn killed_around_the_log_entry() {
                 return Fault::Pass;
             }
             seen.store(true, Ordering::Relaxed);
-            match stored {
+            if stored {
                 // The server stores the entry, and answers no later request.
-                true => Fault::StatusAfter {
+                Fault::StatusAfter {
                     code: 500,
                     body: String::new(),
-                },
-                false => Fault::Hang,
+                }
+            } else {
+                Fault::Hang
             }
         });
         let mut child = storage
@@ -404,9 +424,10 @@ fn killed_around_the_log_entry() {
         let output = fixture.storage.get(&format!("{}/hits.parquet", fixture.at));
         assert_eq!(output.unwrap(), EARLIER_OUTPUT);
         let summary = fixture.is_done(fixture.storage.dedup(&fixture.line("")));
-        match stored {
-            true => assert_eq!(summary["commit"], "already_there"),
-            false => assert_eq!(summary["commit"]["committed"], 3),
+        if stored {
+            assert_eq!(summary["commit"], "already_there")
+        } else {
+            assert_eq!(summary["commit"]["committed"], 3)
         }
     }
 }
@@ -417,9 +438,12 @@ fn bodies_that_break_off() {
     let Some(fixture) = Fixture::new() else {
         return;
     };
-    let ran = fixture.run(|request| match is_get(request, "archive/day=") {
-        true => Fault::CutBody(100),
-        false => Fault::Pass,
+    let ran = fixture.run(|request| {
+        if is_get(request, "archive/day=") {
+            Fault::CutBody(100)
+        } else {
+            Fault::Pass
+        }
     });
     ran.fails(69, &["archive/day=2026-01-"]);
     fixture.is_untouched();
@@ -432,9 +456,10 @@ fn bodies_that_break_off() {
         let mut seen = seen.lock().unwrap();
         let count: &mut u64 = seen.entry(request.target.clone()).or_default();
         *count += 1;
-        match count.is_multiple_of(2) {
-            true => Fault::Pass,
-            false => Fault::CutBody(100),
+        if count.is_multiple_of(2) {
+            Fault::Pass
+        } else {
+            Fault::CutBody(100)
         }
     });
     fixture.is_done(ran);
@@ -452,9 +477,12 @@ fn bodies_that_are_short() {
         ("_delta_log/00000000000000000001.json", 300),
         ("_delta_log/00000000000000000002.json", 0),
     ] {
-        let ran = fixture.run(move |request| match is_get(request, part) {
-            true => Fault::ShortBody(length),
-            false => Fault::Pass,
+        let ran = fixture.run(move |request| {
+            if is_get(request, part) {
+                Fault::ShortBody(length)
+            } else {
+                Fault::Pass
+            }
         });
         ran.fails(69, &["s3://"]);
         fixture.is_untouched();
@@ -731,16 +759,17 @@ fn what_is_wrong_with_credentials_is_said() {
     }
     fixture.is_untouched();
     // The server refuses the request that writes the log entry.
-    let (storage, _proxy) = fixture
-        .storage
-        .through(|request| match is_put(request, ENTRY) {
-            true => Fault::Status {
+    let (storage, _proxy) = fixture.storage.through(|request| {
+        if is_put(request, ENTRY) {
+            Fault::Status {
                 code: 403,
                 body: "<Error><Code>AccessDenied</Code><Message>Read only.</Message></Error>"
                     .into(),
-            },
-            false => Fault::Pass,
-        });
+            }
+        } else {
+            Fault::Pass
+        }
+    });
     storage.dedup(&line).fails(77, &["access was refused"]);
     fixture.is_untouched();
     fixture.rerun();
@@ -754,13 +783,14 @@ fn an_output_that_cannot_be_put_in_place() {
     };
     let broken = |request: &Request| {
         let output = request.path().ends_with("/hits.parquet");
-        match output && request.method == "POST" && request.target.contains("uploadId") {
-            true => Fault::Status {
+        if output && request.method == "POST" && request.target.contains("uploadId") {
+            Fault::Status {
                 code: 500,
                 body: "<Error><Code>InternalError</Code><Message>We failed</Message></Error>"
                     .into(),
-            },
-            false => Fault::Pass,
+            }
+        } else {
+            Fault::Pass
         }
     };
     let ran = fixture.run(broken);
@@ -779,9 +809,10 @@ fn an_output_that_cannot_be_put_in_place() {
     let first = times(1);
     let ran = fixture.run(move |request| {
         let output = request.path().ends_with("/hits.parquet");
-        match output && request.method == "POST" && request.target.contains("uploadId") && first() {
-            true => Fault::LoseResponse,
-            false => Fault::Pass,
+        if output && request.method == "POST" && request.target.contains("uploadId") && first() {
+            Fault::LoseResponse
+        } else {
+            Fault::Pass
         }
     });
     fixture.is_done(ran);
@@ -793,12 +824,13 @@ fn signals_stop_a_run_that_waits_for_storage() {
     let Some(fixture) = Fixture::new() else {
         return;
     };
-    let (storage, proxy) = fixture
-        .storage
-        .through(|request| match is_put(request, ENTRY) {
-            true => Fault::Hang,
-            false => Fault::Pass,
-        });
+    let (storage, proxy) = fixture.storage.through(|request| {
+        if is_put(request, ENTRY) {
+            Fault::Hang
+        } else {
+            Fault::Pass
+        }
+    });
     for (signal, code) in [("INT", 130), ("TERM", 143)] {
         let child = storage
             .command()

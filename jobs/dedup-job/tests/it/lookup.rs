@@ -303,9 +303,12 @@ fn lookups_find_the_pairs_of_a_run() {
 
 /// Texts of 60 words; `changed` of them differ from those of `number` alone.
 fn text(number: u64, changed: u64) -> String {
-    let word = |at: u64| match at < changed {
-        true => format!("other{}", far(number * 1000 + at)),
-        false => format!("word{}", far(number * 1000 + at) % 100_000),
+    let word = |at: u64| {
+        if at < changed {
+            format!("other{}", far(number * 1000 + at))
+        } else {
+            format!("word{}", far(number * 1000 + at) % 100_000)
+        }
     };
     (0..60).map(word).collect::<Vec<_>>().join(" ")
 }

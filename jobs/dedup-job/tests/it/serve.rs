@@ -130,9 +130,10 @@ struct Client(BufReader<TcpStream>);
 impl Client {
     fn ask(&mut self, method: &str, path: &str, headers: &str, body: &str) -> Reply {
         let length = body.len();
-        let kind = match headers.contains("content-type") {
-            true => "",
-            false => "content-type: application/json\r\n",
+        let kind = if headers.contains("content-type") {
+            ""
+        } else {
+            "content-type: application/json\r\n"
         };
         let request = format!(
             "{method} {path} HTTP/1.1\r\nhost: localhost\r\ncontent-length: {length}\r\n{kind}{headers}\r\n{body}"

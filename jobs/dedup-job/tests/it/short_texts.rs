@@ -134,9 +134,10 @@ fn tune_measures_texts_of_each_length() {
     }
     // The reliable length is that of the recommended k.
     let advice = &tuned["advice"];
-    let k = match advice["profile"].is_null() {
-        true => advice["best"]["max_distance"].as_u64().unwrap() as usize,
-        false => 7,
+    let k = if advice["profile"].is_null() {
+        advice["best"]["max_distance"].as_u64().unwrap() as usize
+    } else {
+        7
     };
     let reliable = recalls.iter().rev().take_while(|of| of[k] >= 0.95).count();
     let found = &tuned["reliable_length"];

@@ -32,9 +32,10 @@ fn a_list_that_is_no_list_is_asked_again() {
         let lists = AtomicU64::new(0);
         let (through, _proxy) = storage.through(move |request| {
             let is_list = request.target.contains("list-type=2");
-            match is_list && lists.fetch_add(1, Ordering::Relaxed) < wrong {
-                true => Fault::ReplaceBody(b"<html>Sign in</html>".to_vec()),
-                false => Fault::Pass,
+            if is_list && lists.fetch_add(1, Ordering::Relaxed) < wrong {
+                Fault::ReplaceBody(b"<html>Sign in</html>".to_vec())
+            } else {
+                Fault::Pass
             }
         });
         let ran = through.dedup(&format!(

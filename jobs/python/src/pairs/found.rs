@@ -38,13 +38,14 @@ impl Pairs {
     /// Counts pairs before they are made, and refuses more than are allowed.
     pub(super) fn count(&self, count: u64) -> Result<(), Failed> {
         let before = self.count.fetch_add(count, Ordering::Relaxed);
-        match before.saturating_add(count) <= self.most {
-            true => Ok(()),
-            false => Err(Failed::usage(format!(
+        if before.saturating_add(count) <= self.most {
+            Ok(())
+        } else {
+            Err(Failed::usage(format!(
                 "there are more than max_pairs={} pairs, and each takes up to 56 bytes of memory: lower k, leave out equal \
                  fingerprints first, raise max_pairs if there is memory, or let dedup_job.run write the pairs to a file",
                 self.most
-            ))),
+            )))
         }
     }
 

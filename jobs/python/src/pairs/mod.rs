@@ -80,9 +80,10 @@ pub(crate) fn pairs_between(
     let (new, base) = (Side::new(new.get())?, Side::new(base.get())?);
     let join = Join::new(py, options);
     // The tables are built of the smaller side, and the larger one streams past them.
-    match new.values().len() <= base.values().len() {
-        true => join.between(&new, &base, |new, base| (new, base))?,
-        false => join.between(&base, &new, |base, new| (new, base))?,
+    if new.values().len() <= base.values().len() {
+        join.between(&new, &base, |new, base| (new, base))?
+    } else {
+        join.between(&base, &new, |base, new| (new, base))?
     }
     join.table()
 }
@@ -267,9 +268,10 @@ fn most_at_once(plan: &Plan) -> usize {
 /// The number of pairs of the rows of two distinct fingerprints, or of the rows of one.
 fn pairs_of(batch: &Distinct, query: u32, entry: u32) -> u64 {
     let rows = |entry: u32| batch.rows(entry).len() as u64;
-    match query == entry {
-        true => rows(query) * (rows(query) - 1) / 2,
-        false => rows(query) * rows(entry),
+    if query == entry {
+        rows(query) * (rows(query) - 1) / 2
+    } else {
+        rows(query) * rows(entry)
     }
 }
 

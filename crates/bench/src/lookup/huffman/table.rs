@@ -191,9 +191,10 @@ impl Cursor<'_> {
         }
         let bits = table.bits(self.bit);
         let (h, length) = table.code.decode(bits);
-        let below = match length + h <= WORD as u32 {
-            true => bits >> length,
-            false => table.bits(self.bit + length as usize),
+        let below = if length + h <= WORD as u32 {
+            bits >> length
+        } else {
+            table.bits(self.bit + length as usize)
         };
         self.value ^= 1 << h | below & ((1 << h) - 1);
         self.bit += (length + h) as usize;

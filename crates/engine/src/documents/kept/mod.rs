@@ -463,9 +463,10 @@ impl Copying {
         let Self { input, target, .. } = &self;
         if input.columns.is_one_document && !self.kept.contains(self.first_part, 0) {
             let is_stale = self.replace == Replace::Everything && target.exists().await?;
-            return Ok(match is_stale {
-                true => Copied::Stale(target.clone()),
-                false => Copied::Nothing,
+            return Ok(if is_stale {
+                Copied::Stale(target.clone())
+            } else {
+                Copied::Nothing
             });
         }
         let mut draft = new_draft(target, &self.scratch)?;

@@ -77,9 +77,10 @@ impl<W: Write> Pieces<W> {
         self.threads
             .spawn(move || drop(sender.send(piece.compress(compression))));
         self.compressing.push_back(compressed);
-        match self.compressing.len() > self.most {
-            true => self.write_oldest(),
-            false => Ok(()),
+        if self.compressing.len() > self.most {
+            self.write_oldest()
+        } else {
+            Ok(())
         }
     }
 

@@ -131,9 +131,10 @@ impl Copy {
         let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
         let metadata = ArrowReaderMetadata::try_new(Arc::new(footer), options).map_err(failed)?;
         let fields = metadata.schema().fields().iter().map(|field| {
-            match texts.contains(&field.name().as_str()) {
-                true => Arc::new(Field::clone(field).with_data_type(DataType::Utf8)),
-                false => Arc::clone(field),
+            if texts.contains(&field.name().as_str()) {
+                Arc::new(Field::clone(field).with_data_type(DataType::Utf8))
+            } else {
+                Arc::clone(field)
             }
         });
         let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));

@@ -144,12 +144,13 @@ fn check_row_count(name: &str, footer: &ParquetMetaData) -> Result<()> {
     let rows: i64 = groups
         .map(|group| group.num_rows())
         .fold(0, i64::saturating_add);
-    match said == rows {
-        true => Ok(()),
-        false => Err(EngineError::BadData {
+    if said == rows {
+        Ok(())
+    } else {
+        Err(EngineError::BadData {
             object: name.to_owned(),
             reason: format!("its footer says {said} rows, but its row groups have {rows}"),
-        }),
+        })
     }
 }
 
@@ -181,9 +182,10 @@ fn leaf_for<'t>(object: &str, types: &'t Schema, column: &str, role: Role<'_>) -
 /// The type that a carried column gets, which is the leaf column `leaf`: its Arrow type, or text if its bytes are said to be
 /// some kind of text.
 fn carried_type(schema: &SchemaDescriptor, leaf: &Leaf<'_>) -> DataType {
-    match is_text(schema.column(leaf.index).self_type().get_basic_info()) {
-        true => DataType::Utf8,
-        false => leaf.data_type.clone(),
+    if is_text(schema.column(leaf.index).self_type().get_basic_info()) {
+        DataType::Utf8
+    } else {
+        leaf.data_type.clone()
     }
 }
 
@@ -357,9 +359,10 @@ pub(in crate::documents) fn bytes(
     let bytes = leaves(file, footer).map(|leaf| {
         let column = group.column(leaf.index);
         let bytes = column.uncompressed_size().max(0).cast_unsigned();
-        let items = match leaf.is_in_lists {
-            true => column.num_values().max(0).cast_unsigned(),
-            false => 0,
+        let items = if leaf.is_in_lists {
+            column.num_values().max(0).cast_unsigned()
+        } else {
+            0
         };
         bytes.saturating_add(items.saturating_mul(ITEM_BYTES))
     });
@@ -375,10 +378,11 @@ pub(in crate::documents) fn rows(
     let group = footer.metadata().row_group(row_group);
     let agree = leaves(file, footer).all(|leaf| {
         let values = group.column(leaf.index).num_values();
-        match leaf.is_in_lists {
+        if leaf.is_in_lists {
             // A list without items counts as a value.
-            true => values >= group.num_rows(),
-            false => values == group.num_rows(),
+            values >= group.num_rows()
+        } else {
+            values == group.num_rows()
         }
     });
     usize::try_from(group.num_rows()).ok().filter(|_| agree)

@@ -119,9 +119,12 @@ impl JoinedTexts {
             object: object.clone(),
             reason,
         })?;
-        let field = |(number, field): (usize, &FieldRef)| match number == column {
-            true => Arc::new(Field::clone(field).with_data_type(DataType::BinaryView)),
-            false => Arc::clone(field),
+        let field = |(number, field): (usize, &FieldRef)| {
+            if number == column {
+                Arc::new(Field::clone(field).with_data_type(DataType::BinaryView))
+            } else {
+                Arc::clone(field)
+            }
         };
         let fields: Vec<FieldRef> = lists.fields().iter().enumerate().map(field).collect();
         Ok(Self {
@@ -157,14 +160,15 @@ impl JoinedTexts {
 
     fn too_long(&self) -> EngineError {
         let text = format!("a text of more than {} bytes", self.longest);
-        match self.longest < MAX_TEXT {
-            true => EngineError::OutOfMemory {
+        if self.longest < MAX_TEXT {
+            EngineError::OutOfMemory {
                 what: format!("{}: {text}", self.object),
-            },
-            false => EngineError::BadData {
+            }
+        } else {
+            EngineError::BadData {
                 object: self.object.clone(),
                 reason: format!("{text}; no text may be longer"),
-            },
+            }
         }
     }
 

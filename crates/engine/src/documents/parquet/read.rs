@@ -176,11 +176,12 @@ impl RowGroup {
 
     /// Refuses a row of `bytes` bytes if that is more than a row may have.
     fn check_row(&self, bytes: u64) -> Result<()> {
-        match bytes > self.longest {
-            true => Err(EngineError::OutOfMemory {
+        if bytes > self.longest {
+            Err(EngineError::OutOfMemory {
                 what: format!("{} has rows of up to {bytes} bytes", self.object),
-            }),
-            false => Ok(()),
+            })
+        } else {
+            Ok(())
         }
     }
 

@@ -30,12 +30,15 @@ pub(super) fn of_values(column: &ArrayRef, descending: bool) -> Result<Keys, Str
         | DataType::BinaryView => {
             let texts = as_type(column, &DataType::Binary)?;
             let texts = texts.as_binary::<i32>().iter();
-            let key = |text: &[u8]| match text.len() > MAX_TEXT {
-                true => Err(format!(
-                    "a value of {} bytes; documents are not ordered by values of more than {MAX_TEXT}",
-                    text.len()
-                )),
-                false => Ok(directed(text_key(text), descending)),
+            let key = |text: &[u8]| {
+                if text.len() > MAX_TEXT {
+                    Err(format!(
+                        "a value of {} bytes; documents are not ordered by values of more than {MAX_TEXT}",
+                        text.len()
+                    ))
+                } else {
+                    Ok(directed(text_key(text), descending))
+                }
             };
             return texts.map(|text| text.map(key).transpose()).collect();
         }

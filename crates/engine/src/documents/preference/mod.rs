@@ -323,9 +323,10 @@ fn sources(names: &str, read: impl Fn(&str) -> Result<String, String>) -> Result
             "source= takes all names behind it, and {rule} is a rule: put it before source=, or into another --prefer"
         ));
     }
-    match names.is_empty() {
-        true => Err("the names of sources are missing".to_owned()),
-        false => Ok(Rule::Sources(names)),
+    if names.is_empty() {
+        Err("the names of sources are missing".to_owned())
+    } else {
+        Ok(Rule::Sources(names))
     }
 }
 

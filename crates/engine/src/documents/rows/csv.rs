@@ -222,9 +222,10 @@ impl RowFormat for Csv {
     }
 
     fn raw_records(&self, input: Input, columns: &FoundColumns) -> Result<Box<dyn RawRecords>> {
-        let copied = match columns.is_joined {
-            true => Copied::InUtf8,
-            false => Copied::AsItIs,
+        let copied = if columns.is_joined {
+            Copied::InUtf8
+        } else {
+            Copied::AsItIs
         };
         let mut parser = Parser::new(input.into_copy(copied), columns.dialect);
         parser.advance_raw()?;

@@ -44,9 +44,10 @@ impl Dialect {
         if records.is_none() && escaped.records(start, is_whole).is_some() {
             return escaped;
         }
-        let lines = match quote.is_none() && delimiter == b'\t' {
-            true => plain.records(start, is_whole),
-            false => None,
+        let lines = if quote.is_none() && delimiter == b'\t' {
+            plain.records(start, is_whole)
+        } else {
+            None
         };
         match lines {
             // Without quotes, each line is a right row: quotes would join some of them, or no field has one.

@@ -119,16 +119,18 @@ impl Decoded {
 
     /// The bytes that come next, not decoded.
     fn next_bytes(&mut self) -> io::Result<&[u8]> {
-        match self.read < self.ahead.len() {
-            true => Ok(&self.ahead[self.read..]),
-            false => self.bytes.fill_buf(),
+        if self.read < self.ahead.len() {
+            Ok(&self.ahead[self.read..])
+        } else {
+            self.bytes.fill_buf()
         }
     }
 
     fn consume_bytes(&mut self, count: usize) {
-        match self.read < self.ahead.len() {
-            true => self.read += count,
-            false => self.bytes.consume(count),
+        if self.read < self.ahead.len() {
+            self.read += count
+        } else {
+            self.bytes.consume(count)
         }
     }
 
@@ -257,9 +259,10 @@ impl BufRead for Decoded {
                 State::Ascii => {
                     let bytes = self.next_bytes()?;
                     let is_plain = |byte: &u8| byte.is_ascii() && *byte != 0x1b;
-                    let plain = match bytes.is_ascii() && memchr(0x1b, bytes).is_none() {
-                        true => bytes.len(),
-                        false => bytes.iter().take_while(|byte| is_plain(byte)).count(),
+                    let plain = if bytes.is_ascii() && memchr(0x1b, bytes).is_none() {
+                        bytes.len()
+                    } else {
+                        bytes.iter().take_while(|byte| is_plain(byte)).count()
                     };
                     match plain.checked_sub(1).map(|last| bytes[last]) {
                         Some(before) => (self.plain, self.before) = (plain, before),
@@ -279,12 +282,11 @@ impl BufRead for Decoded {
     }
 
     fn consume(&mut self, bytes: usize) {
-        match self.given < self.text.len() {
-            true => self.given += bytes,
-            false => {
-                self.plain = self.plain.saturating_sub(bytes);
-                self.consume_bytes(bytes);
-            }
+        if self.given < self.text.len() {
+            self.given += bytes
+        } else {
+            self.plain = self.plain.saturating_sub(bytes);
+            self.consume_bytes(bytes);
         }
     }
 }

@@ -83,13 +83,12 @@ impl RowFile {
             let mut length = FIRST_BYTES;
             while length <= MAX_FIRST_BYTES {
                 // Some servers ignore a range that covers the whole object, and answer as without a range.
-                let bytes = match length < size {
-                    true => {
-                        let (store, path) = (self.location.store(), self.location.path());
-                        let fetched = store.get_range(path, 0..length).await;
-                        fetched.map_err(|error| self.location.store_error(error))?
-                    }
-                    false => self.location.read().await?,
+                let bytes = if length < size {
+                    let (store, path) = (self.location.store(), self.location.path());
+                    let fetched = store.get_range(path, 0..length).await;
+                    fetched.map_err(|error| self.location.store_error(error))?
+                } else {
+                    self.location.read().await?
                 };
                 let is_cut = Arc::new(AtomicBool::new(false));
                 let head = Head {
@@ -210,12 +209,13 @@ impl Input {
         };
         let object = self.line_name(line);
         // This is the zstd library's message about a window above the limit.
-        match error.to_string().contains("Frame requires too much memory") {
-            true => self.limit.window_exceeded(object),
-            false => EngineError::BadData {
+        if error.to_string().contains("Frame requires too much memory") {
+            self.limit.window_exceeded(object)
+        } else {
+            EngineError::BadData {
                 object,
                 reason: format!("the compressed data is damaged or cut off: {error}"),
-            },
+            }
         }
     }
 }

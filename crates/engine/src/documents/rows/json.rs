@@ -189,9 +189,10 @@ impl RowFormat for Json {
 
     fn raw_records(&self, input: Input, columns: &FoundColumns) -> Result<Box<dyn RawRecords>> {
         // Where lines end is the same in any encoding; where objects end is not.
-        let copied = match columns.is_array || columns.is_joined {
-            true => Copied::InUtf8,
-            false => Copied::AsItIs,
+        let copied = if columns.is_array || columns.is_joined {
+            Copied::InUtf8
+        } else {
+            Copied::AsItIs
         };
         Ok(Box::new(RawObjects(Objects::of_text(
             input.into_copy(copied),

@@ -48,12 +48,13 @@ impl Limit {
     /// The error of a longer record; `object` names the file and the line.
     pub(super) fn exceeded(self, object: String) -> EngineError {
         let bytes = self.record;
-        match self.by_memory {
-            true => self.out_of_memory(&format!("{object} is longer than {bytes} bytes")),
-            false => EngineError::BadData {
+        if self.by_memory {
+            self.out_of_memory(&format!("{object} is longer than {bytes} bytes"))
+        } else {
+            EngineError::BadData {
                 object,
                 reason: format!("a record of more than {bytes} bytes; no record may be longer"),
-            },
+            }
         }
     }
 
@@ -63,21 +64,23 @@ impl Limit {
             "compressed with a window of more than {} MiB",
             (1_u64 << self.window_log) >> 20
         );
-        match self.window_log < MAX_WINDOW_LOG {
-            true => self.out_of_memory(&format!("{object}: {large}")),
-            false => EngineError::BadData {
+        if self.window_log < MAX_WINDOW_LOG {
+            self.out_of_memory(&format!("{object}: {large}"))
+        } else {
+            EngineError::BadData {
                 object,
                 reason: format!("{large}; compress it again without --long"),
-            },
+            }
         }
     }
 
     /// The error when `what` needs more memory, or fewer threads.
     fn out_of_memory(self, what: &str) -> EngineError {
         let threads = self.threads;
-        let fewer = match threads > LEAST_THREADS {
-            true => " (fewer --threads allow more)",
-            false => "",
+        let fewer = if threads > LEAST_THREADS {
+            " (fewer --threads allow more)"
+        } else {
+            ""
         };
         EngineError::OutOfMemory {
             what: format!("{what}, the most that it allows on {threads} threads{fewer}"),

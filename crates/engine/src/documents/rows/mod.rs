@@ -77,9 +77,10 @@ pub(super) async fn open(
         }
         _ => return Ok(None),
     }
-    let held = match local.is_none() {
-        true => held_files.hold(&location, size).await?,
-        false => None,
+    let held = if local.is_none() {
+        held_files.hold(&location, size).await?
+    } else {
+        None
     };
     let file = RowFile {
         location: location.clone(),
@@ -178,9 +179,10 @@ pub(super) fn raw_records(
 
 /// The compression that is taken off before a format gets the bytes.
 fn input_compression(format: &dyn RowFormat, compression: Compression) -> Compression {
-    match format.decompresses() {
-        true => Compression::None,
-        false => compression,
+    if format.decompresses() {
+        Compression::None
+    } else {
+        compression
     }
 }
 

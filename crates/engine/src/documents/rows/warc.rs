@@ -343,9 +343,10 @@ fn place_name(file: &str, place: Place) -> String {
 
 /// `text` with ASCII letters in lower case.
 fn lower_case(text: &str) -> Cow<'_, str> {
-    match text.bytes().any(|byte| byte.is_ascii_uppercase()) {
-        true => text.to_ascii_lowercase().into(),
-        false => text.into(),
+    if text.bytes().any(|byte| byte.is_ascii_uppercase()) {
+        text.to_ascii_lowercase().into()
+    } else {
+        text.into()
     }
 }
 

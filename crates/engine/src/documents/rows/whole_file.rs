@@ -150,8 +150,9 @@ fn read_all(mut input: Input) -> Result<Vec<u8>> {
     let mut part = input.bytes.by_ref().take(limit.record as u64 + 1);
     let read = part.read_to_end(&mut bytes);
     read.map_err(|error| input.failed(1, error))?;
-    match bytes.len() > limit.record {
-        true => Err(limit.exceeded(input.name().to_owned())),
-        false => Ok(bytes),
+    if bytes.len() > limit.record {
+        Err(limit.exceeded(input.name().to_owned()))
+    } else {
+        Ok(bytes)
     }
 }

@@ -76,9 +76,12 @@ impl PairBuilder<'_> {
         for found in matches.iter().filter(|found| found.entry <= found.query) {
             let is_own = found.entry == found.query;
             let of_entry = classes.of_fingerprint(found.entry);
-            let others = |class: u32| match is_own {
-                true => of_entry.start..class,
-                false => of_entry.clone(),
+            let others = |class: u32| {
+                if is_own {
+                    of_entry.start..class
+                } else {
+                    of_entry.clone()
+                }
             };
             let firsts = classes.of_fingerprint(found.query).flat_map(|class| {
                 others(class).map(move |other| (classes.row(class), classes.row(other)))

@@ -46,9 +46,10 @@ fn upper_bound(found: u64, drawn: u64) -> f64 {
     let (mut low, mut high) = (found as f64 / drawn as f64, 1.0);
     for _ in 0..60 {
         let middle = f64::midpoint(low, high);
-        match at_most(found, drawn, middle) > 1.0 - CONFIDENCE {
-            true => low = middle,
-            false => high = middle,
+        if at_most(found, drawn, middle) > 1.0 - CONFIDENCE {
+            low = middle
+        } else {
+            high = middle
         }
     }
     high

@@ -104,18 +104,16 @@ impl Comparison<'_> {
         let decisions = match &decide.decisions {
             Some(target) => {
                 let rows = Arc::clone(&decided);
-                let rows = match self.documents.has_carried() {
-                    true => {
-                        if settings.output.is_none() {
-                            // The sort can have their memory.
-                            decided.batch().release_tables();
-                        }
-                        let (id_type, documents) = (self.id_type, self.documents);
-                        let rows =
-                            rows.rows_with_carried(context, id_type, documents, keys, carried);
-                        rows.await?
+                let rows = if self.documents.has_carried() {
+                    if settings.output.is_none() {
+                        // The sort can have their memory.
+                        decided.batch().release_tables();
                     }
-                    false => rows.rows(context, self.id_type),
+                    let (id_type, documents) = (self.id_type, self.documents);
+                    let rows = rows.rows_with_carried(context, id_type, documents, keys, carried);
+                    rows.await?
+                } else {
+                    rows.rows(context, self.id_type)
                 };
                 let schema = rows.schema();
                 let rows = self.writing(rows, keys.rows());
@@ -175,13 +173,12 @@ impl Comparison<'_> {
             }
             None => None,
         };
-        let carried = match documents.has_carried() {
-            true => {
-                let schema = documents.carried_schema();
-                let plan = async || CarriedMap::plan(job, documents, &schema).await;
-                Some(job.answers("columns", plan).await?)
-            }
-            false => None,
+        let carried = if documents.has_carried() {
+            let schema = documents.carried_schema();
+            let plan = async || CarriedMap::plan(job, documents, &schema).await;
+            Some(job.answers("columns", plan).await?)
+        } else {
+            None
         };
         if job.is_splitting() {
             return Err(EngineError::Planned);

@@ -175,9 +175,10 @@ impl Comparison<'_> {
             let answers = self.ask_for_probe(job, probe, Some(plan), distinct).await?;
             planned |= answers.is_none();
         }
-        match planned {
-            true => Err(EngineError::Planned),
-            false => Ok(()),
+        if planned {
+            Err(EngineError::Planned)
+        } else {
+            Ok(())
         }
     }
 
@@ -326,9 +327,10 @@ impl Comparison<'_> {
                 None => plain_columns(&settings.columns),
             },
             sketches: self.compare_sketches(),
-            answer: match settings.pairs_by_class {
-                true => Answer::PairsByClass,
-                false => Answer::Pairs,
+            answer: if settings.pairs_by_class {
+                Answer::PairsByClass
+            } else {
+                Answer::Pairs
             },
             kept_base: false,
         }

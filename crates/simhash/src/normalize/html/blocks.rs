@@ -68,9 +68,10 @@ impl Shown {
     }
 
     fn add(&mut self, at: usize) {
-        match self.unclosed.len() < MOST_UNCLOSED {
-            true => self.unclosed.push(at),
-            false => self.everything = true,
+        if self.unclosed.len() < MOST_UNCLOSED {
+            self.unclosed.push(at)
+        } else {
+            self.everything = true
         }
     }
 }

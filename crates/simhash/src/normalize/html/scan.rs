@@ -143,9 +143,10 @@ impl<'p> Scanner<'p> {
         {
             let text = &self.page[self.at..end];
             self.at = end;
-            return Some(match has_references {
-                true => Event::Text(text),
-                false => Event::RawText(text),
+            return Some(if has_references {
+                Event::Text(text)
+            } else {
+                Event::RawText(text)
             });
         }
         loop {
@@ -244,9 +245,10 @@ impl<'p> Scanner<'p> {
             self_closing,
             at: begin,
         };
-        Some(match is_end {
-            true => Event::End(tag),
-            false => Event::Start(tag),
+        Some(if is_end {
+            Event::End(tag)
+        } else {
+            Event::Start(tag)
         })
     }
 

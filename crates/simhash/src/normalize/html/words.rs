@@ -53,9 +53,10 @@ pub(super) fn count(text: &str) -> u32 {
     let (chunks, rest) = bytes.as_chunks::<64>();
     let mut words = Words::default();
     for (at, chunk) in chunks.iter().enumerate() {
-        match chunk.is_ascii() {
-            true => words.add_ascii(chunk),
-            false => words.add(bytes, 64 * at..64 * (at + 1)),
+        if chunk.is_ascii() {
+            words.add_ascii(chunk)
+        } else {
+            words.add(bytes, 64 * at..64 * (at + 1))
         }
     }
     if rest.len() >= SHORT && rest.is_ascii() {

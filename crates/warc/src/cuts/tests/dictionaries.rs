@@ -89,13 +89,12 @@ fn a_part_must_not_end_with_another_dictionary() {
             let needs_first = |number: usize| need_first[number / small_records().len()];
             for (number, &at) in cuts.iter().enumerate() {
                 let (before, behind) = (read(&file, 0..at), read(&file, at..end).unwrap());
-                match needs_first(number) {
-                    true => assert!([before.unwrap(), behind].concat() == whole, "{at}"),
-                    false => {
-                        assert!(!whole.ends_with(&behind), "{at}");
-                        let error = before.unwrap_err().downcast::<WrongCut>().unwrap();
-                        assert_eq!(error, WrongCut { offset: at });
-                    }
+                if needs_first(number) {
+                    assert!([before.unwrap(), behind].concat() == whole, "{at}")
+                } else {
+                    assert!(!whole.ends_with(&behind), "{at}");
+                    let error = before.unwrap_err().downcast::<WrongCut>().unwrap();
+                    assert_eq!(error, WrongCut { offset: at });
                 }
             }
             // A part may have all of a file with another dictionary.

@@ -156,9 +156,10 @@ fn as_text(dir: &str, known: &Known, verified: Option<Verified>) -> String {
         count(files),
         size(bytes)
     );
-    let decisions = match info.has_kept {
-        true => "; decisions: which documents were kept",
-        false => "",
+    let decisions = if info.has_kept {
+        "; decisions: which documents were kept"
+    } else {
+        ""
     };
     let _ = writeln!(text, "  ids: {}{decisions}", info.id_type);
     let _ = writeln!(text, "  runs: {}", defaults_text(&info.defaults));

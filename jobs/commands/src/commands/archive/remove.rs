@@ -38,9 +38,10 @@ pub(super) fn run(
             _ => (BTreeSet::new(), false),
         };
         let later: Vec<String> = later.iter().map(DayBatch::to_string).collect();
-        let originals = match repair {
-            true => Some(with_original(process, dir, &archive).await?),
-            false => None,
+        let originals = if repair {
+            Some(with_original(process, dir, &archive).await?)
+        } else {
+            None
         };
         let (removed, asked) = match (day, ids) {
             (Some(day), _) => (archive.remove_day(day, batch).await?, None),
@@ -137,11 +138,10 @@ const SHOWN: usize = 10;
 
 impl Repaired {
     fn text(&self) -> String {
-        let without = match self.has_days_of_kept {
-            true => {
-                "  repair: of later days with only kept documents, the archive does not have what they dropped\n"
-            }
-            false => "",
+        let without = if self.has_days_of_kept {
+            "  repair: of later days with only kept documents, the archive does not have what they dropped\n"
+        } else {
+            ""
         };
         let Some(version) = self.version else {
             return format!("  repair: nothing was dropped for these documents alone\n{without}");

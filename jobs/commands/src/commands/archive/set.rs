@@ -12,11 +12,12 @@ use crate::process::{self, Process};
 
 /// Refuses settings that the fingerprints of `spec` do not allow.
 fn check(dir: &str, spec: &Spec, settings: &[Setting]) -> Result<(), Failure> {
-    match spec.sketch.is_none() && settings.iter().any(Setting::verifies) {
-        true => Err(Failure::Usage(format!(
+    if spec.sketch.is_none() && settings.iter().any(Setting::verifies) {
+        Err(Failure::Usage(format!(
             "{dir} has no sketches, by which pairs could be verified: create it without `--profile paper` and `--sketch 0`"
-        ))),
-        false => Ok(()),
+        )))
+    } else {
+        Ok(())
     }
 }
 

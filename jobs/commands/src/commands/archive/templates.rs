@@ -32,14 +32,13 @@ pub(super) fn run(
                 count(memory.sources.len() as u64)
             )));
         };
-        let passages = match documents.is_empty() {
-            true => Vec::new(),
-            false => {
-                let columns = columns.text_columns();
-                let opened = OpenedArchive::Archive(Box::new(archive));
-                let context = &process.context;
-                shared_passages(context, documents, &columns, &opened, &memory, &name).await?
-            }
+        let passages = if documents.is_empty() {
+            Vec::new()
+        } else {
+            let columns = columns.text_columns();
+            let opened = OpenedArchive::Archive(Box::new(archive));
+            let context = &process.context;
+            shared_passages(context, documents, &columns, &opened, &memory, &name).await?
         };
         Ok((known, passages))
     })?;
@@ -83,9 +82,10 @@ fn as_text(
         text.push_str("  the archive has no texts: --documents PATH shows the passages\n");
     }
     for passage in passages {
-        let many = match passage.of_many_sources {
-            true => ", of many sources",
-            false => "",
+        let many = if passage.of_many_sources {
+            ", of many sources"
+        } else {
+            ""
         };
         let _ = writeln!(
             text,

@@ -45,9 +45,10 @@ pub(super) fn jobs(common: &CommonArgs, prefix: &str, vacuum: Vacuum) -> Result<
     let mut text = format!(
         "{prefix}: {} jobs {}\n",
         count(left.len() as u64),
-        match vacuum.dry_run {
-            true => "would be deleted",
-            false => "deleted",
+        if vacuum.dry_run {
+            "would be deleted"
+        } else {
+            "deleted"
         }
     );
     for job in &left {
@@ -83,9 +84,10 @@ pub(super) fn run(common: &CommonArgs, dir: &str, vacuum: Vacuum) -> Result<(), 
     let mut text = format!(
         "{dir}: {} files {}\n",
         count(vacuumed.files.len() as u64),
-        match vacuum.dry_run {
-            true => "would be deleted",
-            false => "deleted",
+        if vacuum.dry_run {
+            "would be deleted"
+        } else {
+            "deleted"
         }
     );
     for file in &vacuumed.files {

@@ -38,15 +38,14 @@ pub fn run(common: &CommonArgs, args: &ExplainArgs) -> Result<(), Failure> {
         process::run(common, async |process: &Process| {
             let stores = process.stores();
             let options = args.spec.spec_options(stores).await?;
-            let mut documents = match args.documents.is_empty() {
-                true => None,
-                false => {
-                    let columns = Columns {
-                        with_sources: true,
-                        ..args.columns.text_columns()
-                    };
-                    Some(open_texts(process, &args.documents, columns).await?)
-                }
+            let mut documents = if args.documents.is_empty() {
+                None
+            } else {
+                let columns = Columns {
+                    with_sources: true,
+                    ..args.columns.text_columns()
+                };
+                Some(open_texts(process, &args.documents, columns).await?)
             };
             let archive = match &args.base {
                 Some(base) => Some(Archive::open(&process.locate(base)?).await?),

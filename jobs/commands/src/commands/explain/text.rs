@@ -123,13 +123,14 @@ fn verdict(explanation: &Explanation, shown: &Shown) -> String {
             None => format!("found: {differ}, at most {k}: a pair at k = {k}"),
         };
     }
-    match distance <= LARGEST_K {
-        true => format!(
+    if distance <= LARGEST_K {
+        format!(
             "missed: {differ}, more than {k}: not a pair at k = {k}; -k {distance} would find it"
-        ),
-        false => format!(
+        )
+    } else {
+        format!(
             "missed: {differ}, more than {k}: not a pair at k = {k}, nor at the largest -k, {LARGEST_K}"
-        ),
+        )
     }
 }
 

@@ -90,9 +90,10 @@ impl Components {
         let (a, b) = (self.number(row.id), self.number(pair.base_id));
         let (a, b) = (self.root(a), self.root(b));
         // The smallest id is the root.
-        match self.ids[a as usize] <= self.ids[b as usize] {
-            true => self.parents[b as usize] = a,
-            false => self.parents[a as usize] = b,
+        if self.ids[a as usize] <= self.ids[b as usize] {
+            self.parents[b as usize] = a
+        } else {
+            self.parents[a as usize] = b
         }
     }
 

@@ -137,9 +137,10 @@ fn answer(
                         .map_or_else(String::new, text::shortened)
                 )));
             }
-            match json {
-                true => printed += &json_line(&as_json(&asked.given, answer))?,
-                false => text::write(&mut printed, asked, answer, &wanted, style),
+            if json {
+                printed += &json_line(&as_json(&asked.given, answer))?
+            } else {
+                text::write(&mut printed, asked, answer, &wanted, style)
             }
         }
     }

@@ -28,9 +28,10 @@ impl Style {
 
     fn heading(&self, text: &str) -> String {
         let style = AnsiStyle::new().bold();
-        match self.colours {
-            true => format!("{style}{text}{style:#}"),
-            false => text.to_owned(),
+        if self.colours {
+            format!("{style}{text}{style:#}")
+        } else {
+            text.to_owned()
         }
     }
 }
@@ -57,14 +58,16 @@ pub(super) fn write(
         );
         return;
     };
-    let _ = match given.is_empty() {
-        true => writeln!(text, "{}", style.heading(&format!("{fingerprint:016x}"))),
-        false => writeln!(text, "{} ({fingerprint:016x})", style.heading(&given)),
+    let _ = if given.is_empty() {
+        writeln!(text, "{}", style.heading(&format!("{fingerprint:016x}")))
+    } else {
+        writeln!(text, "{} ({fingerprint:016x})", style.heading(&given))
     };
     if answer.hits.is_empty() {
-        let _ = match wanted.min_similarity > 0.0 {
-            true => writeln!(text, "  nothing within {k} bits that is similar enough\n"),
-            false => writeln!(text, "  nothing within {k} bits\n"),
+        let _ = if wanted.min_similarity > 0.0 {
+            writeln!(text, "  nothing within {k} bits that is similar enough\n")
+        } else {
+            writeln!(text, "  nothing within {k} bits\n")
         };
         return;
     }

@@ -448,9 +448,10 @@ fn write_samples(html: &mut String, report: &Report<'_>) {
          and similarity.{}</p><div class=\"controls\"><label for=\"search\">Search ids and texts</label><input id=\"search\" \
          type=\"search\" autocomplete=\"off\"><output id=\"shown\" for=\"search\">{number} of {number} shown</output></div>",
         report.threshold,
-        match report.looked_up && report.texts {
-            true => " Words that differ are marked.",
-            false => "",
+        if report.looked_up && report.texts {
+            " Words that differ are marked."
+        } else {
+            ""
         }
     );
     for shown in samples {
@@ -535,9 +536,10 @@ fn reason(report: &Report<'_>, shown: &Shown, texts: bool) -> String {
         ),
         Why::Stratum => String::new(),
     };
-    let left_out = match shown.sides.is_some() && report.texts && !texts {
-        true => " The page is full, so the texts are left out.",
-        false => "",
+    let left_out = if shown.sides.is_some() && report.texts && !texts {
+        " The page is full, so the texts are left out."
+    } else {
+        ""
     };
     format!("{bits}{similarity}{words}.{why}{left_out}")
 }

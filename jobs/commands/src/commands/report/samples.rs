@@ -150,13 +150,12 @@ impl Samples {
         if let Some(similarity) = pair.similarity {
             // Non-negative floats and their bits have the same order.
             let away = (similarity - self.threshold).abs().to_bits();
-            match similarity >= self.threshold {
-                true => self
-                    .above
-                    .offer((away, hash), || Sample::read(row, Why::Above)),
-                false => self
-                    .below
-                    .offer((away, hash), || Sample::read(row, Why::Below)),
+            if similarity >= self.threshold {
+                self.above
+                    .offer((away, hash), || Sample::read(row, Why::Above))
+            } else {
+                self.below
+                    .offer((away, hash), || Sample::read(row, Why::Below))
             }
         }
     }

@@ -74,9 +74,10 @@ pub(super) fn deliver(
     let text = openmetrics::encode(outcome, duration);
     let delivered = process::run(&quiet, async |process: &Process| {
         let delivery = async {
-            match is_gateway(&place) {
-                true => push(&place, outcome.is_ok(), text).await,
-                false => write(process, &place, args.overwrite, text).await,
+            if is_gateway(&place) {
+                push(&place, outcome.is_ok(), text).await
+            } else {
+                write(process, &place, args.overwrite, text).await
             }
         };
         let delivered = tokio::time::timeout(timeout, delivery).await;
@@ -127,9 +128,10 @@ async fn write(
                 "{place}: the existing file has no metrics of dedup-job"
             )));
         }
-        let text = match text.contains(SUCCESS) {
-            true => text,
-            false => with_last_success(&place, text).await,
+        let text = if text.contains(SUCCESS) {
+            text
+        } else {
+            with_last_success(&place, text).await
         };
         let draft = Draft::new(&place, process.scratch.path())?;
         let written = std::io::Write::write_all(&mut draft.open()?, text.as_bytes());

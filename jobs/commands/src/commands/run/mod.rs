@@ -79,13 +79,13 @@ fn print_summary(
         .as_ref()
         .and_then(|decide| decide.decisions.as_ref());
     let mut outputs = settings.output.iter().chain(decisions);
-    match outputs.all(|output| output.location().is_some()) {
-        true => print(&text),
+    if outputs.all(|output| output.location().is_some()) {
+        print(&text)
+    } else {
         // Standard output has the rows, and nothing else.
-        false => {
-            print_aside(&text);
-            Ok(())
-        }
+
+        print_aside(&text);
+        Ok(())
     }
 }
 

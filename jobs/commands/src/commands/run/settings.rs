@@ -115,9 +115,10 @@ pub async fn build(
             allow_empty: args.allow_empty,
             max_dropped: args.max_dropped,
             strict: args.strict,
-            on_repeats: match args.refuse_repeats {
-                true => OnRepeats::Refuse,
-                false => OnRepeats::Warn,
+            on_repeats: if args.refuse_repeats {
+                OnRepeats::Refuse
+            } else {
+                OnRepeats::Warn
             },
         },
         drop_empty: args.drop_empty,
@@ -136,9 +137,10 @@ pub async fn build(
         pins_from: args.pins.clone(),
         audit: args.audit.map(|documents| documents as usize),
         append: args.append,
-        existing: match args.replace_day {
-            true => Existing::Replace,
-            false => Existing::Keep,
+        existing: if args.replace_day {
+            Existing::Replace
+        } else {
+            Existing::Keep
         },
         rows_per_file: args.rows_per_file,
         day: args.day,

@@ -283,12 +283,13 @@ fn alike(numbers: u64, long: u64) -> String {
     let kinds: Vec<String> = kinds
         .map(|(documents, what)| format!("{} documents {what}", count(*documents)))
         .collect();
-    match kinds.is_empty() {
-        true => String::new(),
-        false => format!(
+    if kinds.is_empty() {
+        String::new()
+    } else {
+        format!(
             "  {}: unrelated ones of these can have near fingerprints, and nothing else was compared; see --verify\n",
             kinds.join(", ")
-        ),
+        )
     }
 }
 

@@ -38,17 +38,19 @@ impl Style {
     /// Marks words that differ, with a colour or with brackets.
     fn mark(&self, words: &str, colour: AnsiColor) -> String {
         let style = AnsiStyle::new().bold().fg_color(Some(colour.into()));
-        match self.colours {
-            true => format!("{style}{words}{style:#}"),
-            false => format!("[{words}]"),
+        if self.colours {
+            format!("{style}{words}{style:#}")
+        } else {
+            format!("[{words}]")
         }
     }
 
     fn heading(&self, text: &str) -> String {
         let style = AnsiStyle::new().bold();
-        match self.colours {
-            true => format!("{style}{text}{style:#}"),
-            false => text.to_owned(),
+        if self.colours {
+            format!("{style}{text}{style:#}")
+        } else {
+            text.to_owned()
         }
     }
 }
@@ -98,9 +100,10 @@ pub(super) fn write_pair(text: &mut String, shown: &Shown<'_>, style: &Style) {
 fn write_sides(text: &mut String, new: &str, base: &str, style: &Style) {
     let sides = word_diff::compare(new, base);
     let beside = style.width >= LEAST_WIDTH;
-    let width = match beside {
-        true => (style.width - 2 - BETWEEN.width()) / 2,
-        false => style.width.saturating_sub(2).max(10),
+    let width = if beside {
+        (style.width - 2 - BETWEEN.width()) / 2
+    } else {
+        style.width.saturating_sub(2).max(10)
     };
     let left = wrap(&sides.left, width, style, AnsiColor::Red);
     let right = wrap(&sides.right, width, style, AnsiColor::Green);

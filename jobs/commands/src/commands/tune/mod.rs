@@ -64,12 +64,13 @@ pub fn run(common: &CommonArgs, args: &TuneArgs) -> Result<(), Failure> {
         if args.base.is_none() {
             options = options.for_documents(&documents);
         }
-        let candidates = match args.base.is_some() || chooses_features(&args.spec) {
-            true => vec![SpecToTune {
+        let candidates = if args.base.is_some() || chooses_features(&args.spec) {
+            vec![SpecToTune {
                 model: options.model_at(stores, args.base.as_deref()).await?,
                 learn: None,
-            }],
-            false => candidates(&options)?,
+            }]
+        } else {
+            candidates(&options)?
         };
         if let Some(candidate) = candidates.first() {
             let name = args.base.as_deref().unwrap_or_default();
@@ -79,9 +80,10 @@ pub fn run(common: &CommonArgs, args: &TuneArgs) -> Result<(), Failure> {
         let id_type = documents.id_type().unwrap_or(IdType::String);
         Ok(tune(&process.context, &documents, id_type, &candidates, &asked).await?)
     })?;
-    let fixed_bits = match args.base.is_some() || args.spec.sketch.is_some() {
-        true => compared.first().map(|tuned| tuned.spec.sketch.bits()),
-        false => None,
+    let fixed_bits = if args.base.is_some() || args.spec.sketch.is_some() {
+        compared.first().map(|tuned| tuned.spec.sketch.bits())
+    } else {
+        None
     };
     let advice = best::advice(&compared, fixed_bits);
     let Some((tuned, k)) = advice.spec(&compared) else {

@@ -101,9 +101,10 @@ impl Line {
     fn add_word(&mut self, word: &str) {
         let is_plain = |c: char| c.is_alphanumeric() || "/._-+:=@%,".contains(c);
         self.0.push(' ');
-        match !word.is_empty() && word.chars().all(is_plain) {
-            true => self.0 += word,
-            false => self.0 += &format!("'{}'", word.replace('\'', r"'\''")),
+        if !word.is_empty() && word.chars().all(is_plain) {
+            self.0 += word
+        } else {
+            self.0 += &format!("'{}'", word.replace('\'', r"'\''"))
         }
     }
 

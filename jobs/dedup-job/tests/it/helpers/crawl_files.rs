@@ -40,9 +40,12 @@ pub fn response(number: usize, status: &str, body: &str) -> Vec<u8> {
 /// A page that differs in a word from the others of its family.
 fn page(number: usize) -> String {
     let family = number % FAMILIES;
-    let word = |at: usize| match at == number % WORDS {
-        true => format!("edit{number}"),
-        false => format!("word{}", (family * 7919 + at * 104_729) % 65_537),
+    let word = |at: usize| {
+        if at == number % WORDS {
+            format!("edit{number}")
+        } else {
+            format!("word{}", (family * 7919 + at * 104_729) % 65_537)
+        }
     };
     let words: Vec<String> = (0..WORDS).map(word).collect();
     format!(
@@ -132,9 +135,10 @@ pub fn write_crawl_with_skipped_frames(path: &Path, needs_dictionary: bool) {
     let mut page = |number: usize| compressor.compress(&large_page(number, number)).unwrap();
     let first = [page(0), page(1)].concat();
     let skipped: Vec<u8> = (3..2_003).flat_map(&mut page).collect();
-    let start = match needs_dictionary {
-        true => skippable_frame(0x184D_2A5D, dictionary),
-        false => Vec::new(),
+    let start = if needs_dictionary {
+        skippable_frame(0x184D_2A5D, dictionary)
+    } else {
+        Vec::new()
     };
     let file = [
         start,

@@ -209,18 +209,20 @@ impl<'de> Visitor<'de> for Place<'_, '_, 'de> {
     }
 
     fn visit_borrowed_bytes<E: de::Error>(mut self, text: &'de [u8]) -> Result<(), E> {
-        match self.is_in_array {
-            true => self.add_item(Cow::Borrowed(text)),
-            false => self.set(Some(Cow::Borrowed(text))),
+        if self.is_in_array {
+            self.add_item(Cow::Borrowed(text))
+        } else {
+            self.set(Some(Cow::Borrowed(text)))
         }
         Ok(())
     }
 
     fn visit_bytes<E: de::Error>(mut self, text: &[u8]) -> Result<(), E> {
         let text = Cow::Owned(with_wrong_bytes(text));
-        match self.is_in_array {
-            true => self.add_item(text),
-            false => self.set(Some(text)),
+        if self.is_in_array {
+            self.add_item(text)
+        } else {
+            self.set(Some(text))
         }
         Ok(())
     }

@@ -128,9 +128,10 @@ pub(super) fn keep_framed(
             continue;
         }
         let (first, last) = spans[block.group(containers.parent(block.context.container))];
-        let is_content = match block.is_sentence() {
-            true => inside[container] <= FRAMED,
-            false => inside[container] == 1 && block.words >= FRAMED_WORDS && !block.is_label(text),
+        let is_content = if block.is_sentence() {
+            inside[container] <= FRAMED
+        } else {
+            inside[container] == 1 && block.words >= FRAMED_WORDS && !block.is_label(text)
         };
         block.is_kept |= container != 0 && first < at && at < last && is_content;
     }

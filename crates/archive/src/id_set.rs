@@ -1,0 +1,125 @@
+//! Ids of documents that are looked for in an archive.
+
+use std::collections::{BTreeSet, HashSet};
+
+use arrow::array::{AsArray as _, BooleanArray, RecordBatch};
+use arrow::datatypes::Int64Type;
+
+use crate::schema::IdType;
+
+/// The most ids that are named.
+pub(crate) const NAMED: usize = 10;
+
+/// Ids of documents, of an archive's id type.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum IdSet {
+    /// Text ids.
+    Strings(HashSet<String>),
+    /// Integer ids.
+    Bigints(HashSet<i64>),
+}
+
+impl IdSet {
+    /// Parses ids of one type.
+    ///
+    /// # Errors
+    /// The first id that is not of the type.
+    pub fn parse<'a>(ids: impl Iterator<Item = &'a str>, id_type: IdType) -> Result<Self, &'a str> {
+        Ok(match id_type {
+            IdType::String => Self::Strings(ids.map(str::to_owned).collect()),
+            IdType::Bigint => {
+                let ids: Result<_, _> = ids.map(|id| id.parse().map_err(|_| id)).collect();
+                Self::Bigints(ids?)
+            }
+        })
+    }
+
+    /// The number of ids.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Strings(ids) => ids.len(),
+            Self::Bigints(ids) => ids.len(),
+        }
+    }
+
+    /// Whether it has an id that is given as text.
+    pub(crate) fn has_text(&self, id: &str) -> bool {
+        match self {
+            Self::Strings(ids) => ids.contains(id),
+            Self::Bigints(ids) => id.parse().is_ok_and(|id: i64| ids.contains(&id)),
+        }
+    }
+
+    /// Any of its ids, as text.
+    pub(crate) fn first(&self) -> String {
+        match self {
+            Self::Strings(ids) => ids.iter().next().cloned().unwrap_or_default(),
+            Self::Bigints(ids) => ids.iter().next().map(i64::to_string).unwrap_or_default(),
+        }
+    }
+
+    /// Whether the set is empty.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// For each row of a record batch: whether its id is in the set. Adds each such id to `found`.
+    pub(crate) fn row_mask(
+        &self,
+        batch: &RecordBatch,
+        found: &mut HashSet<FoundId>,
+    ) -> BooleanArray {
+        let ids = batch.column(1);
+        (0..batch.num_rows())
+            .map(|row| match self {
+                Self::Strings(set) => {
+                    let id = ids.as_string::<i32>().value(row);
+                    let is_in = set.contains(id);
+                    if is_in {
+                        found.insert(FoundId::String(id.to_owned()));
+                    }
+                    Some(is_in)
+                }
+                Self::Bigints(set) => {
+                    let id = ids.as_primitive::<Int64Type>().value(row);
+                    let is_in = set.contains(&id);
+                    if is_in {
+                        found.insert(FoundId::Bigint(id));
+                    }
+                    Some(is_in)
+                }
+            })
+            .collect()
+    }
+}
+
+impl IdSet {
+    /// The first ids, in order, that are not in `found`; [`NAMED`] at most.
+    pub(crate) fn first_without(&self, found: &HashSet<FoundId>) -> Vec<String> {
+        match self {
+            Self::Strings(ids) => {
+                let is_missing = |id: &&String| !found.contains(&FoundId::String((*id).clone()));
+                let missing: BTreeSet<&String> = ids.iter().filter(is_missing).collect();
+                missing.into_iter().take(NAMED).cloned().collect()
+            }
+            Self::Bigints(ids) => {
+                let is_missing = |id: &&i64| !found.contains(&FoundId::Bigint(**id));
+                let missing: BTreeSet<&i64> = ids.iter().filter(is_missing).collect();
+                missing
+                    .into_iter()
+                    .take(NAMED)
+                    .map(i64::to_string)
+                    .collect()
+            }
+        }
+    }
+}
+
+/// An id that occurs in the archive.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(crate) enum FoundId {
+    String(String),
+    Bigint(i64),
+}
