@@ -172,22 +172,21 @@ impl Archive {
             return Ok(merged);
         }
         self.preflight().await?;
-        let memory = self.copied_memory(other).await?;
-        let last = plan.days.len() - 1;
         let mut bulk = Bulk::new(self)?;
-        // Those of days that are not there yet say nothing.
-        let mut has_rulings = false;
-        for (number, day) in plan.days.into_iter().enumerate() {
-            let staged = bulk.archive().stage_from(other, &day, &mut each).await?;
-            // What the other archive learnt comes with its last day.
-            let mut staged = staged.with_templates(memory.filter(|_| number == last));
+        let mut is_first = true;
+        for day in plan.days {
+            let mut staged = bulk.archive().stage_from(other, &day, &mut each).await?;
             loop {
-                if !has_rulings {
-                    let rulings = bulk.archive().copy_rulings(other).await?;
-                    staged = staged.with_rulings(rulings);
+                if is_first {
+                    // What the other archive learnt and ruled comes with the first day; rulings of days that are not there yet say
+                    // nothing.
+                    let archive = bulk.archive();
+                    let memory = archive.copied_memory(other).await?;
+                    let rulings = archive.copy_rulings(other).await?;
+                    staged = staged.with_templates(memory).with_rulings(rulings);
                 }
                 if let Some(version) = bulk.commit(&staged).await? {
-                    has_rulings = true;
+                    is_first = false;
                     merged.days += 1;
                     merged.rows += staged.rows;
                     merged.version = Some(version);

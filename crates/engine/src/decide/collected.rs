@@ -87,6 +87,7 @@ impl Collected {
         let similarities = column(SIMILARITY)?
             .as_primitive_opt::<Float64Type>()
             .ok_or_else(missing)?;
+        let classes = Arc::clone(&self.classes);
         for row in 0..batch.num_rows() {
             let class = pairs.classes.value(row);
             let distance = distances.value(row).cast_unsigned();
@@ -94,7 +95,6 @@ impl Collected {
             if self.verified && similarity.is_none() {
                 continue;
             }
-            let classes = Arc::clone(&self.classes);
             if pairs.others.is_valid(row) {
                 let others = classes.members(pairs.others.value(row));
                 for class in classes.members(class) {
