@@ -36,11 +36,16 @@ pub type RowsByFile = BTreeMap<String, Vec<u64>>;
 
 impl Archive {
     /// Writes the documents of which the archive says that they were not kept to a Parquet file: their fingerprints, ids and sketches,
-    /// with [`DROPPED_DAY`], [`DROPPED_FILE`] and [`DROPPED_ROW`], in the order of the commits. Returns their number.
+    /// with [`DROPPED_DAY`], [`DROPPED_FILE`] and [`DROPPED_ROW`], in the order of the commits; those for which `is_asked` is true, by day and id. Returns
+    /// their number.
     ///
     /// # Errors
     /// [`ArchiveError`] when a data file cannot be read, or the file cannot be written.
-    pub async fn write_dropped(&self, path: &Path) -> Result<u64> {
+    pub async fn write_dropped(
+        &self,
+        path: &Path,
+        is_asked: impl Fn(Option<i32>, &str) -> bool,
+    ) -> Result<u64> {
         let name = path.display().to_string();
         let failed = |error| ArchiveError::parquet(name.clone())(error);
         let arrow_error = |source| ArchiveError::Arrow {
@@ -66,7 +71,8 @@ impl Archive {
             let mut first = 0;
             for batch in batches {
                 let batch = batch?;
-                let dropped = dropped_rows(&batch, &file, first, &schema).map_err(arrow_error)?;
+                let dropped =
+                    dropped_rows(&batch, &file, first, &schema, &is_asked).map_err(arrow_error)?;
                 first += batch.num_rows() as i64;
                 count += dropped.num_rows() as u64;
                 writer.write(&dropped).map_err(failed)?;
@@ -174,18 +180,23 @@ fn dropped_rows(
     file: &DataFile,
     first: i64,
     schema: &SchemaRef,
+    is_asked: &impl Fn(Option<i32>, &str) -> bool,
 ) -> Result<RecordBatch, ArrowError> {
     let kept = rows
         .column_by_name(KEPT)
         .and_then(|kept| kept.as_boolean_opt());
+    let day = file.day.map(Date32Type::from_naive_date);
+    let ids = arrow::compute::cast(rows.column(1), &DataType::Utf8)?;
+    let ids = ids.as_string::<i32>();
     let is_dropped: BooleanArray = (0..rows.num_rows())
         .map(|row| {
             let kept = kept.filter(|kept| kept.is_valid(row));
-            Some(kept.is_some_and(|kept| !kept.value(row)) && rows.column(0).is_valid(row))
+            let is_dropped =
+                kept.is_some_and(|kept| !kept.value(row)) && rows.column(0).is_valid(row);
+            Some(is_dropped && is_asked(day, ids.value(row)))
         })
         .collect();
     let count = rows.num_rows();
-    let day = file.day.map(Date32Type::from_naive_date);
     let mut columns = Vec::new();
     for field in schema.fields() {
         columns.push(

@@ -174,6 +174,10 @@ impl Archive {
         self.preflight().await?;
         let mut bulk = Bulk::new(self)?;
         let mut is_first = true;
+        let commits = plan.days.iter();
+        let commits = commits
+            .filter_map(|day| day.committed.commit.clone())
+            .collect();
         for day in plan.days {
             let mut staged = bulk.archive().stage_from(other, &day, &mut each).await?;
             loop {
@@ -182,7 +186,7 @@ impl Archive {
                     // nothing.
                     let archive = bulk.archive();
                     let memory = archive.copied_memory(other).await?;
-                    let rulings = archive.copy_rulings(other).await?;
+                    let rulings = archive.copy_rulings(other, &commits).await?;
                     staged = staged.with_templates(memory).with_rulings(rulings);
                 }
                 if let Some(version) = bulk.commit(&staged).await? {

@@ -184,7 +184,9 @@ impl Archive {
                 affected.push((file, Affected { rows, removed }));
             }
         }
-        if affected.is_empty() {
+        // Nor may rulings keep the ids.
+        let rulings = self.write_rulings_without(ids).await?;
+        if affected.is_empty() && rulings.is_none() {
             return Ok(None);
         }
         let now = chrono::Utc::now().timestamp_millis();
@@ -227,8 +229,6 @@ impl Archive {
             written: written.len() as u64,
             version: None,
         };
-        // Nor may rulings keep them.
-        let rulings = self.write_rulings_without(ids).await?;
         let rulings = rulings.map(|list| Transaction::new(rulings::TRANSACTION, list));
         let rewrite = Rewrite {
             documents,
@@ -277,6 +277,19 @@ impl Archive {
         ))
     }
 
+    /// Whether the archive has only the kept documents of some day.
+    ///
+    /// # Errors
+    /// [`ArchiveError::Delta`] when the log cannot be read.
+    pub fn has_days_of_kept(&self) -> Result<bool> {
+        let only_kept = |file: &DataFile| {
+            file.decisions
+                .as_ref()
+                .is_some_and(|decisions| decisions.only_kept)
+        };
+        Ok(self.files()?.iter().any(only_kept))
+    }
+
     /// Refuses to take away a batch of a day with several if another program rewrote files of the day: which rows are the batch's, nothing
     /// says any more.
     pub(crate) async fn refuse_mixed(&self, batch: DayBatch) -> Result<()> {
@@ -286,19 +299,23 @@ impl Archive {
         if !files.iter().any(is_untagged) {
             return Ok(());
         }
-        let recorded = self.recorded_batches().await?;
-        let others = recorded
-            .iter()
-            .filter(|other| other.day == batch.day && **other != batch);
-        match others.count() {
-            0 => Ok(()),
-            _ => Err(ArchiveError::ForeignTable {
+        let mut has_others = false;
+        for other in self.recorded_batches().await? {
+            if other.day == batch.day && other != batch {
+                let committed = self.transaction_version(other).await?;
+                has_others |= !matches!(committed, None | Some(day_records::REMOVED));
+            }
+        }
+        if has_others {
+            Err(ArchiveError::ForeignTable {
                 path: self.location().given().to_owned(),
                 reason: format!(
                     "another program rewrote files of day {}, and nothing says any more which rows are of batch {batch}; remove the whole day",
                     batch.day
                 ),
-            }),
+            })
+        } else {
+            Ok(())
         }
     }
 

@@ -92,6 +92,15 @@ pub enum Ruling {
         /// Its fingerprint: a day may have several captures.
         fingerprint: u64,
     },
+    /// A content that was superseded that day has come back.
+    Current {
+        /// The id of the document.
+        id: String,
+        /// The day, in days since 1970.
+        day: Option<i32>,
+        /// The fingerprint.
+        fingerprint: u64,
+    },
     /// A pin.
     Pin(Pin),
 }
@@ -118,15 +127,6 @@ impl Rulings {
             .iter()
             .take_while(|(other, _)| *other == hash);
         same.any(|(_, fingerprint)| may_be(*fingerprint))
-    }
-
-    /// The pins alone.
-    #[must_use]
-    pub fn without_superseded(self) -> Self {
-        Self {
-            superseded: Vec::new(),
-            ..self
-        }
     }
 
     /// Whether any capture is superseded.
@@ -186,6 +186,7 @@ const SAME: &str = "same";
 const DISTINCT: &str = "distinct";
 const KEEP: &str = "keep";
 const SUPERSEDED: &str = "superseded";
+const CURRENT: &str = "current";
 
 fn schema() -> SchemaRef {
     let text = |name, nullable| Field::new(name, DataType::Utf8, nullable);
@@ -207,6 +208,11 @@ fn to_rows(commit: &str, rulings: &[Ruling]) -> Result<RecordBatch> {
             day,
             fingerprint,
         } => (SUPERSEDED, id, None, *day, Some(fingerprint.cast_signed())),
+        Ruling::Current {
+            id,
+            day,
+            fingerprint,
+        } => (CURRENT, id, None, *day, Some(fingerprint.cast_signed())),
         Ruling::Pin(Pin::Same(id, other)) => (SAME, id, Some(other), None, None),
         Ruling::Pin(Pin::Distinct(id, other)) => (DISTINCT, id, Some(other), None, None),
         Ruling::Pin(Pin::Keep(id)) => (KEEP, id, None, None, None),
@@ -325,10 +331,14 @@ impl Archive {
         if list.is_empty() {
             return Ok(Rulings::default());
         }
+        self.read_rulings(&list, &self.live_commits().await?).await
+    }
+
+    /// The commits of all data files.
+    async fn live_commits(&self) -> Result<HashSet<String>> {
         let files = self.files()?;
         let files = files.iter().map(|file| (file.day, file.commit.as_deref()));
-        let commits = self.commits_of(files).await?;
-        self.read_rulings(&list, &commits).await
+        self.commits_of(files).await
     }
 
     /// Writes the rulings of a commit, and a list of all; they count when the commit names the list. Returns the list's version.
@@ -349,10 +359,16 @@ impl Archive {
             list.files.pop();
         }
         let mut file = NewFile::create()?;
+        // Those of commits that are no more go.
+        let live = if merged.is_empty() {
+            HashSet::new()
+        } else {
+            self.live_commits().await?
+        };
         // Later ones come later.
         for before in merged.into_iter().rev() {
             for rows in self.ruling_rows(before).await? {
-                file.write(&rows.map_err(arrow_error)?)?;
+                file.write(&of_commits(&rows.map_err(arrow_error)?, &live)?)?;
             }
         }
         for rulings in rulings.chunks(ROWS_AT_ONCE) {
@@ -412,33 +428,45 @@ impl Archive {
         }))
     }
 
-    /// Copies the rulings of `other` beside its own. Returns the version of the list of both; `None` if it has all already.
+    /// Copies the rulings that `commits` of `other` brought, before its own. Returns the version of the list of both; `None` if there
+    /// are none.
     ///
     /// # Errors
     /// As [`Self::write_rulings`].
-    pub(crate) async fn copy_rulings(&self, other: &Self) -> Result<Option<i64>> {
-        let (mut list, theirs) = (self.ruling_files().await?, other.ruling_files().await?);
-        let own = list.files.len();
-        for file in theirs.files {
-            if !list.files.contains(&file) {
-                let bytes = other.ruling_file(file).await?;
-                FILES.write(self.location(), bytes).await?;
-                list.files.push(file);
+    pub(crate) async fn copy_rulings(
+        &self,
+        other: &Self,
+        commits: &HashSet<String>,
+    ) -> Result<Option<i64>> {
+        let mut file = NewFile::create()?;
+        for theirs in other.ruling_files().await?.files {
+            for rows in other.ruling_rows(theirs).await? {
+                file.write(&of_commits(&rows.map_err(arrow_error)?, commits)?)?;
             }
         }
-        if list.files.len() == own {
-            Ok(None)
-        } else {
-            self.write_list(&list).await.map(Some)
+        match self.store_rulings(file).await? {
+            None => Ok(None),
+            Some(copied) => {
+                let mut list = self.ruling_files().await?;
+                list.files.insert(0, copied);
+                self.write_list(&list).await.map(Some)
+            }
         }
     }
 
-    /// The paths of the list and the files that count, below the archive's directory.
-    pub(crate) async fn ruling_paths(&self) -> Result<HashSet<String>> {
-        let list = self.app_transaction(TRANSACTION).await?;
-        let files = self.ruling_files().await?.files;
-        let files = files.iter().map(|file| FILES.path(file.version));
-        Ok(files.chain(list.map(|list| LISTS.path(list))).collect())
+    /// The paths, below the archive's directory, of the list that counts and of those in `lists`, and of all files that these name.
+    pub(crate) async fn ruling_paths(&self, lists: &[i64]) -> Result<HashSet<String>> {
+        let current = self.app_transaction(TRANSACTION).await?;
+        let mut paths = HashSet::new();
+        for version in lists.iter().copied().chain(current) {
+            paths.insert(LISTS.path(version));
+            // Another vacuum may have deleted it.
+            if let Some(list) = LISTS.read(self.location(), version).await? {
+                let list: RulingFiles = serde_json::from_slice(&list).unwrap_or_default();
+                paths.extend(list.files.iter().map(|file| FILES.path(file.version)));
+            }
+        }
+        Ok(paths)
     }
 
     async fn write_list(&self, list: &RulingFiles) -> Result<i64> {
@@ -474,6 +502,13 @@ fn missing(object: String) -> ArchiveError {
         object,
         reason: "it is missing, and the archive's log names it".into(),
     }
+}
+
+/// The rows of some commits.
+fn of_commits(rows: &RecordBatch, commits: &HashSet<String>) -> Result<RecordBatch> {
+    let of = rows.column(0).as_string::<i32>();
+    let is_of = (0..rows.num_rows()).map(|row| Some(commits.contains(of.value(row))));
+    filter_record_batch(rows, &is_of.collect()).map_err(arrow_error)
 }
 
 /// A file of rulings that is being written.
@@ -525,9 +560,14 @@ fn add_rows(
         }
         let (id, other) = (ids.value(row).to_owned(), others.value(row).to_owned());
         let pin = match kinds.value(row) {
-            SUPERSEDED => {
+            kind @ (SUPERSEDED | CURRENT) => {
                 let day = days.is_valid(row).then(|| days.value(row));
-                superseded.push((hash(&id, day), fingerprints.value(row).cast_unsigned()));
+                let capture = (hash(&id, day), fingerprints.value(row).cast_unsigned());
+                if kind == CURRENT {
+                    superseded.retain(|other| *other != capture);
+                } else {
+                    superseded.push(capture);
+                }
                 continue;
             }
             SAME => Pin::Same(id, other),

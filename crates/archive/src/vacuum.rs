@@ -149,8 +149,8 @@ impl Archive {
         };
         let knows_all = !matches!(&forgotten, Some((_, false)));
         retained.extend(forgotten.into_iter().flat_map(|(paths, _)| paths));
-        let rulings = self.ruling_paths().await?;
-        let (mut old_rulings, mut has_new_list) = (Vec::new(), false);
+        let (mut old_rulings, mut kept_lists) = (Vec::new(), Vec::new());
+        let mut last_old_list: Option<(DateTime<Utc>, i64)> = None;
         let mut not_listed = live.clone();
         let mut listed = self.all_files().await?;
         let mut unneeded = Vec::new();
@@ -177,8 +177,14 @@ impl Archive {
                     memories.push((version, path));
                 }
             } else if rulings::is_path(&path) {
-                has_new_list |= !is_old && rulings.contains(&path);
-                if is_old && !rulings.contains(&path) {
+                if let Some(list) = rulings::LISTS.parse_path(&path) {
+                    if is_old {
+                        last_old_list = last_old_list.max(Some((object.last_modified, list)));
+                    } else {
+                        kept_lists.push(list);
+                    }
+                }
+                if is_old {
                     old_rulings.push(path);
                 }
             } else if live.contains(&path) || retained.contains(&path) {
@@ -187,8 +193,11 @@ impl Archive {
             }
         }
         self.require_complete_list(not_listed).await?;
-        // What the list of today replaced lately, running jobs read.
-        if !has_new_list {
+        if !old_rulings.is_empty() {
+            // Running jobs read the lists that were replaced lately.
+            kept_lists.extend(last_old_list.map(|(_, list)| list));
+            let needed = self.ruling_paths(&kept_lists).await?;
+            old_rulings.retain(|path| !needed.contains(path));
             unneeded.extend(old_rulings);
         }
         if !memories.is_empty() {

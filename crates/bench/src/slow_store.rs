@@ -180,7 +180,7 @@ pub(crate) async fn run_once(args: &Args, source: &Source) -> Summary {
         within: true,
         existing: archive::Existing::Keep,
         drop_empty: false,
-        compares_superseded: false,
+        compares_all: false,
         finds_updates: false,
         on_update: Default::default(),
         pins: Vec::new(),

@@ -15,7 +15,7 @@ use super::greedy::OrderedPair;
 use super::order::{NONE, Order};
 use super::pins::PinnedClasses;
 use super::sorter::PairSorter;
-use crate::batch::Batch;
+use crate::batch::{Batch, IdColumn};
 use crate::class_pairs::{CLASS, OTHER_CLASS};
 use crate::documents::DocumentId;
 use crate::error::{EngineError, Result};
@@ -34,6 +34,18 @@ pub(super) struct Superseded {
 }
 
 impl Superseded {
+    /// The capture that the document at `row` is on `day`, if the archive says that it is superseded.
+    pub(super) fn capture(&self, row: u32, day: Option<i32>) -> Option<(u32, Option<i32>, u64)> {
+        let entry = self.entries.entry(row)?;
+        let own = *self.batch.distinct.values().get(entry as usize)?;
+        let id = match self.batch.id_column() {
+            IdColumn::Text(ids) => String::from_utf8_lossy(ids.bytes(row)).into_owned(),
+            IdColumn::Number(ids) => ids.value(row).to_string(),
+        };
+        let is_superseded = self.rulings.is_superseded(&id, day, |other| other == own);
+        is_superseded.then_some((row, day, own))
+    }
+
     /// The fingerprint of a class.
     fn fingerprint(&self, classes: &PinnedClasses, class: u32) -> Option<u64> {
         let entry = self.entries.entry(classes.row(class))?;

@@ -66,8 +66,8 @@ pub use losses::{Dropped, SourceLoss};
 pub use output_rows::{
     DUPLICATE_DAY, DUPLICATE_OF, GROUP_SIZE, KEPT, UPDATE_DAY, UPDATE_OF, layout,
 };
-pub(crate) use pins::check_pins;
 pub use pins::read_pins;
+pub(crate) use pins::typed_pins;
 
 /// Bytes of memory for each pin.
 const PIN_BYTES: usize = 512;
@@ -147,8 +147,8 @@ pub(crate) struct Deciding {
     pub(crate) history: Option<History>,
     /// Whether all documents are looked for there, to find updates.
     pub(crate) finds_updates: bool,
-    /// What people say.
-    pub(crate) pins: Arc<[Pin]>,
+    /// What people say, and how many of these the run was given; what the archive remembers comes after them.
+    pub(crate) pins: (Arc<[Pin]>, usize),
     /// How many duplicates are drawn at random.
     pub(crate) draws: usize,
     /// Day of the batch, in days since 1970.
@@ -193,6 +193,10 @@ pub(crate) struct Decided {
     pub(crate) kept_in_batch: BooleanBuffer,
     /// The captures that kept updates supersede: rows, days, fingerprints.
     superseded: Vec<(u32, Option<i32>, u64)>,
+    /// Those of the batch with a content that was superseded on the same day: rows, days, fingerprints.
+    current: Vec<(u32, Option<i32>, u64)>,
+    /// The superseded captures of the archive; `None` if there are none.
+    superseded_before: Option<Superseded>,
     _memory: [MemoryReservation; 2],
 }
 
@@ -226,21 +230,22 @@ impl Deciding {
                 what: format!("decisions about {count} distinct documents take {bytes} bytes"),
             })?;
         // A document that a pin names is in several sets.
-        let bytes = PIN_BYTES.saturating_mul(self.pins.len());
+        let bytes = PIN_BYTES.saturating_mul(self.pins.0.len());
         memory
             .try_grow(bytes)
             .map_err(|_| EngineError::OutOfMemory {
-                what: format!("{} pins take {bytes} bytes", self.pins.len()),
+                what: format!("{} pins take {bytes} bytes", self.pins.0.len()),
             })?;
         let (batch, keys, pins) = (
             Arc::clone(&self.batch),
             self.keys.clone(),
-            Arc::clone(&self.pins),
+            Arc::clone(&self.pins.0),
         );
+        let given = self.pins.1;
         let (classes, sorting) = (Arc::clone(&self.classes), Sorting::new(&self.context)?);
         let (by_id, classes, sorting) = blocking(move || {
             let by_id = IdOrder::new(&batch, &keys, &sorting)?;
-            let classes = PinnedClasses::new(classes, &pins, &batch, &by_id)?;
+            let classes = PinnedClasses::new(classes, (&pins, given), &batch, &by_id)?;
             Ok((Arc::new(by_id), Arc::new(classes), sorting))
         })
         .await?;
@@ -313,6 +318,7 @@ impl Deciding {
             sorter,
             of_archive,
             reserved,
+            superseded,
             ..
         } = collected;
         let resources = Resources::from_session(&self.context)?;
@@ -356,6 +362,8 @@ impl Deciding {
                 ..DecisionCounts::default()
             },
             superseded: Vec::new(),
+            current: Vec::new(),
+            superseded_before: superseded,
             sources: Vec::new(),
             worst_source: None,
             drawn: Vec::new(),
@@ -481,6 +489,10 @@ impl Decided {
         if let (OnUpdate::KeepNew, Fate::Kept(_), Some(captures)) =
             (self.on_update, fate, &self.captures)
         {
+            let before = self.superseded_before.as_ref();
+            if let Some(capture) = before.and_then(|before| before.capture(row, self.day)) {
+                self.current.push(capture);
+            }
             let is_older = |(_, day, _): &(u32, Option<i32>, u64)| *day <= self.day;
             self.superseded
                 .extend(captures.kept_of(row).filter(is_older));
@@ -498,7 +510,15 @@ impl Decided {
                 day: *day,
                 fingerprint: *fingerprint,
             });
-        pins.chain(superseded).collect()
+        let current = self
+            .current
+            .iter()
+            .map(|(row, day, fingerprint)| Ruling::Current {
+                id: self.id_of(*row).to_string(),
+                day: *day,
+                fingerprint: *fingerprint,
+            });
+        pins.chain(superseded).chain(current).collect()
     }
 
     /// Counts the documents of each group and of each fate, and marks those that are kept.

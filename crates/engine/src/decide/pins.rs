@@ -53,10 +53,8 @@ pub fn read_pins(name: &str, file: &[u8]) -> Result<Vec<Pin>> {
             number += 1;
             let kind = value(Some(kinds), row);
             let pin = match (kind.as_deref(), value(Some(ids), row), value(others, row)) {
-                (Some("same"), Some(id), Some(other)) if id != other => Pin::Same(id, other),
-                (Some("distinct"), Some(id), Some(other)) if id != other => {
-                    Pin::Distinct(id, other)
-                }
+                (Some("same"), Some(id), Some(other)) => Pin::Same(id, other),
+                (Some("distinct"), Some(id), Some(other)) => Pin::Distinct(id, other),
                 (Some("keep"), Some(id), None) => Pin::Keep(id),
                 _ => {
                     return Err(bad(format!(
@@ -64,29 +62,10 @@ pub fn read_pins(name: &str, file: &[u8]) -> Result<Vec<Pin>> {
                     )));
                 }
             };
-            pins.push(pin.ordered());
+            pins.push(pin);
         }
     }
-    pins.sort_unstable();
-    pins.dedup();
-    let said: HashSet<(&str, &str)> = pins.iter().filter_map(same).collect();
-    let denied = pins.iter().find_map(|pin| match pin {
-        Pin::Distinct(a, b) if said.contains(&(a.as_str(), b.as_str())) => Some((a, b)),
-        _ => None,
-    });
-    match denied {
-        Some((a, b)) => Err(bad(format!(
-            "it says that {a:?} and {b:?} are the same, and that they are distinct"
-        ))),
-        None => Ok(pins),
-    }
-}
-
-fn same(pin: &Pin) -> Option<(&str, &str)> {
-    match pin {
-        Pin::Same(a, b) => Some((a, b)),
-        _ => None,
-    }
+    typed_pins(Some(name), &pins, IdType::String)
 }
 
 /// Columns of text with these names.
@@ -118,24 +97,40 @@ fn csv_rows(file: &[u8]) -> Result<Vec<RecordBatch>, ArrowError> {
     reader.collect()
 }
 
-/// Checks that the ids of pins are of the documents' type, and that none names a document twice.
+/// The pins of a file, `from`, with ids as the documents have them.
 ///
 /// # Errors
-/// [`EngineError::BadData`] for the first that is not.
-pub(crate) fn check_pins(from: Option<&str>, pins: &[Pin], id_type: IdType) -> Result<()> {
+/// [`EngineError::BadData`] for the first whose id is none of the type, that names a document twice, or that another contradicts.
+pub(crate) fn typed_pins(from: Option<&str>, pins: &[Pin], id_type: IdType) -> Result<Vec<Pin>> {
     let bad = |reason: String| EngineError::BadData {
         object: from.unwrap_or("pins").to_owned(),
         reason,
     };
+    let id = |text: &str| -> Result<String> { Ok(id_of(text, id_type).map_err(bad)?.to_string()) };
+    let mut about: HashMap<(String, String), Pin> = HashMap::new();
     for pin in pins {
+        let pin = match pin {
+            Pin::Same(a, b) => Pin::Same(id(a)?, id(b)?),
+            Pin::Distinct(a, b) => Pin::Distinct(id(a)?, id(b)?),
+            Pin::Keep(a) => Pin::Keep(id(a)?),
+        };
+        let pin = pin.ordered();
         let (a, b) = pin.about();
-        let id = |text: &str| id_of(text, id_type).map_err(bad);
-        if !b.is_empty() && id(&a)? == id(&b)? {
+        if a == b {
             return Err(bad(format!("{b:?} is both documents of a pin")));
         }
-        id(&a)?;
+        if about
+            .insert((a.clone(), b.clone()), pin.clone())
+            .is_some_and(|other| other != pin)
+        {
+            return Err(bad(format!(
+                "it says that {a:?} and {b:?} are the same, and that they are distinct"
+            )));
+        }
     }
-    Ok(())
+    let mut pins: Vec<Pin> = about.into_values().collect();
+    pins.sort_unstable();
+    Ok(pins)
 }
 
 /// The id that a pin says, of the documents' id type.
@@ -180,10 +175,11 @@ pub(super) struct PinnedClasses {
 }
 
 impl PinnedClasses {
-    /// The classes of `batch`, whose rows by id are `by_id`.
+    /// The classes of `batch`, whose rows by id are `by_id`. The first `given` of the `pins` are those of the run, the others what the
+    /// archive remembers.
     pub(super) fn new(
         classes: Arc<Classes>,
-        pins: &[Pin],
+        (pins, given): (&[Pin], usize),
         batch: &Batch,
         by_id: &IdOrder,
     ) -> Result<Self> {
@@ -203,7 +199,7 @@ impl PinnedClasses {
         let Some(id_type) = batch.id_type() else {
             return Ok(pinned);
         };
-        for pin in pins {
+        for (at, pin) in pins.iter().enumerate() {
             let (id, other) = match pin {
                 Pin::Same(id, other) | Pin::Distinct(id, other) => (id, Some(other)),
                 Pin::Keep(id) => (id, None),
@@ -220,6 +216,14 @@ impl PinnedClasses {
             }
             let mut of_id = |id: &DocumentId| {
                 let rows = by_id.rows_with(batch, id);
+                if rows.len() > MAX_SHARED && at >= given {
+                    tracing::warn!(
+                        "{} documents of the batch have the id {:?}: what the archive remembers of it is left out",
+                        rows.len(),
+                        id.to_string()
+                    );
+                    return Ok(Vec::new());
+                }
                 if rows.len() > MAX_SHARED {
                     return Err(EngineError::BadData {
                         object: "pins".into(),

@@ -10,7 +10,7 @@ use storage::hex;
 use super::base::Base;
 use super::opened::OpenedArchive;
 use super::{Appended, Run, RunSettings};
-use crate::decide::{Decide, OnUpdate, check_pins};
+use crate::decide::{Decide, OnUpdate, typed_pins};
 use crate::documents::{Columns, Documents, KeptFiles, Prefer};
 use crate::error::{EngineError, Result};
 use crate::job::{Job, Pins, file_versions};
@@ -135,6 +135,8 @@ pub(super) struct Inputs {
     pub(super) day: Option<NaiveDate>,
     pub(super) recipe: Recipe,
     pub(super) id_type: IdType,
+    /// What people say of documents.
+    pub(super) pins: Vec<Pin>,
     /// How pairs are found and verified.
     pub(super) compare: CompareSettings,
     pub(super) verifier: Option<Verifier>,
@@ -229,7 +231,7 @@ impl Inputs {
         let (mut documents, recipe, id_type) =
             open_batch(context, new, columns, Some(opened), options, profile).await?;
         let id_type = base.id_type(id_type);
-        check_pins(settings.pins_from.as_deref(), &settings.pins, id_type)?;
+        let pins = typed_pins(settings.pins_from.as_deref(), &settings.pins, id_type)?;
         if let Some(of_base) = &mut base.documents {
             prepare_base(of_base, &documents, &recipe, options)?;
         }
@@ -346,6 +348,7 @@ impl Inputs {
             day,
             recipe,
             id_type,
+            pins,
             compare,
             verifier,
             auditor,

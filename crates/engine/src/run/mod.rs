@@ -134,6 +134,7 @@ pub async fn run(
         base,
         recipe,
         id_type,
+        pins,
         compare: mut compare_settings,
         verifier,
         auditor,
@@ -207,6 +208,7 @@ pub async fn run(
                 .filter(|decide| decide.has_output() || !view.already_committed),
             kept_files: kept_files.as_ref(),
             others: &others,
+            pins: &pins,
             id_type,
         };
         let mut compared = comparison.compare(&mut clock).await?;

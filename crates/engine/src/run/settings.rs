@@ -37,8 +37,9 @@ pub struct RunSettings {
     pub decide: Option<Decide>,
     /// Whether decisions drop empty documents.
     pub drop_empty: bool,
-    /// Whether superseded captures of the archive count as kept.
-    pub compares_superseded: bool,
+    /// Whether the batch is compared with all of the archive, whatever its days say of each other: no day is taken for the batch, superseded
+    /// captures count, and what the archive remembers of pins does not.
+    pub compares_all: bool,
     /// Whether decisions about a batch against an archive say which documents are updates.
     pub finds_updates: bool,
     /// Which captures of a document count, if their contents differ.

@@ -57,6 +57,7 @@ impl View {
         // One of several sets to compare with is no place where the batch was committed.
         let (scope, committed) = match (day_batch, settings.base.len()) {
             (None, 2..) => (Scope::All, None),
+            (None, _) if settings.compares_all => (Scope::All, None),
             _ => {
                 archive
                     .scope_for(day_batch, &batch.file, commit, decisions)
@@ -156,17 +157,11 @@ async fn rulings(
                 archive.location()
             ),
         })?;
-    if list.is_empty() {
+    if list.is_empty() || run.settings.compares_all {
         return Ok((Rulings::default(), memory));
     }
     let files = snapshot.files.iter();
     let files = files.map(|file| (file.day, file.commit.as_deref()));
     let commits = archive.commits_of(files).await?;
-    let rulings = archive.read_rulings(&list, &commits).await?;
-    let rulings = if run.settings.compares_superseded {
-        rulings.without_superseded()
-    } else {
-        rulings
-    };
-    Ok((rulings, memory))
+    Ok((archive.read_rulings(&list, &commits).await?, memory))
 }

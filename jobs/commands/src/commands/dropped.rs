@@ -27,17 +27,18 @@ pub(super) struct Again {
     pub(super) place: (String, u64),
 }
 
-/// Calls `each` for the documents that the archive at `dir` dropped. If `within`, those without an original are compared with each other,
+/// Calls `each` for the documents that the archive at `dir` dropped, those for which `is_asked` is true, by day and id. If `within`, those without an original are compared with each other,
 /// too, in the order of the commits: the first is kept then.
 pub(super) async fn decide_again(
     process: &Process,
     (dir, archive): (&str, &Archive),
+    is_asked: impl Fn(Option<i32>, &str) -> bool,
     within: bool,
     mut each: impl FnMut(Again),
 ) -> Result<(), Failure> {
     let scratch = process.scratch.path();
     let [dropped, decisions] = ["dropped.parquet", "again.parquet"].map(|name| scratch.join(name));
-    if archive.write_dropped(&dropped).await? == 0 {
+    if archive.write_dropped(&dropped, is_asked).await? == 0 {
         return Ok(());
     }
     let carried = [DROPPED_DAY, DROPPED_FILE, DROPPED_ROW];
@@ -57,7 +58,7 @@ pub(super) async fn decide_again(
     };
     let settings = RunSettings {
         finds_updates: false,
-        compares_superseded: true,
+        compares_all: true,
         limits: RunLimits {
             on_repeats: OnRepeats::Accept,
             ..RunLimits::default()

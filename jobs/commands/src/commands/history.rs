@@ -75,10 +75,12 @@ fn text(dir: &str, id: &str, captures: &[Shown]) -> String {
         1 => "1 capture".to_owned(),
         number => format!("{number} captures"),
     };
+    let width = captures.iter().map(|capture| shown_day(capture).len() + 2);
+    let width = width.max().unwrap_or(0).max(12);
     let mut text = format!("{dir}: {number} of {}\n", id.escape_debug());
     let _ = writeln!(
         text,
-        "  {:<12}{:<18}{:<12}distance and similarity to the one before",
+        "  {:<width$}{:<18}{:<12}distance and similarity to the one before",
         "day", "fingerprint", "kept"
     );
     for capture in captures {
@@ -90,12 +92,8 @@ fn text(dir: &str, id: &str, captures: &[Shown]) -> String {
         };
         let _ = write!(
             text,
-            "  {:<12}{:<18}{kept:<12}",
-            match (&capture.day, &capture.batch) {
-                (Some(day), Some(batch)) => format!("{day}/{batch}"),
-                (Some(day), None) => day.clone(),
-                (None, _) => "-".into(),
-            },
+            "  {:<width$}{:<18}{kept:<12}",
+            shown_day(capture),
             capture.fingerprint
         );
         let change = match (capture.distance, capture.similarity) {
@@ -108,4 +106,13 @@ fn text(dir: &str, id: &str, captures: &[Shown]) -> String {
     // A row without a comparison ends in spaces.
     let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
     lines.join("\n") + "\n"
+}
+
+/// The day of a capture, with the name of its batch.
+fn shown_day(capture: &Shown) -> String {
+    match (&capture.day, &capture.batch) {
+        (Some(day), Some(batch)) => format!("{day}/{batch}"),
+        (Some(day), None) => day.clone(),
+        (None, _) => "-".into(),
+    }
 }

@@ -296,3 +296,36 @@ fn the_repair_of_a_removal_keeps_what_nothing_else_is_like() {
         assert_eq!(commit(&rerun), "already_there", "seed {seed}");
     }
 }
+
+/// The documents that are decided about again may be all that a day has.
+#[test]
+fn a_day_of_nothing_but_dropped_documents_is_decided_again() {
+    let dir = Dir::new();
+    let archive = dir.at("a");
+    dedup(&format!("archive create {archive}")).ok();
+    let commit = |day: u32, id: &str, content: usize| {
+        let (new, output) = (dir.at("new.jsonl"), dir.at("o.csv"));
+        write(&new, &[(id, content)]);
+        let run = format!("run {new} --base {archive} --append --day 2026-05-0{day}");
+        dedup(&format!("{run} -o {output} --overwrite")).ok();
+    };
+    commit(1, "first", 1);
+    commit(2, "copy", 1);
+    dedup(&format!("archive remove {archive} --day 2026-05-01")).ok();
+    commit(3, "again", 1);
+    let groups = dedup(&format!("groups {archive} --json")).ok().json();
+    assert_eq!(
+        (&groups["groups"], &groups["duplicates_of_nothing_kept"]),
+        (&json!(1), &json!(0)),
+        "{groups}"
+    );
+    // What is removed later is no original of the copy, which it did not drop; another one is.
+    let removed = dedup(&format!(
+        "archive remove {archive} --day 2026-05-03 --repair --json"
+    ));
+    assert_eq!(removed.ok().json()["repaired"]["documents"], 0);
+    let nothing = dedup(&format!(
+        "archive remove {archive} --day 2026-05-09 --repair --json"
+    ));
+    assert_eq!(nothing.ok().json()["repaired"]["documents"], 0);
+}

@@ -431,6 +431,85 @@ fn of_two_captures_of_a_day_the_older_is_superseded() {
 }
 
 #[test]
+fn a_content_that_comes_back_on_its_day_counts_again() {
+    let dir = Dir::new();
+    let batch = |name: &str| format!("--day 2026-01-01 --batch {name} --on-update keep-new");
+    archive_with(
+        &dir,
+        &[
+            (&[("x", 1)], &batch("a")),
+            (&[("x", 2)], &batch("b")),
+            (&[("x", 1)], &batch("c")),
+        ],
+    );
+    let decided = run(&dir, &[("y", 1), ("z", 2)], "");
+    assert_eq!(
+        (&decided["y"]["kept"], &decided["z"]["kept"]),
+        (&json!(false), &json!(true))
+    );
+}
+
+#[test]
+fn what_is_remembered_of_an_id_that_many_documents_have_is_left_out() {
+    let dir = Dir::new();
+    let pins = dir.at("pins.csv");
+    fs::write(&pins, "pin,id,other\nkeep,menu,\n").unwrap();
+    archive_with(
+        &dir,
+        &[(&[("o", 3)], &format!("--day 2026-01-01 --pins {pins}"))],
+    );
+    let (new, output) = (dir.at("menus.jsonl"), dir.at("menus.csv"));
+    let menus = (0..70).map(|_| json!({"id": "menu", "text": text(1)}).to_string());
+    fs::write(&new, menus.collect::<Vec<_>>().join("\n")).unwrap();
+    let line = format!("run {new} --base {} --decisions {output}", dir.at("a"));
+    let ran = dedup(&line).ok();
+    assert!(ran.stderr.contains("70 documents"), "{}", ran.stderr);
+    dedup(&format!("{line} --overwrite --pins {pins}")).fails(65, &["70 documents", "menu"]);
+}
+
+#[test]
+fn a_second_merge_brings_nothing_back() {
+    let dir = Dir::new();
+    let pins = dir.at("pins.csv");
+    fs::write(&pins, "pin,id,other\nsame,p,q\nkeep,secret,\n").unwrap();
+    archive_with(
+        &dir,
+        &[(&[("o", 3)], &format!("--day 2026-01-01 --pins {pins}"))],
+    );
+    let (other, merged, forget) = (dir.at("a"), dir.at("merged"), dir.at("forget.txt"));
+    dedup(&format!("archive create {merged}")).ok();
+    let merge = format!("archive append {merged} --input {other}");
+    dedup(&merge).ok();
+    fs::write(&forget, "secret\n").unwrap();
+    dedup(&format!("archive remove {merged} --ids {forget}")).ok();
+    // Another word since then, and another day of the other archive.
+    let new = dir.at("q.jsonl");
+    fs::write(&pins, "pin,id,other\ndistinct,p,q\n").unwrap();
+    fs::write(&new, json!({"id": "o2", "text": text(4)}).to_string()).unwrap();
+    let output = dir.at("o.csv");
+    dedup(&format!(
+        "run {new} --base {merged} --append --day 2026-02-01 --pins {pins} -o {output}"
+    ))
+    .ok();
+    run(&dir, &[("o3", 5)], "--append --day 2026-01-02");
+    dedup(&merge).ok();
+    let pq = [("p", 6), ("q", 7)]
+        .map(|(id, content)| json!({"id": id, "text": text(content)}).to_string());
+    fs::write(&new, pq.join("\n")).unwrap();
+    let decided = dir.at("d.csv");
+    dedup(&format!("run {new} --base {merged} --decisions {decided}")).ok();
+    let rows = fs::read_to_string(&decided).unwrap();
+    assert!(rows.contains("p,true") && rows.contains("q,true"), "{rows}");
+    dedup(&format!(
+        "archive vacuum {merged} --older-than 0s --nothing-runs"
+    ))
+    .ok();
+    for (_, bytes) in contents(dir.join("merged/_dedup-job/rulings")) {
+        assert!(!bytes.windows(6).any(|part| part == b"secret"));
+    }
+}
+
+#[test]
 fn the_last_word_counts() {
     let dir = Dir::new();
     let pins = |pins: &str| {

@@ -228,8 +228,6 @@ class DecideOptions(CompareOptions, total=False):
         Replace existing files of any kind; by default, only earlier outputs of the same kind are replaced.
     append
         Commit the batch to the archive as a day: True or "all" for all documents, "kept" for those that are kept.
-    batch
-        Name of the batch, if its day has several.
     replace_day
         With append: if the archive has the day with other documents, replace them.
     rows_per_file
@@ -260,7 +258,6 @@ class DecideOptions(CompareOptions, total=False):
     allow_empty: bool
     overwrite: bool
     append: Union[bool, Literal["all", "kept"]]
-    batch: str
     replace_day: bool
     rows_per_file: int
     resume: Path
@@ -280,11 +277,14 @@ class RunOptions(DecideOptions, total=False):
     decisions
         File with one row per document: whether it is kept, and if not, which document it duplicates. With a job, True is a
         file beside it.
+    batch
+        Name of the batch, if its day has several.
     pairs
         "classes": of documents with equal fingerprints, one pair each, with the first of them, and only the first has pairs with
         others; by default "all" pairs.
     """
 
+    batch: str
     pairs: Literal["all", "classes"]
     k: int
     verify: str

@@ -141,7 +141,7 @@ impl Comparison<'_> {
             decisions,
             kept,
             kept_in_batch,
-            rulings: decided.rulings(&self.run.settings.pins),
+            rulings: decided.rulings(self.pins),
         };
         Ok((drafts, verified))
     }
@@ -299,18 +299,18 @@ impl Comparison<'_> {
         }
     }
 
-    /// The pins of the run, and what the archive remembers of others.
-    fn pins(&self) -> Arc<[Pin]> {
-        let given = &self.run.settings.pins;
-        let about: HashSet<(String, String)> = given.iter().map(Pin::about).collect();
+    /// The pins of the run, and then what the archive remembers of others; and the number of the first.
+    fn pins(&self) -> (Arc<[Pin]>, usize) {
+        let about: HashSet<(String, String)> = self.pins.iter().map(Pin::about).collect();
         let remembered = self.view.rulings.pins.iter();
         let remembered = remembered.filter(|pin| !about.contains(&pin.about()));
-        given.iter().chain(remembered).cloned().collect()
+        let all = self.pins.iter().chain(remembered).cloned().collect();
+        (all, self.pins.len())
     }
 
     /// Whether there are pins.
     fn has_pins(&self) -> bool {
-        !self.run.settings.pins.is_empty() || !self.view.rulings.pins.is_empty()
+        !self.pins.is_empty() || !self.view.rulings.pins.is_empty()
     }
 
     /// Whether the documents are looked for in the archive, by their ids.

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use archive::{Archive, ColumnNames, DirectBuffers, IdType, Ruling};
+use archive::{Archive, ColumnNames, DirectBuffers, IdType, Pin, Ruling};
 use arrow::buffer::BooleanBuffer;
 use datafusion::dataframe::DataFrame;
 use datafusion::execution::SendableRecordBatchStream;
@@ -87,6 +87,8 @@ pub(super) struct Comparison<'a> {
     pub(super) view: &'a View,
     /// What else the batch is compared with.
     pub(super) others: &'a Others,
+    /// What people say of documents.
+    pub(super) pins: &'a [Pin],
 }
 
 /// The plan of the tables, and the request to probe them.

@@ -35,7 +35,7 @@ pub(super) fn run(
         process.resources.progress.enter(Stage::Commit);
         let (later, has_only_kept) = match day {
             Some(day) if archive.has_kept() => archive.later_batches(day, batch)?,
-            _ => (BTreeSet::new(), false),
+            _ => (BTreeSet::new(), archive.has_days_of_kept()?),
         };
         let later: Vec<String> = later.iter().map(DayBatch::to_string).collect();
         let originals = if repair {
@@ -53,11 +53,11 @@ pub(super) fn run(
             }
         };
         let repaired = match originals {
-            Some(originals) => {
-                // What an earlier call removed, and could not repair, is repaired now.
-                let originals = removed.version.map(|_| originals);
-                Some(repaired(process, dir, archive, originals, has_only_kept).await?)
+            // What was not removed dropped nothing.
+            Some(originals) if removed.version.is_some() => {
+                Some(repaired(process, dir, archive, &originals, has_only_kept).await?)
             }
+            Some(_) => Some(Repaired::default()),
             None => None,
         };
         Ok((removed, asked, later, repaired))
@@ -172,22 +172,29 @@ async fn with_original(
     archive: &Archive,
 ) -> Result<HashSet<(Option<i32>, String)>, Failure> {
     let mut with = HashSet::new();
-    decide_again(process, (dir, archive), false, |again| {
-        if again.of.is_some() {
-            with.insert((again.day, again.id));
-        }
-    })
+    decide_again(
+        process,
+        (dir, archive),
+        |_, _| true,
+        false,
+        |again| {
+            // What came later did not drop it.
+            if again.of.as_ref().is_some_and(|(_, day)| *day <= again.day) {
+                with.insert((again.day, again.id));
+            }
+        },
+    )
     .await?;
     Ok(with)
 }
 
-/// Keeps the documents that were dropped and are duplicates of nothing that is kept now; of those with an original before, if these are
-/// known. Both are found by the settings of the archive, so that other settings of a day change nothing.
+/// Keeps those of the dropped documents with an original before that are duplicates of nothing that is kept now. Both are found by the
+/// settings of the archive, so that other settings of a day change nothing.
 async fn repaired(
     process: &Process,
     dir: &str,
     mut archive: Archive,
-    originals: Option<HashSet<(Option<i32>, String)>>,
+    originals: &HashSet<(Option<i32>, String)>,
     has_days_of_kept: bool,
 ) -> Result<Repaired, Failure> {
     let mut repaired = Repaired {
@@ -195,17 +202,16 @@ async fn repaired(
         ..Repaired::default()
     };
     let mut rows = RowsByFile::new();
-    decide_again(process, (dir, &archive), true, |again| {
-        let key = (again.day, again.id);
-        let had_one = originals.as_ref().is_none_or(|with| with.contains(&key));
-        if again.of.is_some() || !had_one {
+    let had_one = |day: Option<i32>, id: &str| originals.contains(&(day, id.to_owned()));
+    decide_again(process, (dir, &archive), had_one, true, |again| {
+        if again.of.is_some() {
             return;
         }
         let (file, row) = again.place;
         rows.entry(file).or_default().push(row);
         repaired.documents += 1;
         if repaired.first.len() < NAMED {
-            repaired.first.push((key.1, key.0.map(date)));
+            repaired.first.push((again.id, again.day.map(date)));
         }
     })
     .await?;

@@ -81,9 +81,15 @@ async fn of_archive(process: &Process, args: &GroupsArgs, dir: &str) -> Result<G
     }
     let days = archive.info()?.days;
     let mut dropped: HashMap<Option<i32>, Day> = HashMap::new();
-    decide_again(process, (dir, &archive), false, |again| {
-        dropped.entry(again.day).or_default().add_dropped(&again);
-    })
+    decide_again(
+        process,
+        (dir, &archive),
+        |_, _| true,
+        false,
+        |again| {
+            dropped.entry(again.day).or_default().add_dropped(&again);
+        },
+    )
     .await?;
     let days = days
         .iter()

@@ -126,7 +126,7 @@ pub async fn build(
             Some(rule) => rule != UpdateRule::Ignore,
             None => args.decisions.is_some(),
         },
-        compares_superseded: false,
+        compares_all: false,
         on_update: args
             .on_update
             .map_or_else(OnUpdate::default, OnUpdate::from),
