@@ -63,14 +63,16 @@ async fn read_all(fixture: &Fixture, stores: &Stores) -> Result<(), ArchiveError
     ok(archive.info());
     ok(archive.model().await);
     ok(archive.verify().await);
+    ok(archive.rulings().await);
+    ok(archive.later_batches(fixture.days[0].date, None));
     let mut scopes = vec![Scope::All];
     for day in &fixture.days {
         ok(archive.committed(day.date).await);
         ok(archive.committed_as(&day.file.digest).await);
-        ok(archive.read_day(day.date, |_| {}).await);
-        let scope = archive.scope_for(Some(day.date), &day.file, None, None).await;
+        ok(archive.read_batch(day.date.into(), |_| {}).await);
+        let scope = archive.scope_for(Some(day.date.into()), &day.file, None, None).await;
         scopes.extend(ok(scope).map(|(scope, _)| scope));
-        scopes.push(Scope::Without(day.date));
+        scopes.push(Scope::Without(day.date.into()));
     }
     for scope in scopes {
         if let Some(base) = ok(Snapshot::open_archive(&archive, scope).await) {
