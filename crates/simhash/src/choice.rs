@@ -266,7 +266,7 @@ mod tests {
     #[test]
     fn a_name_of_another_build_is_answered_with_its_feature() {
         let error = "article".parse::<Markup>().unwrap_err().to_string();
-        let expected = "main, article (in a build with the feature article), strip";
+        let expected = "text, main and article (in a build with the feature article)";
         assert!(error.contains(expected), "{error}");
     }
 }
