@@ -35,9 +35,8 @@ pub const DROPPED_ROW: &str = "row";
 pub type RowsByFile = BTreeMap<String, Vec<u64>>;
 
 impl Archive {
-    /// Writes the documents of which the archive says that they were not kept to a Parquet file: their fingerprints, ids and sketches,
-    /// with [`DROPPED_DAY`], [`DROPPED_FILE`] and [`DROPPED_ROW`], in the order of the commits; those for which `is_asked` is true, by day and id. Returns
-    /// their number.
+    /// Writes a Parquet file of the dropped documents (`kept` is false) whose day and id `is_asked` accepts: fingerprint, id and sketch,
+    /// and [`DROPPED_DAY`], [`DROPPED_FILE`] and [`DROPPED_ROW`]. The rows have the order of the commits. Returns their number.
     ///
     /// # Errors
     /// [`ArchiveError`] when a data file cannot be read, or the file cannot be written.

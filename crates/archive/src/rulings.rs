@@ -80,27 +80,24 @@ impl Pin {
     }
 }
 
+/// What tells a capture of a document from others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CaptureName {
+    /// The id of the document.
+    pub id: String,
+    /// Its day, in days since 1970; `None` for a row without one.
+    pub day: Option<i32>,
+    /// Its fingerprint: a day may have several captures.
+    pub fingerprint: u64,
+}
+
 /// What a commit says for later days.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ruling {
-    /// A capture of the document `id` has a newer one, which counts instead.
-    Superseded {
-        /// Its id.
-        id: String,
-        /// Its day, in days since 1970; `None` for a row without one.
-        day: Option<i32>,
-        /// Its fingerprint: a day may have several captures.
-        fingerprint: u64,
-    },
-    /// A content that was superseded that day has come back.
-    Current {
-        /// The id of the document.
-        id: String,
-        /// The day, in days since 1970.
-        day: Option<i32>,
-        /// The fingerprint.
-        fingerprint: u64,
-    },
+    /// A newer capture of the document counts instead of this one.
+    Superseded(CaptureName),
+    /// This capture counts, although an equal one of its day is superseded.
+    Current(CaptureName),
     /// A pin.
     Pin(Pin),
 }
@@ -163,11 +160,12 @@ impl RulingFiles {
     /// The most bytes of memory that it takes to read the [`Rulings`] of the files.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        let bytes = self
-            .files
-            .iter()
-            .map(|file| file.rows * RULING_BYTES + file.bytes);
-        usize::try_from(bytes.sum::<u64>()).unwrap_or(usize::MAX)
+        // A damaged list may claim any number.
+        let bytes = self.files.iter().fold(0u64, |sum, file| {
+            sum.saturating_add(file.rows.saturating_mul(RULING_BYTES))
+                .saturating_add(file.bytes)
+        });
+        usize::try_from(bytes).unwrap_or(usize::MAX)
     }
 
     /// Whether there are none.
@@ -202,20 +200,16 @@ fn schema() -> SchemaRef {
 
 /// The rulings of a commit as rows.
 fn to_rows(commit: &str, rulings: &[Ruling]) -> Result<RecordBatch> {
+    let named = |kind, capture: &'_ CaptureName| {
+        let fingerprint = capture.fingerprint.cast_signed();
+        (kind, capture.day, Some(fingerprint))
+    };
     let rows = rulings.iter().map(|ruling| match ruling {
-        Ruling::Superseded {
-            id,
-            day,
-            fingerprint,
-        } => (SUPERSEDED, id, None, *day, Some(fingerprint.cast_signed())),
-        Ruling::Current {
-            id,
-            day,
-            fingerprint,
-        } => (CURRENT, id, None, *day, Some(fingerprint.cast_signed())),
-        Ruling::Pin(Pin::Same(id, other)) => (SAME, id, Some(other), None, None),
-        Ruling::Pin(Pin::Distinct(id, other)) => (DISTINCT, id, Some(other), None, None),
-        Ruling::Pin(Pin::Keep(id)) => (KEEP, id, None, None, None),
+        Ruling::Superseded(capture) => (named(SUPERSEDED, capture), &capture.id, None),
+        Ruling::Current(capture) => (named(CURRENT, capture), &capture.id, None),
+        Ruling::Pin(Pin::Same(id, other)) => ((SAME, None, None), id, Some(other)),
+        Ruling::Pin(Pin::Distinct(id, other)) => ((DISTINCT, None, None), id, Some(other)),
+        Ruling::Pin(Pin::Keep(id)) => ((KEEP, None, None), id, None),
     });
     let rows: Vec<_> = rows.collect();
     let text =
@@ -224,11 +218,11 @@ fn to_rows(commit: &str, rulings: &[Ruling]) -> Result<RecordBatch> {
         schema(),
         vec![
             text(&mut std::iter::repeat_n(Some(commit), rows.len())),
-            text(&mut rows.iter().map(|row| Some(row.0))),
+            text(&mut rows.iter().map(|row| Some(row.0.0))),
             text(&mut rows.iter().map(|row| Some(row.1.as_str()))),
             text(&mut rows.iter().map(|row| row.2.map(String::as_str))),
-            Arc::new(rows.iter().map(|row| row.3).collect::<Date32Array>()),
-            Arc::new(rows.iter().map(|row| row.4).collect::<Int64Array>()),
+            Arc::new(rows.iter().map(|row| row.0.1).collect::<Date32Array>()),
+            Arc::new(rows.iter().map(|row| row.0.2).collect::<Int64Array>()),
         ],
     );
     batch.map_err(arrow_error)
@@ -250,11 +244,16 @@ impl Archive {
         let Some(version) = self.app_transaction(TRANSACTION).await? else {
             return Ok(RulingFiles::default());
         };
-        let name = || self.location().child_name(&LISTS.path(version));
+        let list = self.read_list(version).await?;
+        list.ok_or_else(|| missing(self.location().child_name(&LISTS.path(version))))
+    }
+
+    /// Reads a list; `None` if it is gone.
+    async fn read_list(&self, version: i64) -> Result<Option<RulingFiles>> {
         let list = LISTS.read(self.location(), version).await?;
-        let list = list.ok_or_else(|| missing(name()))?;
-        serde_json::from_slice(&list).map_err(|error| ArchiveError::BadData {
-            object: name(),
+        let list = list.map(|list| serde_json::from_slice(&list)).transpose();
+        list.map_err(|error| ArchiveError::BadData {
+            object: self.location().child_name(&LISTS.path(version)),
             reason: error.to_string(),
         })
     }
@@ -351,8 +350,8 @@ impl Archive {
         // Files of growing size, so that there are few, and each ruling is written again a few times.
         let mut merged = Vec::new();
         while let Some(last) = list.files.last().copied()
-            && last.rows <= 2 * count
-            && last.rows + count <= MERGED_ROWS
+            && last.rows <= count.saturating_mul(2)
+            && last.rows.saturating_add(count) <= MERGED_ROWS
         {
             merged.push(last);
             count += last.rows;
@@ -457,15 +456,15 @@ impl Archive {
     /// The paths, below the archive's directory, of the list that counts and of those in `lists`, and of all files that these name.
     pub(crate) async fn ruling_paths(&self, lists: &[i64]) -> Result<HashSet<String>> {
         let current = self.app_transaction(TRANSACTION).await?;
-        let mut paths = HashSet::new();
-        for version in lists.iter().copied().chain(current) {
-            paths.insert(LISTS.path(version));
+        let mut paths: HashSet<String> = current.iter().map(|list| LISTS.path(*list)).collect();
+        let mut files = self.ruling_files().await?.files;
+        for version in lists {
+            paths.insert(LISTS.path(*version));
             // Another vacuum may have deleted it.
-            if let Some(list) = LISTS.read(self.location(), version).await? {
-                let list: RulingFiles = serde_json::from_slice(&list).unwrap_or_default();
-                paths.extend(list.files.iter().map(|file| FILES.path(file.version)));
-            }
+            let list = self.read_list(*version).await?.unwrap_or_default();
+            files.extend(list.files);
         }
+        paths.extend(files.iter().map(|file| FILES.path(file.version)));
         Ok(paths)
     }
 
@@ -543,7 +542,7 @@ impl NewFile {
     }
 }
 
-/// Adds the rows of `commits`. Pins are known by what they are about, so that a later one takes the place of an earlier one.
+/// Adds the rulings of `commits`. Of several pins about the same documents, the map keeps the last.
 fn add_rows(
     rows: &RecordBatch,
     commits: &HashSet<String>,

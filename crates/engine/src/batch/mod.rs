@@ -15,7 +15,7 @@ use arrow::array::{Array, ArrayRef, AsArray as _, BinaryArray, RecordBatch};
 use arrow::datatypes::Int64Type;
 use arrow::error::ArrowError;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
-use hamming::Distinct;
+use hamming::{Distinct, EntriesByRow};
 
 pub use batch_ref::BatchRef;
 pub use classes::Classes;
@@ -46,6 +46,21 @@ pub struct Batch {
     /// The tables of one part, once they are built.
     built: tables::Slot,
     memory: MemoryReservation,
+}
+
+/// The fingerprints of the rows of a batch.
+#[derive(Debug)]
+pub(crate) struct FingerprintsByRow {
+    distinct: Arc<Distinct>,
+    entries: EntriesByRow,
+}
+
+impl FingerprintsByRow {
+    /// The fingerprint of a row; `None` if it has none.
+    pub(crate) fn of_row(&self, row: u32) -> Option<u64> {
+        let entry = self.entries.entry(row)?;
+        self.distinct.values().get(entry as usize).copied()
+    }
 }
 
 impl Batch {
@@ -225,6 +240,14 @@ impl Batch {
     pub(crate) fn set_pair_classes(&self, classes: Arc<Classes>) {
         // A run that compares the batch again has the same.
         let _ = self.pair_classes.set(classes);
+    }
+
+    /// The fingerprints, by row.
+    pub(crate) fn fingerprints_by_row(&self) -> FingerprintsByRow {
+        FingerprintsByRow {
+            distinct: Arc::clone(&self.distinct),
+            entries: self.distinct.entries_by_row(),
+        }
     }
 
     /// The sketch of a row; `None` if the spec or the row has none.

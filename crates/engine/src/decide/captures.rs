@@ -14,10 +14,11 @@ use datafusion::common::runtime::SpawnedTask;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
 use futures::{StreamExt as _, TryStreamExt as _};
 use simhash::SketchBits;
+use tokio::sync::OnceCell;
 use twox_hash::XxHash3_64;
 
 use super::id_order::IdOrder;
-use crate::batch::{Batch, IdColumn};
+use crate::batch::{Batch, FingerprintsByRow, IdColumn};
 use crate::documents::DocumentId;
 use crate::error::{EngineError, Result};
 use crate::probe::{CompareSketches, Compared};
@@ -79,12 +80,21 @@ pub(super) struct Capture {
     pub(super) is_pair: bool,
 }
 
+/// A capture of the document at a row of the batch's file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct RowCapture {
+    pub(super) row: u32,
+    /// Its day, in days since 1970.
+    pub(super) day: Option<i32>,
+    pub(super) fingerprint: u64,
+}
+
 /// The captures of the batch's documents.
 #[derive(Debug, Default)]
 pub(super) struct Captures {
     of_row: HashMap<u32, Capture>,
-    /// The kept ones: rows, days, fingerprints. Only if updates supersede them.
-    kept: Vec<(u32, Option<i32>, u64)>,
+    /// The kept ones, if updates supersede them.
+    kept: Vec<RowCapture>,
     /// The kept captures of the documents that were asked for, with their fingerprints.
     pub(super) asked: Vec<(DocumentId, Option<i32>, u64)>,
     memory: Option<MemoryReservation>,
@@ -97,10 +107,10 @@ impl Captures {
     }
 
     /// The kept captures of the document at `row`.
-    pub(super) fn kept_of(&self, row: u32) -> impl Iterator<Item = (u32, Option<i32>, u64)> + '_ {
-        let start = self.kept.partition_point(|(other, ..)| *other < row);
+    pub(super) fn kept_of(&self, row: u32) -> impl Iterator<Item = RowCapture> + '_ {
+        let start = self.kept.partition_point(|capture| capture.row < row);
         let kept = self.kept[start..].iter();
-        kept.take_while(move |(other, ..)| *other == row).copied()
+        kept.take_while(move |capture| capture.row == row).copied()
     }
 
     /// The rows of updates of kept captures.
@@ -123,7 +133,11 @@ impl Captures {
         for (row, capture, fingerprint) in found.of_rows {
             if capture.is_kept && on_update == OnUpdate::KeepNew {
                 self.reserve(1)?;
-                self.kept.push((row, capture.day, fingerprint));
+                self.kept.push(RowCapture {
+                    row,
+                    day: capture.day,
+                    fingerprint,
+                });
             }
             if !self.of_row.contains_key(&row) {
                 self.reserve(1)?;
@@ -180,7 +194,7 @@ impl History {
         let search = blocking(move || {
             Ok(Search {
                 table: IdTable::new(if of_batch { &by_id.rows } else { &[] }, &batch),
-                entries: batch.distinct.entries_by_row(),
+                fingerprints: batch.fingerprints_by_row(),
                 history: self,
                 batch,
                 by_id,
@@ -191,13 +205,14 @@ impl History {
         captures.memory = Some(memory);
         let groups = search.history.files.iter().flat_map(|file| {
             let groups = 0..file.reader.row_groups().len();
-            groups.map(move |group| (file.clone(), group))
+            let pages: Arc<OnceCell<RowPages>> = Arc::default();
+            groups.map(move |group| (file.clone(), Arc::clone(&pages), group))
         });
-        let groups: Vec<(SnapshotFile, usize)> = groups.collect();
-        let found = futures::stream::iter(groups).map(|(file, group)| {
+        let groups: Vec<_> = groups.collect();
+        let found = futures::stream::iter(groups).map(|(file, pages, group)| {
             let search = Arc::clone(&search);
             ended(SpawnedTask::spawn(async move {
-                search.row_group(file, group).await
+                search.row_group(file, &pages, group).await
             }))
         });
         let mut found = found.buffer_unordered(threads.max(1));
@@ -216,7 +231,7 @@ struct Search {
     batch: Arc<Batch>,
     by_id: Arc<IdOrder>,
     table: IdTable,
-    entries: hamming::EntriesByRow,
+    fingerprints: FingerprintsByRow,
     asked: Vec<DocumentId>,
 }
 
@@ -232,9 +247,15 @@ struct Hit {
 }
 
 impl Search {
-    async fn row_group(&self, file: SnapshotFile, group: usize) -> Result<Found> {
+    /// The captures in a row group; `pages` are those of its file, which the first of its row groups reads.
+    async fn row_group(
+        &self,
+        file: SnapshotFile,
+        pages: &OnceCell<RowPages>,
+        group: usize,
+    ) -> Result<Found> {
         let rows = file.reader.row_groups().nth(group).unwrap_or(0);
-        let pages = file.reader.row_pages().await?;
+        let pages = pages.get_or_try_init(|| file.reader.row_pages()).await?;
         let day = file.day.map(days_since_epoch);
         let wanted = RowColumns {
             kept: true,
@@ -244,13 +265,13 @@ impl Search {
         for start in (0..rows).step_by(ROWS_AT_ONCE as usize) {
             let end = rows.min(start + ROWS_AT_ONCE);
             let numbers: Vec<u32> = (start as u32..end as u32).collect();
-            let read = file.reader.rows(&pages, group, &numbers, wanted).await?;
+            let read = file.reader.rows(pages, group, &numbers, wanted).await?;
             self.add_hits(&read, start as u32, &mut hits);
         }
         let mut found = Found::default();
         if !hits.is_empty() {
             let fingerprints = fingerprints(&file, group, &hits).await?;
-            let sketches = self.sketches(&file, &pages, group, &hits).await?;
+            let sketches = self.sketches(&file, pages, group, &hits).await?;
             for (at, hit) in hits.into_iter().enumerate() {
                 let Some(fingerprint) = fingerprints[at] else {
                     continue;
@@ -264,10 +285,9 @@ impl Search {
                 let sketch = sketch.filter(|sketches| sketches.is_valid(at));
                 let sketch = sketch.map(|sketches| sketches.value(at));
                 for row in hit.place.into_iter().flat_map(|place| self.rows_at(place)) {
-                    let Some(entry) = self.entries.entry(*row) else {
+                    let Some(own) = self.fingerprints.of_row(*row) else {
                         continue;
                     };
-                    let own = self.batch.distinct.values()[entry as usize];
                     let capture = Capture {
                         is_kept,
                         day,

@@ -10,12 +10,13 @@ use arrow::buffer::BooleanBuffer;
 use arrow::datatypes::{Date32Type, Float64Type, Int32Type, UInt32Type};
 use datafusion::execution::memory_pool::MemoryReservation;
 
-use super::captures::Captures;
+use super::captures::{Captures, RowCapture};
 use super::greedy::OrderedPair;
+use super::id_order::id_of;
 use super::order::{NONE, Order};
 use super::pins::PinnedClasses;
 use super::sorter::PairSorter;
-use crate::batch::{Batch, IdColumn};
+use crate::batch::{Batch, FingerprintsByRow};
 use crate::class_pairs::{CLASS, OTHER_CLASS};
 use crate::documents::DocumentId;
 use crate::error::{EngineError, Result};
@@ -26,30 +27,26 @@ use crate::probe::Neighbour;
 /// two maps, and their share of free slots.
 const NEIGHBOUR_BYTES: usize = 192;
 
-/// The superseded captures of the archive.
+/// What tells superseded captures among the documents of the archive, and among those of the batch.
 pub(super) struct Superseded {
     pub(super) rulings: Arc<Rulings>,
-    pub(super) entries: hamming::EntriesByRow,
+    pub(super) fingerprints: FingerprintsByRow,
     pub(super) batch: Arc<Batch>,
 }
 
 impl Superseded {
-    /// The capture that the document at `row` is on `day`, if the archive says that it is superseded.
-    pub(super) fn capture(&self, row: u32, day: Option<i32>) -> Option<(u32, Option<i32>, u64)> {
-        let entry = self.entries.entry(row)?;
-        let own = *self.batch.distinct.values().get(entry as usize)?;
-        let id = match self.batch.id_column() {
-            IdColumn::Text(ids) => String::from_utf8_lossy(ids.bytes(row)).into_owned(),
-            IdColumn::Number(ids) => ids.value(row).to_string(),
-        };
-        let is_superseded = self.rulings.is_superseded(&id, day, |other| other == own);
-        is_superseded.then_some((row, day, own))
-    }
-
-    /// The fingerprint of a class.
-    fn fingerprint(&self, classes: &PinnedClasses, class: u32) -> Option<u64> {
-        let entry = self.entries.entry(classes.row(class))?;
-        self.batch.distinct.values().get(entry as usize).copied()
+    /// The document at `row` as a capture of `day`, if the archive has superseded an equal capture of that day.
+    pub(super) fn capture(&self, row: u32, day: Option<i32>) -> Option<RowCapture> {
+        let fingerprint = self.fingerprints.of_row(row)?;
+        let id = id_of(&self.batch, row).to_string();
+        let is_superseded = self
+            .rulings
+            .is_superseded(&id, day, |other| other == fingerprint);
+        is_superseded.then_some(RowCapture {
+            row,
+            day,
+            fingerprint,
+        })
     }
 }
 
@@ -124,7 +121,7 @@ impl Collected {
             };
             if let Some(superseded) = &self.superseded {
                 // Of several captures of a day, the fingerprints tell which it is.
-                let own = superseded.fingerprint(&classes, class);
+                let own = superseded.fingerprints.of_row(classes.row(class));
                 let may_be =
                     |other: u64| own.is_none_or(|own| (own ^ other).count_ones() == distance);
                 let id = found.id.to_string();
@@ -210,11 +207,8 @@ impl Collected {
         if classes.named == 0 {
             return Ok(());
         }
-        let entries = batch.distinct.entries_by_row();
-        let fingerprint = |class: u32| {
-            let entry = entries.entry(classes.own_row(class)?)?;
-            batch.distinct.values().get(entry as usize).copied()
-        };
+        let fingerprints = batch.fingerprints_by_row();
+        let fingerprint = |class: u32| fingerprints.of_row(classes.row(class));
         for (class, other) in &classes.same {
             if let Some((a, b)) = fingerprint(*class).zip(fingerprint(*other)) {
                 let distance = (a ^ b).count_ones() as u8;

@@ -105,3 +105,11 @@ impl IdOrder {
         &rows[..rows.partition_point(|row| compare(*row).is_eq())]
     }
 }
+
+/// The id of a row of `batch`.
+pub(super) fn id_of(batch: &Batch, row: u32) -> DocumentId {
+    match batch.id_column() {
+        IdColumn::Text(ids) => DocumentId::Text(String::from_utf8_lossy(ids.bytes(row)).into()),
+        IdColumn::Number(ids) => DocumentId::Number(ids.value(row)),
+    }
+}

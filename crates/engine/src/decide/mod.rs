@@ -31,7 +31,7 @@ pub mod sorter;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use archive::{Pin, Ruling};
+use archive::{CaptureName, Pin, Ruling};
 use arrow::array::{Array as _, AsArray as _, BooleanBufferBuilder};
 use arrow::buffer::BooleanBuffer;
 use datafusion::common::runtime::SpawnedTask;
@@ -41,7 +41,7 @@ use datafusion::prelude::SessionContext;
 use futures::StreamExt as _;
 use serde::Serialize;
 
-use crate::batch::{Batch, Classes, IdColumn};
+use crate::batch::{Batch, Classes};
 use crate::documents::{DocumentId, KeptPlace, Prefer, RowSet, SOURCE, positions_and_bytes};
 use crate::error::{EngineError, Result};
 use crate::output::OutputTarget;
@@ -49,10 +49,10 @@ use crate::probe::Neighbour;
 use crate::progress::Stage;
 use crate::resources::Resources;
 use crate::threads::{blocking, ended};
-use captures::{Capture, Captures};
+use captures::{Capture, Captures, RowCapture};
 use collected::{Collected, Superseded};
 use greedy::{Decision, Greedy};
-use id_order::{IdOrder, Sorting};
+use id_order::{IdOrder, Sorting, id_of};
 use losses::{Sample, Sources};
 use order::Order;
 use pins::PinnedClasses;
@@ -94,11 +94,11 @@ pub struct DecisionCounts {
     pub largest_group: u64,
     /// Empty documents that are dropped.
     pub empty: u64,
-    /// Documents that the archive has another content of.
+    /// Documents whose capture in the archive has another content.
     pub updates: u64,
     /// Those that are dropped because the older content is kept.
     pub dropped_updates: u64,
-    /// Documents of which the archive has the same content.
+    /// Documents whose capture in the archive has the same content.
     pub unchanged: u64,
     /// Pins that name a document of the batch.
     pub pins: u64,
@@ -191,10 +191,10 @@ pub(crate) struct Decided {
     pub(crate) kept_positions: Arc<RowSet>,
     /// Whether each row of the batch's file is kept.
     pub(crate) kept_in_batch: BooleanBuffer,
-    /// The captures that kept updates supersede: rows, days, fingerprints.
-    superseded: Vec<(u32, Option<i32>, u64)>,
-    /// Those of the batch with a content that was superseded on the same day: rows, days, fingerprints.
-    current: Vec<(u32, Option<i32>, u64)>,
+    /// The captures that kept updates supersede.
+    superseded: Vec<RowCapture>,
+    /// Kept updates that equal a superseded capture of their day.
+    current: Vec<RowCapture>,
     /// The superseded captures of the archive; `None` if there are none.
     superseded_before: Option<Superseded>,
     _memory: [MemoryReservation; 2],
@@ -288,7 +288,7 @@ impl Deciding {
             classes: Arc::clone(&classes),
             superseded: rulings.map(|rulings| Superseded {
                 rulings,
-                entries: self.batch.distinct.entries_by_row(),
+                fingerprints: self.batch.fingerprints_by_row(),
                 batch: Arc::clone(&self.batch),
             }),
             order,
@@ -462,17 +462,10 @@ impl Decided {
             Fate::OfArchive(rank) => self
                 .of_archive
                 .get(rank)
-                .is_some_and(|of| of.day == capture.day && of.id == self.id_of(row)),
+                .is_some_and(|of| of.day == capture.day && of.id == id_of(&self.batch, row)),
             _ => false,
         };
         (!capture.is_pair && !is_duplicate).then_some(capture)
-    }
-
-    fn id_of(&self, row: u32) -> DocumentId {
-        match self.batch.id_column() {
-            IdColumn::Text(ids) => DocumentId::Text(String::from_utf8_lossy(ids.bytes(row)).into()),
-            IdColumn::Number(ids) => DocumentId::Number(ids.value(row)),
-        }
     }
 
     /// Counts whether the archive has a capture of the document.
@@ -493,7 +486,7 @@ impl Decided {
             if let Some(capture) = before.and_then(|before| before.capture(row, self.day)) {
                 self.current.push(capture);
             }
-            let is_older = |(_, day, _): &(u32, Option<i32>, u64)| *day <= self.day;
+            let is_older = |capture: &RowCapture| capture.day <= self.day;
             self.superseded
                 .extend(captures.kept_of(row).filter(is_older));
         }
@@ -502,22 +495,13 @@ impl Decided {
     /// What later days must know of these decisions, with the pins that they followed.
     pub(crate) fn rulings(&self, pins: &[Pin]) -> Vec<Ruling> {
         let pins = pins.iter().cloned().map(Ruling::Pin);
-        let superseded = self
-            .superseded
-            .iter()
-            .map(|(row, day, fingerprint)| Ruling::Superseded {
-                id: self.id_of(*row).to_string(),
-                day: *day,
-                fingerprint: *fingerprint,
-            });
-        let current = self
-            .current
-            .iter()
-            .map(|(row, day, fingerprint)| Ruling::Current {
-                id: self.id_of(*row).to_string(),
-                day: *day,
-                fingerprint: *fingerprint,
-            });
+        let name = |capture: &RowCapture| CaptureName {
+            id: id_of(&self.batch, capture.row).to_string(),
+            day: capture.day,
+            fingerprint: capture.fingerprint,
+        };
+        let superseded = self.superseded.iter().map(name).map(Ruling::Superseded);
+        let current = self.current.iter().map(name).map(Ruling::Current);
         pins.chain(superseded).chain(current).collect()
     }
 

@@ -164,7 +164,7 @@ pub(super) struct PinnedClasses {
     never_dropped_rows: HashSet<u32>,
     /// Pairs of classes that are no duplicates, both ways.
     distinct: HashSet<(u32, u32)>,
-    /// Documents of the archive of which a class is no duplicate.
+    /// For each class, the documents of the archive that a pin calls distinct from it.
     distinct_of: HashMap<u32, HashSet<DocumentId>>,
     /// Pairs of classes that are duplicates.
     pub(super) same: Vec<(u32, u32)>,

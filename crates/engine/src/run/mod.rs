@@ -163,7 +163,15 @@ pub async fn run(
     let mut appender = Appender::new(opened.version());
     let (compared, outcome) = loop {
         run.enter(Stage::Open);
-        let mut view = View::resolve(run, opened, &fingerprints.batch, day, day_decisions).await?;
+        let mut view = View::resolve(
+            run,
+            opened,
+            &fingerprints.batch,
+            day,
+            day_decisions,
+            decide.is_some(),
+        )
+        .await?;
         others.add_to(&mut view.snapshot);
         if let Some(remaining) = &view.remaining {
             fingerprints.replace_with(&remaining.file.path)?;

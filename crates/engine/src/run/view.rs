@@ -33,20 +33,22 @@ pub(super) struct View {
 impl View {
     /// Decides which days of the archive the batch is compared with: all but its own. If the
     /// archive holds the batch already, they are the days that it was compared with before its
-    /// commit. `day` is that of the settings. `decisions` is what a commit of the batch would note about its decisions.
+    /// commit. `day` is that of the settings. `decisions` is what a commit of the batch would note about its decisions;
+    /// `decides` says whether the run makes any.
     pub(super) async fn resolve(
         run: Run<'_>,
         opened: OpenedArchive,
         batch: &FingerprintedBatch,
         day: Option<NaiveDate>,
         decisions: Option<&DecisionSettings>,
+        decides: bool,
     ) -> Result<Self> {
         let settings = run.settings;
         let archive = match opened {
             OpenedArchive::Plain(files) => {
                 return Ok(Self {
                     date: day,
-                    ..Self::of(run, None, files).await?
+                    ..Self::of(run, None, files, false).await?
                 });
             }
             OpenedArchive::Archive(archive) => *archive,
@@ -72,7 +74,7 @@ impl View {
         else {
             return Ok(Self {
                 date: day,
-                ..Self::of(run, Some(archive), snapshot).await?
+                ..Self::of(run, Some(archive), snapshot, decides).await?
             });
         };
         // If the day has only kept documents, the archive never had the others, so nobody can tell
@@ -102,7 +104,7 @@ impl View {
             date: Some(committed_batch.day),
             already_committed: true,
             remaining,
-            ..Self::of(run, Some(archive), snapshot).await?
+            ..Self::of(run, Some(archive), snapshot, decides).await?
         })
     }
 
@@ -118,8 +120,13 @@ impl View {
     }
 
     /// The view of a batch without a day that the archive does not hold.
-    async fn of(run: Run<'_>, archive: Option<Archive>, snapshot: Snapshot) -> Result<Self> {
-        let (rulings, memory) = match &archive {
+    async fn of(
+        run: Run<'_>,
+        archive: Option<Archive>,
+        snapshot: Snapshot,
+        decides: bool,
+    ) -> Result<Self> {
+        let (rulings, memory) = match archive.as_ref().filter(|_| decides) {
             Some(archive) => {
                 let (rulings, memory) = rulings(run, archive, &snapshot).await?;
                 (rulings, Some(memory))

@@ -38,7 +38,7 @@ pub struct Batch<'a> {
     pub id_type: IdType,
     /// The archive that remembers templates.
     pub archive: Option<&'a Archive>,
-    /// The day, or the batch of one, that it is committed as.
+    /// The day, and the name, under which it is committed.
     pub day: Option<DayBatch>,
     /// Whether a day that the archive holds already may be replaced.
     pub existing: Existing,

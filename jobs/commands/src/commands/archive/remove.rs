@@ -93,7 +93,7 @@ pub(super) fn run(
     } else if removed.version.is_some() && !later.is_empty() {
         let _ = writeln!(
             text,
-            "  later days were decided with these documents: what they dropped as duplicates of them stays dropped. Decide anew with --repair; or remove these days, too, and run them again in order: {}",
+            "  later days were decided with these documents: what they dropped as duplicates of them stays dropped; --repair, given with the removal, keeps it. To decide anew now, remove these days, too, and run them again in order: {}",
             later.join(", ")
         );
     }
