@@ -6,8 +6,10 @@ use crate::part_list::part_list;
 use archive::ArchiveError;
 use arrow::error::ArrowError;
 use datafusion::error::DataFusionError;
+use documents::DocumentsError;
 use hamming::{DesignError, PlanError};
-use storage::{ErrorKind, StorageError, io_kind, plain_message, scrub, store_kind};
+use storage::{ErrorKind, StorageError, io_kind};
+use streams::{Stopped, causes, full_disk, query_kind, query_message};
 
 /// Result of this crate.
 pub type Result<T, E = EngineError> = std::result::Result<T, E>;
@@ -22,6 +24,9 @@ pub enum EngineError {
     /// A file or a store failed.
     #[error(transparent)]
     Storage(#[from] StorageError),
+    /// The documents cannot be read or copied.
+    #[error(transparent)]
+    Documents(#[from] DocumentsError),
     /// The tables of the batch cannot be planned.
     #[error(transparent)]
     Plan(#[from] PlanError),
@@ -32,17 +37,6 @@ pub enum EngineError {
         object: String,
         /// What is wrong.
         reason: String,
-    },
-    /// A large file was cut where it must not be, to be read in parts: within a record, or behind another dictionary of zstd than
-    /// the file starts with. [`Documents::uncut`](crate::documents::Documents::uncut) makes it whole again.
-    #[error(
-        "{file}, byte {offset}: the file was divided here for parallel reading, but this place is inside a record, or its frames need another zstd dictionary"
-    )]
-    WrongCut {
-        /// The file.
-        file: String,
-        /// Offset of the cut, in bytes.
-        offset: u64,
     },
     /// An option that the data does not allow, such as `--append` to plain files.
     #[error("{0}")]
@@ -103,7 +97,7 @@ pub enum EngineError {
     #[error("the next round of the job is planned")]
     Planned,
     /// A query failed.
-    #[error("{}", query_message(operation, source))]
+    #[error("{}", query_message(operation, source, own_kind))]
     Query {
         /// The operation that failed.
         operation: String,
@@ -132,12 +126,12 @@ impl EngineError {
     /// other files do.
     #[must_use]
     pub fn as_full_scratch(&self) -> Option<&std::io::Error> {
-        let Self::Query { source, .. } = self else {
+        let (Self::Query { source, .. } | Self::Documents(DocumentsError::Query { source, .. })) =
+            self
+        else {
             return None;
         };
-        let is_own = first_cause::<Self>(source).is_some()
-            || first_cause::<ArchiveError>(source).is_some()
-            || first_cause::<StorageError>(source).is_some();
+        let is_own = causes(source).any(|cause| own_kind(cause).is_some());
         full_disk(source).filter(|_| !is_own)
     }
 
@@ -153,17 +147,12 @@ impl EngineError {
         }
     }
 
-    /// The file and the offset of a wrong cut, if [`Self::WrongCut`] is the cause.
+    /// The file and the offset of a wrong cut, if [`DocumentsError::WrongCut`] is the cause.
     #[must_use]
     pub fn wrong_cut(&self) -> Option<(&str, u64)> {
         match self {
-            Self::WrongCut { file, offset } => Some((file.as_str(), *offset)),
-            Self::Query { source, .. } => {
-                causes(source).find_map(|cause| match cause.downcast_ref::<Self>() {
-                    Some(Self::WrongCut { file, offset }) => Some((file.as_str(), *offset)),
-                    _ => None,
-                })
-            }
+            Self::Documents(error) => error.wrong_cut(),
+            Self::Query { source, .. } => documents::error::wrong_cut(source),
             _ => None,
         }
     }
@@ -174,17 +163,18 @@ impl EngineError {
         match self {
             Self::Archive(error) => error.kind(),
             Self::Storage(error) => error.kind(),
+            Self::Documents(error) => error.kind(),
             Self::Plan(PlanError::Design(_)) | Self::Usage(_) => ErrorKind::Usage,
             Self::Plan(PlanError::OutOfMemory { .. }) | Self::OutOfMemory { .. } => {
                 ErrorKind::TryAgain
             }
-            Self::BadData { .. } | Self::WrongCut { .. } => ErrorKind::Data,
+            Self::BadData { .. } => ErrorKind::Data,
             Self::Configuration(_) => ErrorKind::Configuration,
             Self::Internal(_) | Self::Planned => ErrorKind::Internal,
             Self::TryAgain(_) | Self::Unanswered { .. } => ErrorKind::TryAgain,
             Self::Io { source, .. } => io_kind(source),
             Self::Unpublished { source, .. } => source.kind(),
-            Self::Query { source, .. } => query_kind(source),
+            Self::Query { source, .. } => query_kind(source, own_kind),
         }
     }
 }
@@ -203,66 +193,22 @@ impl From<DesignError> for EngineError {
     }
 }
 
+impl From<Stopped> for EngineError {
+    fn from(error: Stopped) -> Self {
+        Self::Internal(error.to_string())
+    }
+}
+
 impl From<EngineError> for DataFusionError {
     fn from(error: EngineError) -> Self {
         Self::External(Box::new(error))
     }
 }
 
-/// The message of a query's error. Our own errors name their object; other errors get the name of
-/// the operation.
-fn query_message(operation: &str, error: &DataFusionError) -> String {
-    let engine = first_cause::<EngineError>(error).map(ToString::to_string);
-    let archive = || first_cause::<ArchiveError>(error).map(ToString::to_string);
-    let storage = || first_cause::<StorageError>(error).map(ToString::to_string);
-    let own = engine.or_else(archive).or_else(storage);
-    own.unwrap_or_else(|| format!("{operation}: {}", root_message(error)))
-}
-
-/// The first error of type `E` among `error` and its causes.
-fn first_cause<E: std::error::Error + 'static>(error: &DataFusionError) -> Option<&E> {
-    causes(error).find_map(|cause| cause.downcast_ref::<E>())
-}
-
-/// The first error of a full disk among an error and its causes. Libraries put errors into each other in several ways.
-fn full_disk<'e>(error: &'e (dyn std::error::Error + 'static)) -> Option<&'e std::io::Error> {
-    use std::io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
-    if let Some(error) = error.downcast_ref::<std::io::Error>() {
-        return match error.kind() {
-            StorageFull | QuotaExceeded | FileTooLarge => Some(error),
-            _ => full_disk(error.get_ref()?),
-        };
-    }
-    if let Some(ArrowError::IoError(_, error)) = error.downcast_ref() {
-        return full_disk(error);
-    }
-    full_disk(error.source()?)
-}
-
-/// The error, its cause, and so on.
-fn causes(error: &DataFusionError) -> impl Iterator<Item = &(dyn std::error::Error + 'static)> {
-    std::iter::successors(Some(error as &(dyn std::error::Error + 'static)), |error| {
-        error.source()
-    })
-}
-
-/// The message of the innermost error, without the names of its wrappers.
-pub(crate) fn root_message(error: &DataFusionError) -> String {
-    match error.find_root() {
-        DataFusionError::External(inner)
-            if inner.is::<EngineError>()
-                || inner.is::<ArchiveError>()
-                || inner.is::<StorageError>() =>
-        {
-            inner.to_string()
-        }
-        DataFusionError::External(inner) => plain_message(inner.as_ref()),
-        DataFusionError::ArrowError(inner, _) => inner.to_string(),
-        DataFusionError::ObjectStore(inner) => plain_message(inner.as_ref()),
-        DataFusionError::IoError(inner) => inner.to_string(),
-        DataFusionError::Execution(message) | DataFusionError::Plan(message) => message.clone(),
-        other => scrub(first_line(&other.to_string())),
-    }
+/// The kind of an error of this crate, or of one below it.
+fn own_kind(error: &(dyn std::error::Error + 'static)) -> Option<ErrorKind> {
+    let own = error.downcast_ref().map(EngineError::kind);
+    own.or_else(|| documents::error::own_kind(error))
 }
 
 /// What is done, and what is not.
@@ -294,31 +240,4 @@ fn missing_parts(missing: &[u32], damaged: &[u32]) -> String {
 
 fn first_line(message: &str) -> &str {
     message.lines().next().unwrap_or_default()
-}
-
-/// The kind of the first cause that has one. Otherwise, errors of readers and casts are bad data.
-fn query_kind(error: &DataFusionError) -> ErrorKind {
-    for cause in causes(error) {
-        if let Some(error) = cause.downcast_ref::<EngineError>() {
-            return error.kind();
-        }
-        if let Some(error) = cause.downcast_ref::<ArchiveError>() {
-            return error.kind();
-        }
-        if let Some(error) = cause.downcast_ref::<StorageError>() {
-            return error.kind();
-        }
-        if let Some(error) = cause.downcast_ref::<std::io::Error>() {
-            return io_kind(error);
-        }
-        if let Some(error) = cause.downcast_ref::<datafusion::object_store::Error>() {
-            return store_kind(error);
-        }
-    }
-    match error.find_root() {
-        DataFusionError::ArrowError(..) | DataFusionError::Execution(_) => ErrorKind::Data,
-        // The spill directory is full.
-        DataFusionError::ResourcesExhausted(_) => ErrorKind::Io,
-        _ => ErrorKind::Internal,
-    }
 }

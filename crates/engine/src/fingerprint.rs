@@ -24,19 +24,19 @@ use simhash::reliable_length::reliable_length;
 use crate::batch::{FingerprintRows, select_columns};
 use crate::decide::Keys;
 use crate::decide::keys::KeysWriter;
-use crate::documents::{
-    DECISION_COLUMNS, DecisionColumn, Documents, POSITION, PREFERENCE, PREFERENCE_BEHIND, TEXT,
-};
 use crate::error::{EngineError, Result};
 use crate::fingerprint_sort;
 use crate::id_count::IdCount;
 use crate::map_counters::MapCounters;
 use crate::progress::Progress;
-use crate::read_counts::{Note, Notes, ReadCounts};
 use crate::recipe::Recipe;
-use crate::stream::{self, BatchSize};
 use crate::text_counts::{TextCounters, TextCounts};
 use crate::udf::{JoinedKeys, MadeOfText, Part};
+use documents::read_counts::{Note, Notes, ReadCounts};
+use documents::{
+    DECISION_COLUMNS, DecisionColumn, Documents, POSITION, PREFERENCE, PREFERENCE_BEHIND, TEXT,
+};
+use streams::BatchSize;
 
 /// A batch's file of fingerprints, with counts of its documents.
 #[derive(Debug, Clone)]
@@ -184,7 +184,7 @@ pub async fn write_sorted(
         .map_err(failed())?;
     let schema = partitions.first().map(|partition| partition.schema());
     let schema = schema.ok_or_else(|| EngineError::Internal("no plan of the batch".into()))?;
-    let coalesced = |partition| stream::coalesced(partition, BatchSize::default());
+    let coalesced = |partition| streams::coalesced(partition, BatchSize::default());
     let partitions = partitions.into_iter().map(coalesced).collect();
     let has_decision_columns = schema.field_with_name(POSITION).is_ok();
     let sorting = fingerprint_sort::sorted(&context, schema, partitions);

@@ -26,11 +26,11 @@ use futures::future::try_join_all;
 use futures::stream::BoxStream;
 use rayon::slice::ParallelSliceMut as _;
 
-use crate::documents::POSITION;
 use crate::memory;
-use crate::memory::free_bytes;
-use crate::stream::{self, BATCH_ROWS, BatchSize};
-use crate::threads::thread_pool;
+use documents::POSITION;
+use streams::free_bytes;
+use streams::thread_pool;
+use streams::{BATCH_ROWS, BatchSize};
 
 /// Rows of a record batch that DataFusion sorts by itself, before it merges them.
 const SORTED_ROWS: usize = 1 << 15;
@@ -60,7 +60,7 @@ pub(crate) async fn sorted(
         SpawnedTask::spawn(collect(partition, memory, Arc::clone(&limit)))
     });
     // The first error ends all.
-    let collected = try_join_all(collecting.map(stream::join)).await?;
+    let collected = try_join_all(collecting.map(streams::join)).await?;
     if collected.iter().all(|part| part.rest.is_none()) {
         sorted_in_memory(context, schema, collected).await
     } else {
@@ -128,7 +128,7 @@ async fn sorted_by_datafusion(
     let runtime = context.runtime_env();
     memory::merge_without_limit(&runtime);
     // The whole pool counts: the memory of the collected rows is handed over to the sort.
-    let bytes = memory::limit_bytes(&runtime.memory_pool);
+    let bytes = streams::limit_bytes(&runtime.memory_pool);
     let size = BatchSize {
         rows: SORTED_ROWS,
         bytes: memory::sorted_bytes(bytes, partitions),
@@ -147,16 +147,16 @@ async fn sorted_by_datafusion(
         let rest = futures::stream::iter(rest).flatten();
         let rows = futures::stream::iter(handed_over).chain(rest);
         let rows = RecordBatchStreamAdapter::new(Arc::clone(&schema), rows);
-        stream::coalesced(Box::pin(rows), size)
+        streams::coalesced(Box::pin(rows), size)
     });
-    let table = stream::table(context, Arc::clone(&schema), partitions.collect())?;
+    let table = streams::table(context, Arc::clone(&schema), partitions.collect())?;
     let order = [FINGERPRINT, ID, SKETCH, POSITION]
         .into_iter()
         .filter(|name| schema.field_with_name(name).is_ok());
     let order = order.map(|name| ident(name).sort(true, false)).collect();
     let sorted = table.sort(order)?.execute_stream().await?;
     // A task merges the next rows while these are written.
-    Ok(stream::read_ahead(sorted))
+    Ok(streams::read_ahead(sorted))
 }
 
 /// Sorts in memory.
@@ -166,14 +166,14 @@ async fn sorted_in_memory(
     collected: Vec<Collected>,
 ) -> Result<Rows> {
     let threads = context.state().config().target_partitions();
-    let pool = thread_pool(context)?;
+    let pool = thread_pool(context).map_err(crate::EngineError::from)?;
     let (mut batches, mut memory) = (Vec::new(), Vec::new());
     for part in collected {
         batches.extend(part.batches);
         memory.push(part.memory);
     }
     let sorting = SpawnedTask::spawn_blocking(move || pool.install(|| Sorted::new(batches)));
-    let sorted = Arc::new(stream::join(sorting).await?);
+    let sorted = Arc::new(streams::join(sorting).await?);
     let (rows, piece) = (sorted.rows.len(), sorted.rows_at_once());
     let batches = futures::stream::iter((0..rows).step_by(piece))
         .map(move |start| {
@@ -181,12 +181,12 @@ async fn sorted_in_memory(
             let _memory = &memory;
             let (sorted, schema) = (Arc::clone(&sorted), Arc::clone(&schema));
             let end = (start + piece).min(rows);
-            stream::join(SpawnedTask::spawn_blocking(move || {
+            streams::join(SpawnedTask::spawn_blocking(move || {
                 Ok(sorted.batch(&schema, start..end)?)
             }))
         })
         .buffered(threads.max(1));
-    Ok(stream::read_ahead(batches.boxed()))
+    Ok(streams::read_ahead(batches.boxed()))
 }
 
 /// A row: its fingerprint, and its place in the record batches. In a row without a fingerprint,
@@ -376,7 +376,7 @@ mod tests {
         let config = SessionConfig::new().with_target_partitions(3);
         let context = SessionContext::new_with_config(config);
         let stream_of = |batches: &Vec<RecordBatch>| {
-            stream::of_batches(Arc::clone(schema), batches.clone().into_iter())
+            streams::of_batches(Arc::clone(schema), batches.clone().into_iter())
         };
         let concat = |rows: Vec<RecordBatch>| arrow::compute::concat_batches(schema, &rows);
         let streams = partitions.iter().map(stream_of).collect();

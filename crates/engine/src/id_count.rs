@@ -11,8 +11,8 @@ use datafusion::prelude::SessionContext;
 use rayon::slice::ParallelSliceMut as _;
 
 use crate::error::{EngineError, Result};
-use crate::memory::free_bytes;
-use crate::threads::thread_pool;
+use streams::free_bytes;
+use streams::thread_pool;
 
 /// The hash of an id: the chance that any two of a billion ids share one is 10⁻¹¹, unless somebody chose them so.
 type Hash = [u32; 3];

@@ -25,9 +25,9 @@ use datafusion::prelude::{SessionContext, ident};
 use futures::StreamExt as _;
 use simhash::{DocumentFrequencies, Fingerprinter, Model};
 
-use crate::documents::{Documents, TEXT};
 use crate::error::{EngineError, Result};
 use crate::progress::Progress;
+use documents::{Documents, TEXT};
 
 /// The document frequencies of a set of documents.
 #[derive(Debug, Clone, PartialEq, Eq)]

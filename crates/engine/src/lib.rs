@@ -11,9 +11,7 @@
 
 pub mod batch;
 mod class_pairs;
-pub mod crawl_counts;
 pub mod decide;
-pub mod documents;
 pub mod error;
 pub mod explain;
 pub mod fingerprint;
@@ -29,17 +27,14 @@ mod part_list;
 pub mod probe;
 pub mod profile;
 pub mod progress;
-pub mod read_counts;
 pub mod recipe;
 pub mod reduce;
 pub mod resources;
 mod resume;
 pub mod run;
 pub mod session;
-pub mod stream;
 pub mod template;
 pub mod text_counts;
-mod threads;
 pub mod tune;
 pub mod udf;
 pub mod verify;

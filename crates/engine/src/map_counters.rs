@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::read_counts::ReadCounters;
 use crate::text_counts::TextCounters;
+use documents::read_counts::ReadCounters;
 
 /// Counts of the texts and of the records that map 1 reads. Clones share the counts.
 #[derive(Debug, Clone, Default)]

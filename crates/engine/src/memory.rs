@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use datafusion::common::resources_datafusion_err;
 use datafusion::error::Result;
@@ -28,19 +28,6 @@ const SORTED_PART: usize = 256;
 const MERGED_PART: usize = 16;
 /// DataFusion reserves this many times the largest record batch of a run that it merges.
 const MERGED_COPIES: usize = 4;
-
-/// The pool's limit in bytes; `usize::MAX` if it has none.
-pub(crate) fn limit_bytes(pool: &Arc<dyn MemoryPool>) -> usize {
-    match pool.memory_limit() {
-        MemoryLimit::Finite(limit) => limit,
-        _ => usize::MAX,
-    }
-}
-
-/// Bytes that the pool has left.
-pub(crate) fn free_bytes(pool: &Arc<dyn MemoryPool>) -> usize {
-    limit_bytes(pool).saturating_sub(pool.reserved())
-}
 
 /// The most bytes of a record batch that is sorted in `partitions` partitions within `bytes` bytes: so few that the share of a
 /// sort holds several of them, and so does the share of its merge.
@@ -311,6 +298,10 @@ impl MemoryPool for SortPool {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use streams::free_bytes;
+
     use super::*;
 
     #[test]

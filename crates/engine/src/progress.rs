@@ -1,7 +1,7 @@
 //! The progress of a run: counters that the stages advance and a display reads.
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
@@ -104,7 +104,7 @@ pub struct Progress {
     /// Documents to fingerprint; 0 when the number is not known.
     pub documents_total: AtomicU64,
     /// Documents read.
-    pub documents: AtomicU64,
+    pub documents: Arc<AtomicU64>,
     /// Archive fingerprints to probe.
     pub probe_total: AtomicU64,
     /// Archive fingerprints probed.

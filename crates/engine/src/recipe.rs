@@ -11,9 +11,9 @@ use simhash::{
 };
 use storage::Stores;
 
-use crate::documents::{Documents, Pages};
 use crate::error::{EngineError, Result};
 use crate::profile::Profile;
+use documents::{Documents, Pages};
 
 /// The spec fields that the options set. The others come from the archive's spec or, without an
 /// archive, from the default spec.

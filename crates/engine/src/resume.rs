@@ -27,15 +27,14 @@ use futures::{StreamExt as _, TryStreamExt as _};
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
-use crate::documents::{Columns, Documents, ResumeChunk};
 use crate::error::{EngineError, Result};
 use crate::fingerprint::{UnsortedRows, rows_schema, with_fingerprints};
 use crate::map_counters::MapCounters;
 use crate::progress::Progress;
-use crate::read_counts::ReadCounts;
 use crate::recipe::Recipe;
-use crate::stream;
 use crate::text_counts::TextCounts;
+use documents::read_counts::ReadCounts;
+use documents::{Columns, Documents, ResumeChunk};
 
 /// The start of the names of batches' directories.
 const PREFIX: &str = "dedup-job-resume-";
@@ -360,7 +359,7 @@ fn table(
                 .map_err(Into::into);
             Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&schema), batches))
         });
-    let table = stream::table(context, Arc::clone(&schema), streams.collect());
+    let table = streams::table(context, Arc::clone(&schema), streams.collect());
     Ok(UnsortedRows::new(
         table.map_err(EngineError::query("planning the batch"))?,
         counters,

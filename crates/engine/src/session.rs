@@ -8,13 +8,14 @@ use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::prelude::{SessionConfig, SessionContext};
+use documents::Reading;
 use simhash::{Model, Spec};
 
 use crate::error::{EngineError, Result};
 use crate::memory::{self, SortPool};
 use crate::resources::Resources;
-use crate::stream::BATCH_ROWS;
 use crate::udf::{FingerprintBits, HammingDistance, Simhash};
+use streams::{BATCH_ROWS, free_bytes};
 
 /// The bytes of a pair with long ids, such as web addresses.
 const BYTES_OF_ROW: usize = 512;
@@ -48,6 +49,10 @@ impl Limits {
 pub fn session(limits: &Limits, resources: Arc<Resources>) -> Result<SessionContext> {
     let failed = EngineError::query("setting up the session");
     let (bytes, threads) = (limits.pool_bytes(), limits.threads);
+    let reading = Reading {
+        stores: resources.stores.clone(),
+        documents: Arc::clone(&resources.progress.documents),
+    };
     let mut config = SessionConfig::new()
         .with_target_partitions(threads)
         .with_batch_size(rows_within(bytes, threads))
@@ -55,6 +60,7 @@ pub fn session(limits: &Limits, resources: Arc<Resources>) -> Result<SessionCont
         .with_collect_statistics(false)
         // The default of 10 MB for each partition does not fit small limits.
         .with_sort_spill_reservation_bytes((limits.memory / 64 / threads.max(1)).min(8 << 20))
+        .with_extension(Arc::new(reading))
         .with_extension(resources);
     config
         .options_mut()
@@ -97,7 +103,7 @@ pub(crate) fn within_free_memory(plan: DataFrame) -> DataFrame {
     let (mut state, plan) = plan.into_parts();
     let runtime = state.runtime_env();
     let (free, partitions) = (
-        memory::free_bytes(&runtime.memory_pool),
+        free_bytes(&runtime.memory_pool),
         state.config().target_partitions(),
     );
     let disk = &runtime.disk_manager;

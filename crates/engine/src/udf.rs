@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use archive::schema::{FINGERPRINT, SKETCH};
 use arrow::array::{
-    Array, ArrayRef, AsArray as _, BinaryBuilder, Int32Array, Int64Array, Int64Builder, StructArray,
+    Array, ArrayRef, AsArray as _, BinaryBuilder, Int32Array, Int64Builder, StructArray,
 };
-use arrow::datatypes::{DataType, Decimal128Type, Field, Fields, Int64Type, UInt64Type};
+use arrow::datatypes::{DataType, Field, Fields, Int64Type};
 use datafusion::common::utils::take_function_args;
 use datafusion::common::{exec_err, internal_err, plan_err};
 use datafusion::error::Result;
@@ -16,8 +16,8 @@ use datafusion::logical_expr::{
 };
 use simhash::{Fingerprinter, Model};
 
-use crate::documents::{NO_PREFERENCE, PREFERENCE, length_key};
 use crate::text_counts::{TextCounters, TextCounts};
+use documents::{NO_PREFERENCE, PREFERENCE, length_key};
 
 /// `simhash(text)`: the fingerprint of a text as BIGINT; NULL for a text without a fingerprint.
 ///
@@ -354,13 +354,6 @@ impl FingerprintBits {
     }
 }
 
-/// The `i64` with the bits of a number; an error if the number fits neither `i64` nor `u64`.
-fn to_bits(number: i128) -> Result<i64> {
-    i64::try_from(number)
-        .or_else(|_| u64::try_from(number).map(u64::cast_signed))
-        .or_else(|_| exec_err!("{number} is no 64-bit fingerprint"))
-}
-
 impl ScalarUDFImpl for FingerprintBits {
     fn name(&self) -> &str {
         "fingerprint_bits"
@@ -375,11 +368,11 @@ impl ScalarUDFImpl for FingerprintBits {
     }
 
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
-        use DataType::{Decimal128, Int64, LargeUtf8, UInt64, Utf8, Utf8View};
         match types {
-            [number @ (Int64 | UInt64 | Decimal128(_, 0))] => Ok(vec![number.clone()]),
-            [Utf8 | LargeUtf8 | Utf8View] => Ok(vec![Utf8]),
-            [other] => plan_err!("a fingerprint is a 64-bit integer, not {other}"),
+            [numbers] => match documents::fingerprint_type(numbers) {
+                Ok(cast) => Ok(vec![cast]),
+                Err(reason) => plan_err!("{reason}"),
+            },
             _ => plan_err!("fingerprint_bits takes one number, not {types:?}"),
         }
     }
@@ -387,34 +380,10 @@ impl ScalarUDFImpl for FingerprintBits {
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let rows = args.number_rows;
         let [numbers] = take_function_args(self.name(), args.args)?;
-        let numbers = numbers.into_array(rows)?;
-        let fingerprints: ArrayRef = match numbers.data_type() {
-            DataType::Int64 => numbers,
-            DataType::UInt64 => {
-                let values = numbers.as_primitive::<UInt64Type>();
-                Arc::new(values.unary::<_, Int64Type>(u64::cast_signed))
-            }
-            DataType::Decimal128(_, 0) => {
-                let values = numbers.as_primitive::<Decimal128Type>();
-                Arc::new(
-                    values
-                        .try_unary::<_, Int64Type, datafusion::error::DataFusionError>(to_bits)?,
-                )
-            }
-            DataType::Utf8 => {
-                let parse = |text: &str| match text.trim().parse() {
-                    Ok(number) => to_bits(number),
-                    Err(_) => exec_err!("{text:?} is no 64-bit fingerprint"),
-                };
-                let values = numbers
-                    .as_string::<i32>()
-                    .iter()
-                    .map(|text| text.map(parse).transpose());
-                Arc::new(values.collect::<Result<Int64Array>>()?)
-            }
-            other => return internal_err!("fingerprint_bits of {other}"),
-        };
-        Ok(ColumnarValue::Array(fingerprints))
+        match documents::fingerprint_bits(&numbers.into_array(rows)?) {
+            Ok(bits) => Ok(ColumnarValue::Array(bits)),
+            Err(reason) => exec_err!("{reason}"),
+        }
     }
 }
 
@@ -457,19 +426,5 @@ impl ScalarUDFImpl for HammingDistance {
         let distances: Int32Array =
             arrow::compute::binary(a, b, |a, b| (a ^ b).count_ones().cast_signed())?;
         Ok(ColumnarValue::Array(Arc::new(distances)))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn signed_and_unsigned_numbers_keep_their_bits() {
-        assert_eq!(to_bits(-1).unwrap(), -1);
-        assert_eq!(to_bits(i128::from(u64::MAX)).unwrap(), -1);
-        assert_eq!(to_bits(1 << 63).unwrap(), i64::MIN);
-        assert!(to_bits(1 << 64).is_err());
-        assert!(to_bits(-(1 << 63) - 1).is_err());
     }
 }

@@ -90,6 +90,8 @@
 //! # Ok::<(), hamming::PlanError>(())
 //! ```
 
+#![deny(missing_docs)]
+
 // Terms of this crate:
 //
 // block    the bits of a fingerprint that one table indexes; a design has several blocks

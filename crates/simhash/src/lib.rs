@@ -103,6 +103,8 @@
 //! # Ok::<(), simhash::ModelError>(())
 //! ```
 
+#![deny(missing_docs)]
+
 pub mod accumulate;
 pub mod choice;
 mod count;

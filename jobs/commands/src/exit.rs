@@ -3,6 +3,7 @@
 use std::io::Write as _;
 
 use archive::ArchiveError;
+use documents::DocumentsError;
 use engine::EngineError;
 use storage::{ErrorKind, StorageError};
 
@@ -59,6 +60,12 @@ pub enum Failure {
     /// The reader closed standard output, because it has read enough.
     #[error("standard output is closed")]
     ClosedPipe,
+}
+
+impl From<DocumentsError> for Failure {
+    fn from(error: DocumentsError) -> Self {
+        Self::Engine(error.into())
+    }
 }
 
 /// What a run did that ended without an error.

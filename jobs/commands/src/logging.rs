@@ -9,8 +9,16 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 use crate::args::{CommonArgs, LogFormat};
 
 /// This project's crates, which log at the level of `-v` or `--quiet`.
-const OURS: [&str; 8] = [
-    "commands", "lookup", "_native", "engine", "archive", "storage", "hamming", "simhash",
+const OURS: [&str; 9] = [
+    "commands",
+    "lookup",
+    "_native",
+    "engine",
+    "documents",
+    "archive",
+    "storage",
+    "hamming",
+    "simhash",
 ];
 
 /// Sends log lines to standard error: warnings; with `-v` each step; with `-vv` every detail.

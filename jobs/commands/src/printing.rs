@@ -4,10 +4,10 @@ use std::cmp::Reverse;
 use std::fmt::Write as _;
 use std::io::Write as _;
 
-use engine::crawl_counts::CrawlRecordCounts;
-use engine::documents::ColumnsRead;
+use documents::ColumnsRead;
+use documents::crawl_counts::CrawlRecordCounts;
+use documents::read_counts::Notes;
 use engine::fingerprint::ShortDocuments;
-use engine::read_counts::Notes;
 use indicatif::HumanCount;
 
 use crate::exit::Failure;

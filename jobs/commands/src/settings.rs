@@ -1,8 +1,8 @@
 //! Builds settings of the libraries from options that several commands share, and reads the files
 //! that those options name.
 
+use documents::{Columns, CrawlId, CrawlRecords};
 use engine::SpecOptions;
-use engine::documents::{Columns, CrawlId, CrawlRecords};
 use engine::recipe::OptionFile;
 use storage::{StoreOptions, Stores};
 

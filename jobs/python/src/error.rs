@@ -2,6 +2,7 @@
 
 use archive::ArchiveError;
 use arrow::error::ArrowError;
+use documents::DocumentsError;
 use engine::EngineError;
 use hamming::PlanError;
 use lookup::LookupError;
@@ -69,6 +70,12 @@ impl From<Failed> for PyErr {
                 .exception(py)
                 .map_or_else(|error| error, Self::from_value)
         })
+    }
+}
+
+impl From<DocumentsError> for Failed {
+    fn from(error: DocumentsError) -> Self {
+        EngineError::from(error).into()
     }
 }
 

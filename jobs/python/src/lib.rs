@@ -39,7 +39,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<index::Index>()?;
     module.add_class::<model::Model>()?;
     module.add_class::<table::Table>()?;
-    module.add("TEXT_NAMES", engine::documents::TEXT_NAMES.to_vec())?;
+    module.add("TEXT_NAMES", documents::TEXT_NAMES.to_vec())?;
     module.add_function(wrap_pyfunction!(export::array_of, module)?)?;
     module.add_function(wrap_pyfunction!(fingerprints::fingerprint, module)?)?;
     module.add_function(wrap_pyfunction!(fingerprints::sketch, module)?)?;

@@ -1,6 +1,6 @@
 //! [`Needed`]: which columns of a table the program reads.
 
-use engine::documents::{Columns, Prefer};
+use documents::{Columns, Prefer};
 use pyo3::prelude::*;
 
 /// What decides which columns the program gets; names of columns are those that the options name.

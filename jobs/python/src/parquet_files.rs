@@ -10,7 +10,7 @@ use arrow::array::{
 use arrow::compute::{SortColumn, interleave_record_batch, lexsort_to_indices, take};
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use arrow::error::ArrowError;
-use engine::documents::ID_NAMES;
+use documents::ID_NAMES;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::arrow::{ArrowWriter, ProjectionMask};
 use parquet::basic::{Compression, ZstdLevel};

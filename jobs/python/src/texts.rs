@@ -6,7 +6,7 @@ use arrow::array::{
     Array as _, ArrayRef, AsArray as _, BinaryArray, LargeBinaryArray, LargeBinaryBuilder,
 };
 use arrow::datatypes::DataType;
-use engine::documents::TEXT_NAMES;
+use documents::TEXT_NAMES;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyFloat, PyString};

@@ -24,7 +24,7 @@ pub(crate) use rows::{FingerprintRows, select_columns};
 pub use tables::{PartTables, TablePart};
 
 use crate::error::{EngineError, Result};
-use crate::memory::free_bytes;
+use streams::free_bytes;
 
 /// A batch in memory. Its bytes are reserved as long as it lives.
 #[derive(Debug)]

@@ -9,7 +9,7 @@ use tokio::sync::{OwnedRwLockReadGuard, RwLock};
 
 use super::Batch;
 use crate::error::{EngineError, Result};
-use crate::memory::free_bytes;
+use streams::free_bytes;
 
 /// The tables to build: their design, and the part of the batch that they hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -19,11 +19,11 @@ use twox_hash::XxHash3_64;
 
 use super::id_order::IdOrder;
 use crate::batch::{Batch, FingerprintsByRow, IdColumn};
-use crate::documents::DocumentId;
 use crate::error::{EngineError, Result};
 use crate::probe::{CompareSketches, Compared};
-use crate::threads::{blocking, ended};
 use crate::work_items::days_since_epoch;
+use documents::DocumentId;
+use streams::{blocking, ended};
 
 /// Rows whose ids are read at once.
 const ROWS_AT_ONCE: u64 = 1 << 16;
@@ -192,7 +192,7 @@ impl History {
         })?;
         let on_update = self.on_update;
         let search = blocking(move || {
-            Ok(Search {
+            Ok::<_, EngineError>(Search {
                 table: IdTable::new(if of_batch { &by_id.rows } else { &[] }, &batch),
                 fingerprints: batch.fingerprints_by_row(),
                 history: self,

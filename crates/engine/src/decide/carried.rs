@@ -24,12 +24,12 @@ use futures::stream::Fuse;
 use super::Decided;
 use super::keys::Keys;
 use super::output_rows::ROWS_AT_ONCE;
-use crate::documents::{Documents, InputNumbers};
 use crate::error::{EngineError, Result};
 use crate::job::Answers;
 use crate::memory;
-use crate::stream::{self, BatchSize};
-use crate::threads::blocking;
+use documents::{Documents, InputNumbers};
+use streams::BatchSize;
+use streams::blocking;
 
 /// Column of ranks. No carried column has this name: theirs have a prefix.
 const RANK: &str = "rank";
@@ -156,7 +156,7 @@ async fn sorted(
     let bytes_of_row = documents.carried_bytes() / ranks.count.max(1) as u64;
     let runtime = context.runtime_env();
     memory::merge_without_limit(&runtime);
-    let free = memory::free_bytes(&runtime.memory_pool);
+    let free = streams::free_bytes(&runtime.memory_pool);
     let bytes = memory::sorted_bytes(free, partitions);
     // Few rows at once: a value may be long.
     let rows = bytes / bytes_of_row.max(1) as usize;
@@ -192,9 +192,9 @@ async fn sorted(
             Ok(ranked)
         });
         let rows = RecordBatchStreamAdapter::new(Arc::clone(&schema), rows);
-        stream::coalesced(Box::pin(rows), size)
+        streams::coalesced(Box::pin(rows), size)
     });
-    let ranked = stream::table(context, Arc::clone(&schema), ranked.collect())?;
+    let ranked = streams::table(context, Arc::clone(&schema), ranked.collect())?;
     let (mut state, plan) = ranked
         .sort(vec![ident(RANK).sort(true, false)])?
         .into_parts();
@@ -216,10 +216,10 @@ struct LongRows {
 impl LongRows {
     /// Adds the long ones of `rows`.
     fn add(&self, rows: &RecordBatch) -> datafusion::error::Result<()> {
-        if stream::bytes(rows)? <= self.most {
+        if streams::bytes(rows)? <= self.most {
             return Ok(());
         }
-        let each = (0..rows.num_rows()).map(|row| stream::bytes(&rows.slice(row, 1)));
+        let each = (0..rows.num_rows()).map(|row| streams::bytes(&rows.slice(row, 1)));
         let each: Vec<usize> = each.collect::<Result<_, ArrowError>>()?;
         let long = each.into_iter().filter(|bytes| *bytes > self.most).sum();
         let bytes = self.bytes.fetch_add(long, Ordering::Relaxed) + long;

@@ -18,10 +18,10 @@ use super::pins::PinnedClasses;
 use super::sorter::PairSorter;
 use crate::batch::{Batch, FingerprintsByRow};
 use crate::class_pairs::{CLASS, OTHER_CLASS};
-use crate::documents::DocumentId;
 use crate::error::{EngineError, Result};
 use crate::pairs::{BASE_DAY, BASE_ID, DISTANCE, SIMILARITY};
 use crate::probe::Neighbour;
+use documents::DocumentId;
 
 /// Bytes of memory for each class that is a duplicate of a document of the archive: its entries in
 /// two maps, and their share of free slots.

@@ -9,9 +9,9 @@ use datafusion::prelude::SessionContext;
 use super::byte_sort::{Entry, sort_by_bytes, sort_by_number};
 use super::keys::Keys;
 use crate::batch::{Batch, IdColumn};
-use crate::documents::{DocumentId, InputNumbers};
 use crate::error::{EngineError, Result};
-use crate::threads::thread_pool;
+use documents::{DocumentId, InputNumbers};
+use streams::thread_pool;
 
 /// The rows of the batch's file in the order of their ids; documents that share an id, in the order of the inputs.
 #[derive(Debug)]

@@ -12,8 +12,8 @@ use arrow::ipc::reader::FileReader;
 use arrow::ipc::writer::FileWriter;
 
 use crate::batch::select_columns;
-use crate::documents::{DECISION_COLUMNS, NO_PREFERENCE, PREFERENCE, positions_and_bytes};
 use crate::error::{EngineError, Result};
+use documents::{DECISION_COLUMNS, NO_PREFERENCE, PREFERENCE, positions_and_bytes};
 
 /// The schema: the columns that the documents' table adds for decisions.
 fn schema() -> SchemaRef {

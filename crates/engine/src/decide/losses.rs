@@ -16,10 +16,10 @@ use super::keys::Keys;
 use super::output_rows::{DUPLICATE_DAY, DUPLICATE_OF};
 use super::{Decided, Fate};
 use crate::batch::IdColumn;
-use crate::documents::positions_and_bytes;
 use crate::error::{EngineError, Result};
 use crate::pairs::{DISTANCE, SIMILARITY};
 use crate::verify::{DrawnPair, Other};
+use documents::positions_and_bytes;
 
 /// The sources that are named.
 const NAMED: usize = 10;

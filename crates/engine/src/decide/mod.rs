@@ -42,21 +42,21 @@ use futures::StreamExt as _;
 use serde::Serialize;
 
 use crate::batch::{Batch, Classes};
-use crate::documents::{DocumentId, KeptPlace, Prefer, RowSet, SOURCE, positions_and_bytes};
 use crate::error::{EngineError, Result};
 use crate::output::OutputTarget;
 use crate::probe::Neighbour;
 use crate::progress::Stage;
 use crate::resources::Resources;
-use crate::threads::{blocking, ended};
 use captures::{Capture, Captures, RowCapture};
 use collected::{Collected, Superseded};
+use documents::{DocumentId, KeptPlace, Prefer, RowSet, SOURCE, positions_and_bytes};
 use greedy::{Decision, Greedy};
 use id_order::{IdOrder, Sorting, id_of};
 use losses::{Sample, Sources};
 use order::Order;
 use pins::PinnedClasses;
 use sorter::PairSorter;
+use streams::{blocking, ended};
 
 pub(crate) use captures::History;
 pub use captures::OnUpdate;
@@ -246,7 +246,7 @@ impl Deciding {
         let (by_id, classes, sorting) = blocking(move || {
             let by_id = IdOrder::new(&batch, &keys, &sorting)?;
             let classes = PinnedClasses::new(classes, (&pins, given), &batch, &by_id)?;
-            Ok((Arc::new(by_id), Arc::new(classes), sorting))
+            Ok::<_, EngineError>((Arc::new(by_id), Arc::new(classes), sorting))
         })
         .await?;
         let on_update = self.history.as_ref().map(|history| history.on_update);
@@ -308,7 +308,7 @@ impl Deciding {
             // Adding pairs may write to the disk.
             collected = blocking(move || {
                 collected.add(&batch)?;
-                Ok(collected)
+                Ok::<_, EngineError>(collected)
             })
             .await?;
         }
@@ -337,7 +337,7 @@ impl Deciding {
         }
         let greedy = blocking(move || {
             sorter.decide(&mut greedy)?;
-            Ok(greedy)
+            Ok::<_, EngineError>(greedy)
         })
         .await?;
         let named = classes.named;

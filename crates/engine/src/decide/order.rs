@@ -6,8 +6,8 @@ use super::byte_sort::{Entry, sort_by_bytes};
 use super::id_order::{IdOrder, Sorting, out_of_memory};
 use super::keys::Keys;
 use super::pins::PinnedClasses;
-use crate::documents::Prefer;
 use crate::error::Result;
+use documents::Prefer;
 
 /// A class that has no rank yet.
 pub(super) const NONE: u32 = u32::MAX;

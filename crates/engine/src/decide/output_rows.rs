@@ -17,11 +17,11 @@ use datafusion::prelude::SessionContext;
 use futures::{StreamExt as _, TryStreamExt as _};
 
 use super::{Decided, Fate};
-use crate::documents::DocumentId;
 use crate::error::{EngineError, Result};
 use crate::pairs::{DISTANCE, SIMILARITY};
 use crate::probe::Neighbour;
-use crate::threads::blocking;
+use documents::DocumentId;
+use streams::blocking;
 
 /// Column: whether the document is kept.
 pub const KEPT: &str = "kept";

@@ -14,8 +14,8 @@ use arrow::error::ArrowError;
 use super::captures::MAX_SHARED;
 use super::id_order::IdOrder;
 use crate::batch::{Batch, Classes};
-use crate::documents::DocumentId;
 use crate::error::{EngineError, Result};
+use documents::DocumentId;
 
 /// The columns of a file of pins.
 const COLUMNS: [&str; 3] = ["pin", "id", "other"];

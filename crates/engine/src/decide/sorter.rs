@@ -18,7 +18,7 @@ use datafusion::prelude::SessionContext;
 
 use super::greedy::{Greedy, OrderedPair};
 use crate::error::{EngineError, Result};
-use crate::memory::free_bytes;
+use streams::free_bytes;
 
 /// Bits of a document's number that tell it apart from the others of its bucket.
 const BUCKET_BITS: u32 = 16;

@@ -31,10 +31,10 @@ use super::plan::PlannedMap;
 use super::{AT_ONCE, Job};
 use crate::error::{EngineError, Result};
 use crate::progress::Counts;
-use crate::read_counts::ReadCounts;
-use crate::stream;
 use crate::text_counts::TextCounts;
-use crate::threads::blocking;
+use documents::DocumentsError;
+use documents::read_counts::ReadCounts;
+use streams::{Stopped, blocking};
 
 /// The last bytes of an answer.
 const MAGIC: &[u8; 8] = b"DJPART01";
@@ -112,6 +112,12 @@ pub(super) enum NoAnswer {
     Missing,
     Damaged,
     Failed(EngineError),
+}
+
+impl From<Stopped> for NoAnswer {
+    fn from(error: Stopped) -> Self {
+        Self::Failed(error.into())
+    }
 }
 
 impl From<EngineError> for NoAnswer {
@@ -226,7 +232,7 @@ impl Job {
             }
         };
         let of_file = path.clone();
-        let checked = blocking(move || Ok(check(&of_file))).await?;
+        let checked = blocking(move || Ok::<_, NoAnswer>(check(&of_file))).await?;
         let receipt = match checked {
             Ok(Some(receipt)) => receipt,
             Ok(None) => {
@@ -410,10 +416,11 @@ impl Answers {
             .receipts()
             .filter_map(|receipt| receipt.wrong_cut.as_ref());
         match cuts.next() {
-            Some((file, offset)) => Err(EngineError::WrongCut {
+            Some((file, offset)) => Err(DocumentsError::WrongCut {
                 file: file.clone(),
                 offset: *offset,
-            }),
+            }
+            .into()),
             None => Ok(()),
         }
     }
@@ -426,7 +433,7 @@ impl Answers {
             dealt[number % partitions].push(answer.rows());
         }
         let streams = dealt.into_iter().map(|files| rows(files, schema));
-        let table = stream::table(context, Arc::clone(schema), streams.collect());
+        let table = streams::table(context, Arc::clone(schema), streams.collect());
         table.map_err(EngineError::query(&self.job))
     }
 

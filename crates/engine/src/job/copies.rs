@@ -8,8 +8,8 @@ use storage::{Location, UnchangedFile};
 use super::answer::{Answers, Copied, Copy};
 use super::map_documents::CopyMap;
 use super::{Item, Job};
-use crate::documents::{MadeCopy, RowSet};
 use crate::error::{EngineError, Result};
+use documents::{MadeCopy, RowSet};
 
 impl CopyMap {
     /// Copies the files of a part.

@@ -7,8 +7,8 @@ use simhash::Markup;
 use template::Templates;
 
 use super::{Job, SharedFile};
-use crate::documents::{Documents, LeftOut};
 use crate::error::{EngineError, Result};
+use documents::{Documents, LeftOut};
 
 /// The templates that are left out, as a file of the job, and the markup.
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -16,9 +16,9 @@ use super::cut::PART_SECONDS;
 use super::left_out::LeftOutPlan;
 use super::plan::{Item, Planning};
 use super::{Job, Map, SharedFile};
-use crate::documents::{Documents, DocumentsPlan, POSITION, PlannedDocuments, RowSet, SplitPlan};
 use crate::error::{EngineError, Result};
 use crate::recipe::Recipe;
+use documents::{Documents, DocumentsPlan, POSITION, PlannedDocuments, RowSet, SplitPlan};
 
 /// Bytes of text that one core fingerprints in a second.
 pub(super) const TEXT_BYTES_PER_SECOND: f64 = 150e6;

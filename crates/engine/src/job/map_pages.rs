@@ -9,9 +9,9 @@ use simhash::Markup;
 use super::map_documents::{DocumentsMap, READ_BYTES_PER_SECOND, split_items};
 use super::plan::Planning;
 use super::{Job, Map};
-use crate::documents::{Documents, SplitPlan};
 use crate::error::{EngineError, Result};
 use crate::template::with_pages;
+use documents::{Documents, SplitPlan};
 
 /// Documents to pages.
 #[derive(Debug, Clone, Serialize, Deserialize)]

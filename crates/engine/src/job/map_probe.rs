@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 use super::plan::{Item, Planning};
 use super::{Job, Map, SharedFile};
 use crate::error::{EngineError, Result};
-use crate::memory::free_bytes;
 use crate::probe::{Answer, Probe};
 use crate::reduce::reduce;
 use crate::resources::Resources;
 use crate::work_items::{self, WorkItem};
+use streams::free_bytes;
 
 /// Fingerprints to pairs.
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -13,9 +13,9 @@ use super::left_out::LeftOutPlan;
 use super::map_documents::ModelPlan;
 use super::plan::{Item, Planning};
 use super::{Job, Map, SharedFile};
-use crate::documents::DocumentsPlan;
 use crate::error::{EngineError, Result};
 use crate::verify::{self, Counts, Origin, Verifier, Verify};
+use documents::DocumentsPlan;
 
 /// Core seconds that one pair takes: its texts are prepared and compared.
 const PAIR_SECONDS: f64 = 25e-6;

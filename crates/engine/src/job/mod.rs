@@ -43,13 +43,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use chrono::NaiveDate;
-use futures::{StreamExt as _, TryStreamExt as _};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use storage::{Location, StorageError, Stores};
 
-use crate::documents::FileCuts;
 use crate::error::{EngineError, Result};
+use documents::{FileCuts, FileVersion};
 
 pub(crate) use answer::{Answers, Receipt};
 pub use forecast::{Forecast, ForecastRound, Sizes};
@@ -107,15 +106,6 @@ pub(crate) struct Pins {
     pub(crate) pins: String,
     /// Where the batch's files are cut.
     pub(crate) cuts: FileCuts,
-}
-
-/// A file and its version when it was looked at.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct FileVersion {
-    /// Its absolute path, or its URL.
-    pub(crate) path: String,
-    /// Its size, time, and tag: see [`Location::version`].
-    pub(crate) version: String,
 }
 
 /// A job, as one command sees it.
@@ -497,22 +487,6 @@ fn versions(files: &[FileVersion]) -> BTreeMap<&str, &str> {
     pairs
         .map(|file| (file.path.as_str(), file.version.as_str()))
         .collect()
-}
-
-/// The versions of files, in their order.
-pub(crate) async fn file_versions(
-    files: impl IntoIterator<Item = &Location>,
-) -> Result<Vec<FileVersion>> {
-    let reading = files.into_iter().map(async |file: &Location| {
-        Ok(FileVersion {
-            path: file.absolute_name(),
-            version: file.version().await?,
-        })
-    });
-    futures::stream::iter(reading)
-        .buffered(AT_ONCE)
-        .try_collect()
-        .await
 }
 
 fn check_version(location: &Location, record: &Record) -> Result<()> {

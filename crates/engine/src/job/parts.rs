@@ -16,7 +16,6 @@ use super::answer::{AnswerWriter, NoAnswer, Receipt};
 use super::map_documents::{self, ModelPlan};
 use super::plan::PlannedMap;
 use super::{Item, Job, Map, map_probe};
-use crate::documents::{RowSet, TextRows, positions_and_bytes};
 use crate::error::{EngineError, Result};
 use crate::fingerprint::rows_schema;
 use crate::map_counters::MapCounters;
@@ -25,6 +24,7 @@ use crate::progress::{Progress, Stage};
 use crate::resources::Resources;
 use crate::template::pages_schema;
 use crate::work_items::WorkItem;
+use documents::{RowSet, TextRows, positions_and_bytes};
 
 /// A part that is done.
 #[derive(Debug, Clone, Serialize)]

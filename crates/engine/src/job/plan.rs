@@ -5,9 +5,9 @@ use sha2::{Digest as _, Sha256};
 
 use super::cut::cut;
 use super::{CarriedMap, CopyMap, DigestMap, FingerprintMap, PagesMap, ProbeMap, VerifyMap};
-use crate::documents::SplitPlan;
 use crate::error::Result;
 use crate::work_items::WorkItem;
+use documents::SplitPlan;
 
 /// A map of a run, with all that its parts need besides their items.
 #[derive(Debug, Clone, Serialize, Deserialize)]

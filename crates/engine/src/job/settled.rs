@@ -7,8 +7,8 @@ use crate::batch::BatchRef;
 use crate::decide::Keys;
 use crate::error::Result;
 use crate::fingerprint::FingerprintedBatch;
-use crate::read_counts::ReadCounts;
 use crate::text_counts::TextCounts;
+use documents::read_counts::ReadCounts;
 
 const NAME: &str = "batch.json";
 

@@ -22,9 +22,9 @@ pub use existing::{COMPONENT_COLUMNS, OutputKind, Present, REPORT_START, may_rep
 pub use read::{ReadPair, ReadRow, read_rows};
 pub use target::{OutputFormat, OutputTarget};
 
-use crate::documents::DocumentId;
 use crate::error::{EngineError, Result};
 use crate::pairs::{self, Pairs};
+use documents::DocumentId;
 
 /// Rows of a page, and of a record batch that the encoder gets. So the bytes do not depend on the
 /// sizes of the incoming record batches.

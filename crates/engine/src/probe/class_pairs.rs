@@ -20,10 +20,10 @@ use super::pair_builder::Sent;
 use super::request::{CompareSketches, Compared, Originals};
 use crate::batch::{Batch, Classes};
 use crate::class_pairs;
-use crate::documents::DocumentId;
 use crate::error::EngineError;
 use crate::pairs::BASE_ID;
-use crate::stream::BATCH_ROWS;
+use documents::DocumentId;
+use streams::BATCH_ROWS;
 
 /// A document of the archive near a class.
 #[derive(Debug, Clone, PartialEq)]

@@ -12,10 +12,10 @@ use super::emit::Emitter;
 use super::fetch::{FetchQueue, Fetched};
 use super::pipeline::Pipeline;
 use super::request::Probe;
-use crate::memory::limit_bytes;
 use crate::resources::Resources;
-use crate::stream::join;
 use crate::work_items::Numbered;
+use streams::join;
+use streams::limit_bytes;
 
 /// The fetches of all partitions: each returns the number of an item, and the item with its bytes.
 pub(super) type Fetches = FetchQueue<(u32, Fetched)>;

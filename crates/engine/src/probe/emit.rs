@@ -19,7 +19,7 @@ use super::pair_builder::{ArchiveRows, PairBuilder, RowMatch, Sent};
 use super::request::{Answer, CompareSketches, Probe};
 use crate::batch::{Batch, Classes};
 use crate::resources::Resources;
-use crate::stream::join;
+use streams::join;
 
 /// Sends the pairs of one partition.
 pub(super) struct Emitter {

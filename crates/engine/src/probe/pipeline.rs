@@ -56,7 +56,7 @@ use super::request::Probe;
 use crate::batch::{Batch, PartTables};
 use crate::error::EngineError;
 use crate::resources::Resources;
-use crate::stream::join;
+use streams::join;
 
 /// The most items of a partition whose pairs are not all sent.
 const PERMITS: usize = 12;

@@ -9,13 +9,13 @@ use simhash::Spec;
 
 use super::Run;
 use super::opened::{OpenedArchive, is_archive, plain_columns};
-use crate::documents::{Columns, Documents, Prefer, extensions};
 use crate::error::{EngineError, Result};
 use crate::fingerprint;
 use crate::progress::Stage;
-use crate::read_counts::Notes;
 use crate::recipe::Recipe;
 use crate::resources::Resources;
+use documents::read_counts::Notes;
+use documents::{Columns, Documents, DocumentsError, Prefer, extensions};
 
 /// The archive of a run, and what else its batch is compared with.
 pub(super) struct Base {
@@ -115,7 +115,7 @@ impl Base {
             };
             let opened = match Documents::open(context, &base.paths, &columns).await {
                 // The base may lack the column that says the sources of the batch.
-                Err(EngineError::BadData { .. }) if columns.source.is_some() => {
+                Err(DocumentsError::BadData { .. }) if columns.source.is_some() => {
                     Documents::open(context, &base.paths, without_source).await
                 }
                 opened => opened,
@@ -210,7 +210,8 @@ impl Others {
             let given = documents.given();
             match fingerprint::write_sorted(rows, given, writer, &scratch).await {
                 Ok(batch) => break batch,
-                Err(error) => documents.uncut(error)?,
+                Err(error) if documents.uncut(error.wrong_cut()) => {}
+                Err(error) => return Err(error),
             }
         };
         resources.progress.reset_documents();
@@ -276,8 +277,8 @@ async fn have_documents(context: &SessionContext, given: &str, columns: &Columns
         match Documents::open_files(context, given.to_owned(), file, &columns).await {
             Ok(_) => return Ok(false),
             // It has no such column.
-            Err(EngineError::BadData { .. }) => {}
-            Err(error) => return Err(error),
+            Err(DocumentsError::BadData { .. }) => {}
+            Err(error) => return Err(error.into()),
         }
     }
     Ok(true)

@@ -11,10 +11,10 @@ use super::fingerprinting::Fingerprints;
 use super::opened::OpenedArchive;
 use super::summary::Commit;
 use super::view::View;
-use crate::documents::Columns;
 use crate::error::{EngineError, Result};
 use crate::output::DraftOutput;
 use crate::progress::Stage;
+use documents::Columns;
 
 /// How a run left the archive.
 pub(super) struct Outcome {

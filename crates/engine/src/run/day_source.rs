@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use chrono::NaiveDate;
 use datafusion::prelude::SessionContext;
 
-use crate::documents::Documents;
 use crate::error::{EngineError, Result};
+use documents::Documents;
 
 /// How to proceed without the days of records.
 const REMEDY: &str = "name the day by --day YYYY-MM-DD";

@@ -40,7 +40,7 @@ impl Fingerprints {
         {
             let attempt = wrong_cuts.len();
             for (file, offset) in wrong_cuts {
-                inputs.uncut(EngineError::WrongCut { file, offset })?;
+                inputs.uncut(Some((&file, offset)));
             }
             let templates = inputs.leave_out_templates(run, attempt).await?;
             let fingerprints = Self {
@@ -68,10 +68,11 @@ impl Fingerprints {
                     });
                 }
                 Err(error) => {
-                    let cut = error.wrong_cut();
-                    let cut = cut.map(|(file, offset)| (file.to_owned(), offset));
-                    inputs.uncut(error)?;
-                    wrong_cuts.extend(cut);
+                    let wrong_cut = error.wrong_cut();
+                    if !inputs.uncut(wrong_cut) {
+                        return Err(error);
+                    }
+                    wrong_cuts.extend(wrong_cut.map(|(file, offset)| (file.to_owned(), offset)));
                 }
             }
             run.resources.progress.reset_documents();

@@ -11,14 +11,14 @@ use super::base::Base;
 use super::opened::OpenedArchive;
 use super::{Appended, Run, RunSettings};
 use crate::decide::{Decide, OnUpdate, typed_pins};
-use crate::documents::{Columns, Documents, KeptFiles, Prefer};
 use crate::error::{EngineError, Result};
-use crate::job::{Job, Pins, file_versions};
+use crate::job::{Job, Pins};
 use crate::profile::{Against, CompareSettings, Profile};
 use crate::progress::Stage;
 use crate::recipe::{Recipe, SpecOptions};
 use crate::template::{self, BatchTemplates};
 use crate::verify::{Verifier, Verify};
+use documents::{Columns, Documents, KeptFiles, Prefer};
 
 /// Opens a batch's documents, and chooses the recipe of their fingerprints and the type of their ids: those of the archive
 /// if there is one; without one, `profile` says what becomes of short texts.
@@ -260,7 +260,7 @@ impl Inputs {
                 archive_version: opened.version(),
                 day,
                 spec: recipe.spec().digest(),
-                inputs: file_versions(documents.locations().chain(base)).await?,
+                inputs: documents::file_versions(documents.locations().chain(base)).await?,
                 prefer: settings.columns.prefer.to_string(),
                 pins: pins_digest(&settings.pins),
                 cuts: documents.cuts(),
@@ -423,13 +423,13 @@ impl Inputs {
             .await
     }
 
-    /// Makes a file whole again after `error`, as [`Documents::uncut`].
-    pub(super) fn uncut(&mut self, error: EngineError) -> Result<()> {
-        self.documents.uncut(error)?;
+    /// Makes the file with a wrong cut whole again, as [`Documents::uncut`].
+    pub(super) fn uncut(&mut self, wrong_cut: Option<(&str, u64)>) -> bool {
+        let is_uncut = self.documents.uncut(wrong_cut);
         for verifier in self.verifier.iter_mut().chain(&mut self.auditor) {
             verifier.cut_as(&self.documents);
         }
-        Ok(())
+        is_uncut
     }
 }
 

@@ -5,7 +5,7 @@ use arrow::datatypes::Date32Type;
 
 use super::summary::{DecisionSummary, Repeats};
 use crate::error::Result;
-use crate::read_counts::{Note, Notes};
+use documents::read_counts::{Note, Notes};
 
 /// Share of a batch from which on its duplicates of one day mean that the batch is that day.
 const REPEATED: f64 = 0.9;

@@ -28,7 +28,6 @@ use datafusion::prelude::SessionContext;
 use hamming::Kernel;
 
 use crate::batch::{Batch, BatchRef};
-use crate::documents::Documents;
 use crate::error::{EngineError, Result};
 use crate::fingerprint::FingerprintedBatch;
 use crate::job::{Job, Split};
@@ -39,6 +38,7 @@ use crate::resources::Resources;
 use crate::template::BatchTemplates;
 use commit::{Appender, Attempt, Outcome};
 use compare::{Compared, Comparison};
+use documents::Documents;
 use fingerprinting::Fingerprints;
 use inputs::Inputs;
 use summary::Clock;

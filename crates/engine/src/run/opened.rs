@@ -4,10 +4,10 @@ use archive::{Archive, ColumnNames, IdType, RunDefaults, Snapshot};
 use simhash::Spec;
 use storage::{Location, Stores};
 
-use crate::documents::{Columns, Remembered};
 use crate::error::{EngineError, Result};
 use crate::profile::{Against, CompareOptions, CompareSettings};
 use crate::recipe::Recipe;
+use documents::{Columns, Remembered};
 
 /// The archive of a run, opened: a Delta table, or plain files in its place. The run chooses the
 /// days to compare with later, when it has made the batch's fingerprints.

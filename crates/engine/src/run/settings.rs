@@ -9,11 +9,11 @@ use storage::Location;
 
 use super::{DaySource, RunLimits};
 use crate::decide::{Decide, OnUpdate};
-use crate::documents::Columns;
 use crate::job::Job;
 use crate::output::OutputTarget;
 use crate::profile::CompareOptions;
 use crate::recipe::SpecOptions;
+use documents::Columns;
 
 /// Which documents of a batch are appended to an archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

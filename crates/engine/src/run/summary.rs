@@ -5,14 +5,14 @@ use std::time::Instant;
 use serde::Serialize;
 use storage::Stores;
 
-use crate::crawl_counts::CrawlRecordCounts;
 use crate::decide::{DecisionCounts, Dropped, SourceLoss};
-use crate::documents::ColumnsRead;
 use crate::fingerprint::ShortDocuments;
 use crate::progress::{Stage, Stages};
-use crate::read_counts::Notes;
 use crate::template::TemplateCounts;
 use crate::verify::Verified;
+use documents::ColumnsRead;
+use documents::crawl_counts::CrawlRecordCounts;
+use documents::read_counts::Notes;
 
 /// What a run did.
 #[derive(Debug, Clone, Serialize)]

@@ -13,12 +13,12 @@ use template::{Memory, Seen};
 
 use super::find::{Found, find};
 use super::pages::{pages_schema, with_pages};
-use crate::documents::{Documents, LeftOut};
 use crate::error::{EngineError, Result};
 use crate::job::{Job, PagesMap};
 use crate::progress::Stage;
 use crate::recipe::Recipe;
 use crate::resources::Resources;
+use documents::{Documents, LeftOut};
 
 /// The least bytes of what an archive may remember of templates.
 const LEAST_MEMORY: u64 = 64 << 10;

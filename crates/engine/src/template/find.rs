@@ -15,11 +15,10 @@ use template::{
 };
 
 use super::pages::{DocumentsDigest, PAGE, counted};
-use crate::documents::SOURCE;
 use crate::error::{EngineError, Result};
-use crate::memory;
 use crate::session::with_own_partitions;
-use crate::threads::thread_pool;
+use documents::SOURCE;
+use streams::thread_pool;
 
 /// A page of each of at most so many sources says what many sources share. The sources whose names have the least hashes are taken.
 const MOST_SOURCES: usize = 4_096;
@@ -82,7 +81,7 @@ pub(crate) async fn find(
         sources: 0,
         held: Vec::new(),
         held_bytes: 0,
-        most_held: MOST_HELD.min(memory::limit_bytes(pool) / 8),
+        most_held: MOST_HELD.min(streams::limit_bytes(pool) / 8),
         of_many: Vec::new(),
         pool: thread_pool(context)?,
         reserved: MemoryConsumer::new("templates").register(pool),

@@ -16,7 +16,7 @@ use simhash::Markup;
 use simhash::hash::murmur3_low64;
 use template::Page;
 
-use crate::documents::{SOURCE, TEXT, visible};
+use documents::{SOURCE, TEXT, visible};
 
 /// Column of pages, as [`Page::to_bytes`] writes them; null for a document without a source or a text.
 pub(super) const PAGE: &str = "page";

@@ -10,11 +10,11 @@ use futures::StreamExt as _;
 use template::{Memory, each_passage};
 
 use super::batch::read_memory;
-use crate::documents::{Columns, LeftOut, SOURCE, TextRows, visible};
 use crate::error::{EngineError, Result};
 use crate::profile::Profile;
 use crate::recipe::SpecOptions;
 use crate::run::{OpenedArchive, open_batch};
+use documents::{Columns, LeftOut, SOURCE, TextRows, visible};
 
 /// A passage of a template.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -27,11 +27,11 @@ use simhash::{
     DocumentFrequencies, Fingerprinter, Idf, IdfPower, Measure, Model, Similarity, Spec,
 };
 
-use crate::documents::Documents;
 use crate::error::{EngineError, Result};
 use crate::progress::{Progress, Stage};
 use crate::resources::Resources;
 use counts::Counts;
+use documents::Documents;
 use one_word::{AtLength, ShortTexts};
 use sample::{Sample, distinct, sample};
 pub use sketched::AtSketch;

@@ -15,9 +15,9 @@ use unicode_segmentation::UnicodeSegmentation as _;
 
 use super::SpecToTune;
 use super::sources::SourcesOfTexts;
-use crate::documents::{DocumentId, Documents, SOURCE, TextRows};
 use crate::error::{EngineError, Result};
 use crate::text_counts::ShorterTexts;
+use documents::{DocumentId, Documents, SOURCE, TextRows};
 
 /// Texts of some of the documents that were read.
 pub(super) struct Sample {

@@ -30,11 +30,11 @@ use super::text_classes::TextClasses;
 use super::texts::{Side, Texts};
 use super::{Counts, Verifier, within};
 use crate::class_pairs::{self, CLASS, OTHER_CLASS};
-use crate::documents::{DocumentId, RowSet};
 use crate::error::{EngineError, Result};
 use crate::pairs::{BASE_DAY, BASE_ID, DISTANCE};
 use crate::progress::Stage;
-use crate::threads::ended;
+use documents::{DocumentId, RowSet};
+use streams::ended;
 
 /// The most pairs that are written, read and compared at once.
 const PAIRS: usize = 8192;

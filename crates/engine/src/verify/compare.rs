@@ -17,10 +17,10 @@ use simhash::{Fingerprinter, Measure, Model, Similarity};
 use super::texts::{Place, Texts};
 use super::{Counts, Verifier, bad_pairs};
 use crate::error::Result;
-use crate::memory::{free_bytes, limit_bytes};
 use crate::pairs::{self, SIMILARITY};
 use crate::resources::Resources;
-use crate::threads::thread_pool;
+use streams::thread_pool;
+use streams::{free_bytes, limit_bytes};
 
 /// Compares the texts of pairs.
 pub(super) struct Comparer {

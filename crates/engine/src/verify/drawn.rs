@@ -8,10 +8,10 @@ use datafusion::prelude::SessionContext;
 use super::Verifier;
 use super::compare::{Comparer, PairTexts};
 use super::texts::{Side, Texts};
-use crate::documents::{DocumentId, RowSet};
 use crate::error::Result;
 use crate::progress::Stage;
-use crate::threads::blocking;
+use documents::{DocumentId, RowSet};
+use streams::blocking;
 
 /// A document of the batch, and the one that it repeats.
 #[derive(Debug, Clone)]

@@ -32,11 +32,11 @@ pub(crate) use class_pairs::{UnverifiedPairs, verify_class_pairs};
 pub(crate) use drawn::{DrawnPair, Other, similarities};
 pub(crate) use text_classes::TextClasses;
 
-use crate::documents::{Columns, DocumentId, Documents, LeftOut, Pages};
 use crate::error::{EngineError, Result};
 use crate::job::{Answers, Receipt};
 use crate::pairs::{self, Pairs, Similarities};
 use crate::progress::Stage;
+use documents::{Columns, DocumentId, Documents, LeftOut, Pages};
 
 /// How pairs are to be verified: by sketches when they are found, or by texts afterwards.
 #[derive(Debug, Clone, PartialEq)]

@@ -14,10 +14,10 @@ use super::Verifier;
 use super::texts_at::TextsAt;
 use crate::batch::{Batch, Classes};
 use crate::decide::Keys;
-use crate::documents::RowSet;
 use crate::error::{EngineError, Result};
 use crate::job::{DigestMap, Job, ModelPlan, add_digests, digest_schema, text_digest};
-use crate::threads::blocking;
+use documents::RowSet;
+use streams::blocking;
 
 /// Bytes of memory for each document whose fingerprint repeats: the entry of its text's digest in a
 /// map, and the entry's share of free slots.

@@ -15,8 +15,8 @@ use datafusion::prelude::SessionContext;
 use futures::StreamExt as _;
 
 use super::texts_at::TextsAt;
-use crate::documents::{DocumentId, Documents, RowSet, TextRows};
 use crate::error::{EngineError, Result};
+use documents::{DocumentId, Documents, RowSet, TextRows};
 
 /// Where a document of a pair is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

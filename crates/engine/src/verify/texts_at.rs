@@ -8,8 +8,8 @@ use datafusion::execution::SendableRecordBatchStream;
 use datafusion::prelude::SessionContext;
 use futures::StreamExt as _;
 
-use crate::documents::{Documents, RowSet, TextRows, positions_and_bytes};
 use crate::error::{EngineError, Result};
+use documents::{Documents, RowSet, TextRows, positions_and_bytes};
 
 /// The texts at a set of positions, read batch by batch.
 pub(super) struct TextsAt {

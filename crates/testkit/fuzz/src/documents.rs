@@ -8,7 +8,7 @@ use std::sync::{Arc, LazyLock};
 use archive::IdType;
 use arrow::array::{Array as _, ArrayRef, AsArray as _, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Int64Type};
-use engine::documents::{Columns, Documents, extensions};
+use documents::{Columns, Documents, extensions};
 use engine::resources::Resources;
 use engine::session::{Limits, session};
 use engine::{EngineError, Result};

@@ -2,7 +2,7 @@
 
 use archive::BatchName;
 use clap::{Args, ValueHint};
-use engine::documents::Quote;
+use documents::Quote;
 use engine::run::DaySource;
 use simhash::Spec;
 

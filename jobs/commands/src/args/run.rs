@@ -2,8 +2,8 @@
 
 use archive::BatchName;
 use clap::{Args, ValueHint};
+use documents::Prefer;
 use engine::decide::{OnUpdate, UPDATE_DAY, UPDATE_OF, layout};
-use engine::documents::Prefer;
 use engine::profile::VerifyBy;
 use engine::run::{Appended, DaySource};
 use engine::{CompareOptions, Profile};

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use chrono::{Datelike as _, NaiveDate};
 use clap::builder::{PossibleValue, TypedValueParser};
-use engine::documents::{Quote, charset_name};
+use documents::{Quote, charset_name};
 use engine::run::{Appended, DaySource};
 use simhash::Choice;
 use simhash::choice::UnknownName;

@@ -3,13 +3,13 @@
 use std::path::Path;
 
 use ::archive::{Append, Archive, BatchName, DayBatch, Existing, FingerprintWriter, IdType};
-use engine::crawl_counts::CrawlRecordCounts;
-use engine::documents::ColumnsRead;
-use engine::documents::{Columns, Documents};
+use documents::ColumnsRead;
+use documents::crawl_counts::CrawlRecordCounts;
+use documents::read_counts::Notes;
+use documents::{Columns, Documents};
 use engine::fingerprint::{self, FingerprintedBatch, ShortDocuments};
 use engine::output::OutputKind;
 use engine::progress::Stage;
-use engine::read_counts::Notes;
 use engine::run::{Commit, DaySource, OpenedArchive, RunLimits, open_batch, remember_columns};
 use engine::template::BatchTemplates;
 use engine::{Profile, Recipe};
@@ -200,7 +200,8 @@ pub fn fingerprint(
             };
             match work.make(&mut documents, &recipe).await {
                 Ok(made) => break made,
-                Err(error) => documents.uncut(error)?,
+                Err(error) if documents.uncut(error.wrong_cut()) => {}
+                Err(error) => return Err(error.into()),
             }
             progress.reset_documents();
         };

@@ -1,8 +1,8 @@
 //! `dedup-job idf`: counts the documents that contain each feature, and writes the table.
 
 use ::archive::frequencies;
+use documents::Documents;
 use engine::SpecOptions;
-use engine::documents::Documents;
 use engine::idf::{self, Learnt};
 use engine::output::OutputKind;
 use engine::progress::Stage;

@@ -25,7 +25,7 @@ pub mod tune;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use engine::documents::{Columns, DocumentId, Documents, Pages};
+use documents::{Columns, DocumentId, Documents, Pages};
 use simhash::Markup;
 use storage::Location;
 

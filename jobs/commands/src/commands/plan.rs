@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use ::archive::{Scope, Snapshot, SnapshotFile};
-use engine::documents::Columns;
+use documents::Columns;
 use engine::job::{Forecast, Sizes};
 use engine::run::{OpenedArchive, are_documents, open_batch};
 use engine::{CompareOptions, EngineError, Profile, SpecOptions};

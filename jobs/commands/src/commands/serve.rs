@@ -6,7 +6,7 @@ use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::documents::Columns;
+use documents::Columns;
 use lookup::{Index, Remember, ServeSettings, Server, TlsFiles};
 
 use super::index::files;

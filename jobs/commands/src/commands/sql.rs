@@ -9,8 +9,8 @@ use arrow::json::LineDelimitedWriter;
 use arrow::util::pretty::pretty_format_batches;
 use datafusion::logical_expr::{ColumnarValue, Volatility};
 use datafusion::prelude::{DataFrame, SQLOptions, col, create_udf};
+use documents::{Columns, Documents};
 use engine::EngineError;
-use engine::documents::{Columns, Documents};
 use engine::progress::Stage;
 
 use super::required;

@@ -14,9 +14,9 @@ use hamming::Match;
 
 use super::request::{CompareSketches, Compared};
 use crate::batch::{Batch, Classes};
-use crate::documents::DocumentId;
 use crate::pairs::{self, BASE_DAY, BASE_ID, DISTANCE, NEW_ID, SIMILARITY};
-use crate::stream::BATCH_ROWS;
+use documents::DocumentId;
+use streams::BATCH_ROWS;
 
 /// The values of a match that its pairs share: they are the same for all documents of its two
 /// fingerprints.

@@ -1,11 +1,11 @@
 //! Lowers the k of a run that compares a batch with itself, unless an option gives k. If most records
 //! of a batch come from one template, most of their pairs are within the profile's k, and comparing their texts would take hours.
 
-use crate::error::Result;
+use crate::error::{EngineError, Result};
 use crate::fingerprint::FingerprintedBatch;
 use crate::profile::{CompareSettings, Profile};
 use crate::run::Run;
-use crate::threads::blocking;
+use streams::blocking;
 
 /// Candidates that are always cheap to compare: a minute for one core.
 const CHEAP: u64 = 1_000_000;
@@ -25,7 +25,8 @@ pub(in crate::run) async fn lower_if_dear(
     }
     let loaded = run.load(batch).await?;
     let (asked, documents) = (settings.max_distance, batch.file.rows);
-    let candidates = blocking(move || Ok(candidates(loaded.distinct.values(), asked))).await?;
+    let candidates =
+        blocking(move || Ok::<_, EngineError>(candidates(loaded.distinct.values(), asked))).await?;
     let chosen = largest_cheap(&candidates, documents);
     if chosen < asked {
         tracing::warn!(

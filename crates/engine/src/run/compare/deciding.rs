@@ -12,7 +12,6 @@ use super::Comparison;
 use crate::batch::{Batch, Classes};
 use crate::class_pairs;
 use crate::decide::{Decide, Decided, Deciding, History, Keys, SHOWN};
-use crate::documents::{KeptDrafts, MadeCopy};
 use crate::error::{EngineError, Result};
 use crate::job::{Answers, CarriedMap, CopyMap, Job};
 use crate::output::{self, DraftOutput};
@@ -20,9 +19,10 @@ use crate::probe::{Answer, CompareSketches, Originals, Probe};
 use crate::progress::Stage;
 use crate::run::Run;
 use crate::run::summary::{Clock, DecisionSummary};
-use crate::threads::blocking;
 use crate::verify::{Counts, TextClasses, UnverifiedPairs, Verified, Verifier, verify_class_pairs};
 use crate::work_items;
+use documents::{KeptDrafts, MadeCopy};
+use streams::blocking;
 
 /// Bytes of memory for each document that the plan of the tables leaves for decisions: for its
 /// class, its rank, its decision, the size of its group, and for sorting the documents.
@@ -205,7 +205,7 @@ impl Comparison<'_> {
                 let rows = 0..of_batch.rows() as u32;
                 rows.map(|row| of_batch.sketch(row).is_some()).collect()
             });
-            Ok((of_batch.classes(by_sketch)?, have_sketch))
+            Ok::<_, EngineError>((of_batch.classes(by_sketch)?, have_sketch))
         })
         .await?;
         let (found, expected) = self.class_pairs(probe, distinct).await?;

@@ -9,8 +9,8 @@ mod set;
 mod templates;
 mod vacuum;
 
+use documents::Columns;
 use engine::Profile;
-use engine::documents::Columns;
 
 use super::fingerprint::{Given, Target, fingerprint};
 use crate::args::{ArchiveCommand, CommonArgs, SpecArgs};

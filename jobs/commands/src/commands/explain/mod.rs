@@ -5,7 +5,7 @@ mod text;
 use std::path::Path;
 
 use archive::Archive;
-use engine::documents::{Columns, Documents};
+use documents::{Columns, Documents};
 use engine::explain::explain;
 use engine::profile::Against;
 use engine::template::archive_templates;

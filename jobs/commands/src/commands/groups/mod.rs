@@ -172,7 +172,7 @@ async fn write_components(
         read_rows(file, |row| rows.add(&row)).await?;
     }
     let (rows, summary) = rows.finish()?;
-    let stream = engine::stream::of_batches(COLUMNS.clone(), rows.into_iter());
+    let stream = streams::of_batches(COLUMNS.clone(), rows.into_iter());
     let draft =
         engine::output::write_draft(stream, &COLUMNS, &target, process.scratch.path(), None);
     draft.await?.publish().await?;

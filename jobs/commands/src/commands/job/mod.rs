@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use engine::documents::Replace;
+use documents::Replace;
 use engine::job::{self, Found, Job, PartDone, Record, Split, do_parts};
 use engine::{EngineError, RunSettings};
 use serde::Serialize;

@@ -14,8 +14,8 @@ use std::io::Write as _;
 use std::sync::atomic::Ordering;
 
 use archive::{Archive, Scope, Snapshot};
+use documents::DocumentId;
 use engine::EngineError;
-use engine::documents::DocumentId;
 use engine::output::{OutputKind, ReadRow, read_rows};
 use engine::progress::Stage;
 use serde_json::json;

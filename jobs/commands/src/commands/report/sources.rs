@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use engine::documents::{source_of_site, source_of_url};
+use documents::{source_of_site, source_of_url};
 use engine::output::ReadRow;
 use simhash::hash::murmur3_low64;
 

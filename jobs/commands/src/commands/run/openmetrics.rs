@@ -6,8 +6,8 @@
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
+use documents::crawl_counts::CrawlRecordCounts;
 use engine::Summary;
-use engine::crawl_counts::CrawlRecordCounts;
 use prometheus_client::encoding::text::encode as encode_text;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;

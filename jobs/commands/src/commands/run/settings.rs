@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 
 use archive::Existing;
+use documents::{Columns, KeptPlace, Prefer, Replace};
 use engine::RunSettings;
 use engine::decide::{Decide, OnUpdate, read_pins};
-use engine::documents::{Columns, KeptPlace, Prefer, Replace};
 use engine::output::{OutputKind, OutputTarget};
 use engine::run::{OnRepeats, RunLimits};
 use hamming::Design;

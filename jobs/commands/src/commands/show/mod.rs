@@ -6,7 +6,7 @@ mod pager;
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, HashMap};
 
-use engine::documents::DocumentId;
+use documents::DocumentId;
 use engine::output::{ReadRow, read_rows};
 use serde_json::json;
 use simhash::hash::murmur3_low64;

@@ -6,8 +6,8 @@ mod next_commands;
 mod text;
 
 use ::archive::IdType;
+use documents::{Columns, Documents};
 use engine::SpecOptions;
-use engine::documents::{Columns, Documents};
 use engine::progress::Stage;
 use engine::recipe::IDF_POWER;
 use engine::tune::{SpecToTune, Tune, tune};

@@ -1,8 +1,8 @@
 //! The commands that `tune` prints for the user to copy: they run the job with the recommended
 //! settings.
 
+use documents::Quote;
 use engine::Profile;
-use engine::documents::Quote;
 use engine::profile::default_similarity;
 use engine::tune::Tuned;
 use simhash::{Choice as _, Measure, SketchBits, Spec};

@@ -1,0 +1,146 @@
+//! The errors of this crate, and their kinds.
+
+use archive::ArchiveError;
+use datafusion::error::DataFusionError;
+use storage::{ErrorKind, StorageError, io_kind};
+use streams::{Stopped, causes, query_kind, query_message};
+
+/// Result of this crate.
+pub type Result<T, E = DocumentsError> = std::result::Result<T, E>;
+
+/// Documents cannot be read or copied. Every variant names its object.
+#[derive(thiserror::Error)]
+#[non_exhaustive]
+pub enum DocumentsError {
+    /// A file of Parquet failed.
+    #[error(transparent)]
+    Archive(#[from] ArchiveError),
+    /// A file or a store failed.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+    /// Input data that cannot be used.
+    #[error("{object}: {reason}")]
+    BadData {
+        /// The file, with row and column if they are known.
+        object: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A large file was cut where it must not be, to be read in parts: within a record, or behind another dictionary of zstd than
+    /// the file starts with. [`Documents::uncut`](crate::Documents::uncut) makes it whole again.
+    #[error(
+        "{file}, byte {offset}: the file was divided here for parallel reading, but this place is inside a record, or its frames need another zstd dictionary"
+    )]
+    WrongCut {
+        /// The file.
+        file: String,
+        /// Offset of the cut, in bytes.
+        offset: u64,
+    },
+    /// Options that the files do not allow.
+    #[error("{0}")]
+    Usage(String),
+    /// Options that contradict each other, or what was planned.
+    #[error("{0}")]
+    Configuration(String),
+    /// A defect of the program.
+    #[error("{0}")]
+    Internal(String),
+    /// The memory limit does not allow the work.
+    #[error("out of the memory limit: {what}; raise --memory-limit")]
+    OutOfMemory {
+        /// What did not fit.
+        what: String,
+    },
+    /// A local file operation failed.
+    #[error("{path}: {source}")]
+    Io {
+        /// The file.
+        path: String,
+        /// The system's error.
+        source: std::io::Error,
+    },
+    /// What was read changed meanwhile: the same command may succeed later.
+    #[error("{0}")]
+    TryAgain(String),
+    /// A query failed.
+    #[error("{}", query_message(operation, source, own_kind))]
+    Query {
+        /// The operation that failed.
+        operation: String,
+        /// The error of DataFusion.
+        source: DataFusionError,
+    },
+}
+
+impl DocumentsError {
+    /// Wraps an error of a query that was part of `operation`.
+    pub(crate) fn query(operation: impl Into<String>) -> impl FnOnce(DataFusionError) -> Self {
+        let operation = operation.into();
+        move |source| Self::Query { operation, source }
+    }
+
+    /// The file and the offset of a wrong cut, if [`Self::WrongCut`] is the cause.
+    #[must_use]
+    pub fn wrong_cut(&self) -> Option<(&str, u64)> {
+        match self {
+            Self::WrongCut { file, offset } => Some((file.as_str(), *offset)),
+            Self::Query { source, .. } => wrong_cut(source),
+            _ => None,
+        }
+    }
+
+    /// The kind of the failure.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Archive(error) => error.kind(),
+            Self::Storage(error) => error.kind(),
+            Self::Usage(_) => ErrorKind::Usage,
+            Self::OutOfMemory { .. } | Self::TryAgain(_) => ErrorKind::TryAgain,
+            Self::BadData { .. } | Self::WrongCut { .. } => ErrorKind::Data,
+            Self::Configuration(_) => ErrorKind::Configuration,
+            Self::Internal(_) => ErrorKind::Internal,
+            Self::Io { source, .. } => io_kind(source),
+            Self::Query { source, .. } => query_kind(source, own_kind),
+        }
+    }
+}
+
+/// The file and the offset of a wrong cut, if one is the cause of a query's error.
+#[must_use]
+pub fn wrong_cut(error: &DataFusionError) -> Option<(&str, u64)> {
+    causes(error).find_map(|cause| match cause.downcast_ref() {
+        Some(DocumentsError::WrongCut { file, offset }) => Some((file.as_str(), *offset)),
+        _ => None,
+    })
+}
+
+/// The kind of an error of this crate, or of one below it.
+#[must_use]
+pub fn own_kind(error: &(dyn std::error::Error + 'static)) -> Option<ErrorKind> {
+    let own = error.downcast_ref().map(DocumentsError::kind);
+    let archive = || error.downcast_ref().map(ArchiveError::kind);
+    own.or_else(archive)
+        .or_else(|| error.downcast_ref().map(StorageError::kind))
+}
+
+// A library's error may quote a request with its secrets, so `Debug` shows only the scrubbed
+// message.
+impl std::fmt::Debug for DocumentsError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:?} error: {self}", self.kind())
+    }
+}
+
+impl From<Stopped> for DocumentsError {
+    fn from(error: Stopped) -> Self {
+        Self::Internal(error.to_string())
+    }
+}
+
+impl From<DocumentsError> for DataFusionError {
+    fn from(error: DocumentsError) -> Self {
+        Self::External(Box::new(error))
+    }
+}

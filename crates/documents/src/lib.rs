@@ -1,0 +1,589 @@
+//! Documents: files of texts, or of ready fingerprints, in any of the formats.
+//!
+//! Files of every format become one table: an id, and a text or a fingerprint. Partitions read it in parallel, and every
+//! error names its file.
+
+mod carried;
+mod columns;
+mod columns_read;
+mod conform;
+pub mod crawl_counts;
+mod cuts;
+pub mod error;
+mod file;
+mod fingerprint_bits;
+mod formats;
+mod id;
+mod kept;
+mod left_out;
+mod listed;
+mod others;
+mod page_text;
+mod parquet;
+mod partition_reader;
+mod planned;
+mod preference;
+pub mod read_counts;
+mod record_days;
+mod resume_chunks;
+mod row_set;
+mod rows;
+mod session;
+mod short_names;
+mod source;
+mod splits;
+mod strays;
+mod table_columns;
+mod texts;
+mod versions;
+mod xhtml;
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use archive::IdType;
+use arrow::array::AsArray as _;
+use arrow::datatypes::SchemaRef;
+use datafusion::catalog::streaming::StreamingTable;
+use datafusion::physical_plan::streaming::PartitionStream;
+use datafusion::prelude::{DataFrame, SessionContext};
+use futures::{StreamExt as _, TryStreamExt as _};
+use simhash::Spec;
+use storage::Location;
+use tokio::sync::Semaphore;
+
+use file::InputFile;
+use partition_reader::{PartitionReader, Rows, row_limit};
+use rows::held::HeldFiles;
+use short_names::short_names;
+use splits::{Split, numbered_splits};
+use strays::without_strays;
+
+use columns::Unseen;
+pub use columns::{
+    CRAWL_COLUMNS, Columns, Content, CrawlId, CrawlRecords, ID_NAMES, Pages, Remembered, TEXT_NAMES,
+};
+pub use columns_read::ColumnsRead;
+pub use error::DocumentsError;
+pub use fingerprint_bits::{fingerprint_bits, fingerprint_type};
+pub use formats::extensions;
+pub use id::DocumentId;
+pub use kept::MadeCopy;
+pub use kept::{KeptDrafts, KeptFiles, KeptPlace, Replace};
+pub use left_out::LeftOut;
+pub use left_out::visible;
+pub use planned::SplitPlan;
+pub use planned::{DocumentsPlan, FileCuts, PlannedDocuments};
+pub use preference::Prefer;
+pub use preference::{NO_PREFERENCE, length_key};
+pub use resume_chunks::ResumeChunk;
+pub use row_set::InputNumbers;
+pub use row_set::RowSet;
+pub use rows::charset_name;
+pub use rows::dialect::Quote;
+pub use session::Reading;
+pub use table_columns::{
+    DECISION_COLUMNS, DecisionColumn, POSITION, PREFERENCE, PREFERENCE_BEHIND, SOURCE, TEXT,
+    TextRows, positions_and_bytes,
+};
+pub use template::{source_of_site, source_of_url, source_said};
+pub use versions::{FileVersion, file_versions};
+
+use crate::error::Result;
+use crate::read_counts::{Note, Notes, ReadCounters};
+
+/// The most files that are opened at the same time.
+const OPENED: usize = 64;
+/// The most row files (JSON Lines, CSV) among them that may be large: opening one holds a whole record in memory.
+const ROW_FILES_OPENED: usize = 4;
+
+/// Files of documents, opened, with their columns found.
+#[derive(Debug, Clone)]
+pub struct Documents {
+    files: Vec<Arc<InputFile>>,
+    /// Files without a row or a header, whose columns are unknown, and their paths below the common directory of all files.
+    empty: Vec<(Location, String)>,
+    given: String,
+    /// The columns that were asked for, but for the carried ones.
+    columns: Columns,
+    /// The names of the carried columns.
+    carried: Vec<String>,
+    /// Whether a file was cut within a record.
+    had_wrong_cut: bool,
+    /// Files that are not read.
+    skipped: Notes,
+}
+
+impl Documents {
+    /// Opens files, directories or patterns, and finds their columns.
+    ///
+    /// # Errors
+    /// [`DocumentsError`] when a file cannot be read, has no usable columns, or has other content than the first; or when the
+    /// values of a carried column cannot become the type of this column in the decisions.
+    pub async fn open(
+        context: &SessionContext,
+        given: &[String],
+        columns: &Columns,
+    ) -> Result<Self> {
+        let stores = &Reading::in_session(context)?.stores;
+        let extensions = extensions();
+        let extensions: Vec<&str> = extensions.iter().map(String::as_str).collect();
+        let (mut locations, mut skipped) = (Vec::new(), Notes::default());
+        for path in given {
+            let (files, left_out) = archive::input_files(stores, path, &extensions).await?;
+            for (note, others) in [
+                (Note::HiddenFiles, &left_out.hidden),
+                (Note::OtherEndings, &left_out.other_endings),
+                (Note::UnreadableNames, &left_out.unreadable_names),
+                (Note::NoFiles, &left_out.no_files),
+            ] {
+                skipped.add(note, others.number, &others.first);
+            }
+            if files.is_empty() {
+                tracing::warn!("{path}: there is no file of documents");
+            }
+            locations.extend(without_strays(path, files, &mut skipped));
+        }
+        // A file with several paths or links is read once.
+        let mut seen = HashSet::new();
+        locations.retain(|location: &Location| seen.insert(location.identity()));
+        let given = given.join(", ");
+        let mut documents = Self::open_files(context, given, locations, columns).await?;
+        documents.skipped = skipped;
+        documents.refuse_other_texts()?;
+        let is_crawl = |file: &Arc<InputFile>| file.known_columns().contains(&"url");
+        if documents.files.iter().any(is_crawl) {
+            let limit = row_limit(context);
+            documents.columns.crawl.limits = Some((limit.record(), limit.window_log));
+        } else if columns.crawl != CrawlRecords::default() {
+            tracing::warn!(
+                "{}: --id-from, --status and --check-digests change nothing: they are for WARC files",
+                documents.given
+            );
+        }
+        Ok(documents)
+    }
+
+    /// Opens exactly the files at `locations`, and finds their columns. Errors that concern all of
+    /// them name them `given`.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub async fn open_files(
+        context: &SessionContext,
+        given: String,
+        locations: Vec<Location>,
+        columns: &Columns,
+    ) -> Result<Self> {
+        let held_files = HeldFiles::new(&context.runtime_env().memory_pool);
+        Self::open_holding(context, given, locations, columns, &held_files).await
+    }
+
+    async fn open_holding(
+        context: &SessionContext,
+        given: String,
+        locations: Vec<Location>,
+        columns: &Columns,
+        held_files: &HeldFiles,
+    ) -> Result<Self> {
+        let row_files = &Semaphore::new(OPENED);
+        let opened: Vec<Option<InputFile>> = futures::stream::iter(locations.clone())
+            .map(|location| {
+                formats::open(location, columns, row_limit(context), row_files, held_files)
+            })
+            .buffered(OPENED)
+            .try_collect()
+            .await?;
+        let names = short_names(&locations, columns);
+        let (mut files, mut empty) = (Vec::new(), Vec::new());
+        for ((location, short_name), opened) in locations.into_iter().zip(names).zip(opened) {
+            match opened {
+                Some(file) => files.push(Arc::new(InputFile { short_name, ..file })),
+                None => empty.push((location, short_name)),
+            }
+        }
+        let contents = files.iter().map(|file| file.columns.content.as_ref());
+        let first = contents.clone().flatten().next();
+        for (file, content) in files.iter().zip(contents) {
+            if let Some((first, other)) = first.zip(content)
+                && std::mem::discriminant(first) != std::mem::discriminant(other)
+            {
+                return Err(file.bad_data(format!(
+                    "it has {other}, but {} has {first}",
+                    files[0].location
+                )));
+            }
+        }
+        let mut columns = columns.clone();
+        let documents = Self {
+            files,
+            empty,
+            given,
+            carried: std::mem::take(&mut columns.carried),
+            columns,
+            had_wrong_cut: false,
+            skipped: Notes::default(),
+        };
+        documents.check_seen()?;
+        documents.check_carried()?;
+        Ok(documents)
+    }
+
+    /// Refuses a column that an option names and that no document has; warns if it may be only the first documents.
+    fn check_seen(&self) -> Result<()> {
+        let Some(first) = self.files.first() else {
+            return Ok(());
+        };
+        for Unseen { name, columns, .. } in &first.columns.unseen {
+            let of_file = |file: &Arc<InputFile>| {
+                let mut unseen = file.columns.unseen.iter();
+                unseen
+                    .find(|other| other.name == *name)
+                    .map(|other| other.in_whole_file)
+            };
+            let in_whole: Option<Vec<bool>> = self.files.iter().map(of_file).collect();
+            let Some(in_whole) = in_whole else { continue };
+            let said = format!("no document has the column {name:?}, which an option names");
+            if in_whole.into_iter().all(|whole| whole) {
+                let reason = format!("{said}; its columns are {columns}");
+                return Err(first.bad_data(reason));
+            }
+            tracing::warn!(
+                "{}: {said}, among the first ones; its columns are {columns}",
+                self.given
+            );
+        }
+        Ok(())
+    }
+
+    /// Opens the same files again, and finds `columns` in them.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub async fn reopen(&self, context: &SessionContext, columns: &Columns) -> Result<Self> {
+        let locations = self.files.iter().map(|file| file.location.clone());
+        let columns = Columns {
+            pages: self.columns.pages,
+            ..columns.clone()
+        };
+        let given = self.given.clone();
+        let held = self.files.iter().filter_map(|file| {
+            let held = file.held()?.clone();
+            Some((file.location.given().to_owned(), held))
+        });
+        let held = HeldFiles::new(&context.runtime_env().memory_pool).with_known(held);
+        let locations = locations.collect();
+        let mut reopened = Self::open_holding(context, given, locations, &columns, &held).await?;
+        reopened.leave_out(self.left_out());
+        // Empty files are not opened again, but they count for the common directory.
+        for (file, before) in reopened.files.iter_mut().zip(&self.files) {
+            Arc::make_mut(file)
+                .short_name
+                .clone_from(&before.short_name);
+        }
+        reopened.cut_as(self);
+        Ok(reopened)
+    }
+
+    /// The columns that were asked for, but for the carried ones, and how pages are read.
+    #[must_use]
+    pub fn columns(&self) -> &Columns {
+        &self.columns
+    }
+
+    /// Whether some of the files have pages: responses of a crawl, or HTML.
+    #[must_use]
+    pub fn have_pages(&self) -> bool {
+        let has_pages = |file: &Arc<InputFile>| formats::has_pages(&file.location.file_name());
+        self.files.iter().any(has_pages)
+    }
+
+    /// Reads pages in another way from now on.
+    pub fn read_pages(&mut self, pages: Pages) {
+        self.columns.pages = pages;
+        for file in &mut self.files {
+            Arc::make_mut(file).columns.pages = pages;
+        }
+    }
+
+    /// Leaves the templates of sources out of the texts from now on, and their markup; or no longer.
+    pub fn leave_out(&mut self, left_out: Option<&Arc<LeftOut>>) {
+        for file in &mut self.files {
+            Arc::make_mut(file).columns.left_out = left_out.cloned();
+        }
+    }
+
+    /// What is left out of the texts.
+    pub fn left_out(&self) -> Option<&Arc<LeftOut>> {
+        self.files.first()?.columns.left_out.as_ref()
+    }
+
+    /// Whether documents have sources: the files have a column that says them; or the first document's id is a URL.
+    ///
+    /// # Errors
+    /// [`DocumentsError`] when the first document cannot be read.
+    pub async fn have_sources(&self, context: &SessionContext) -> Result<bool> {
+        if self.files.iter().any(|file| file.columns.source.is_some()) {
+            return Ok(true);
+        }
+        let has_text_ids =
+            |file: &&Arc<InputFile>| file.columns.id.is_some() && file.id_type == IdType::String;
+        let Some(file) = self.files.iter().find(has_text_ids) else {
+            return Ok(false);
+        };
+        let first = Split::all(0, 0, file).into_iter().take(1).collect();
+        let table = self.table_of_splits(context, IdType::String, 1, Rows::All, first, None)?;
+        let failed = || DocumentsError::query(self.given());
+        let mut rows = table.execute_stream().await.map_err(failed())?;
+        let first = rows.next().await.transpose().map_err(failed())?;
+        let first = first.filter(|batch| batch.num_rows() > 0);
+        let id = first
+            .as_ref()
+            .and_then(|batch| batch.column(0).as_string_opt::<i32>());
+        Ok(id.is_some_and(|ids| source_of_url(ids.value(0)).is_some()))
+    }
+
+    /// The files at the paths given that are not read.
+    #[must_use]
+    pub fn skipped(&self) -> &Notes {
+        &self.skipped
+    }
+
+    /// The paths as they were given, joined by commas.
+    #[must_use]
+    pub fn given(&self) -> &str {
+        &self.given
+    }
+
+    /// The number of files with rows.
+    #[must_use]
+    pub fn file_count(&self) -> usize {
+        self.files.len()
+    }
+
+    /// Whether all files have an id column. In a file without one, a document gets an id by the file's path below the common
+    /// directory of all files.
+    #[must_use]
+    pub fn have_ids(&self) -> bool {
+        self.files.iter().all(|file| file.columns.id.is_some())
+    }
+
+    /// The first file without an id column, and the number of other such files: their documents get the id `file:row`. `None`
+    /// if there is no such file.
+    #[must_use]
+    pub fn files_with_row_ids(&self) -> Option<(String, usize)> {
+        let has_row_ids =
+            |file: &&Arc<InputFile>| file.columns.id.is_none() && !file.columns.is_one_document;
+        let mut files = self.files.iter().filter(has_row_ids);
+        let first = files.next()?.location.to_string();
+        Some((first, files.count()))
+    }
+
+    /// Whether the content is ready fingerprints.
+    #[must_use]
+    pub fn has_fingerprints(&self) -> bool {
+        matches!(
+            self.files.first().map(|file| &file.columns.content),
+            Some(Some(Content::Fingerprint(_)))
+        )
+    }
+
+    /// Whether the content is ready fingerprints with sketches.
+    #[must_use]
+    pub fn has_sketches(&self) -> bool {
+        !self.files.is_empty() && self.files.iter().all(|file| file.columns.sketches)
+    }
+
+    /// The type of the ids: text when the files differ; `None` without files.
+    #[must_use]
+    pub fn id_type(&self) -> Option<IdType> {
+        let mut types = self.files.iter().map(|file| file.id_type);
+        let first = types.next()?;
+        Some(if types.all(|other| other == first) {
+            first
+        } else {
+            IdType::String
+        })
+    }
+
+    /// The spec of ready fingerprints, with a file that declares it; `None` when no file does.
+    ///
+    /// # Errors
+    /// [`ArchiveError::SpecMismatch`](archive::ArchiveError::SpecMismatch) when files declare different specs.
+    pub fn spec(&self) -> Result<Option<(String, Spec)>> {
+        let mut found: Option<(String, Spec)> = None;
+        for file in &self.files {
+            let Some(spec) = &file.spec else { continue };
+            match &found {
+                Some((name, other)) if other != spec => {
+                    return Err(archive::ArchiveError::SpecMismatch {
+                        left: name.clone(),
+                        right: file.location.to_string(),
+                        differences: other.differences(spec),
+                    }
+                    .into());
+                }
+                _ => found = Some((file.location.to_string(), spec.clone())),
+            }
+        }
+        Ok(found)
+    }
+
+    /// The number of documents, from the files' footers; `None` unless all files have one.
+    #[must_use]
+    pub fn known_rows(&self) -> Option<u64> {
+        let rows = |file: &Arc<InputFile>| {
+            Some(
+                file.footer
+                    .as_ref()?
+                    .metadata()
+                    .file_metadata()
+                    .num_rows()
+                    .max(0)
+                    .cast_unsigned(),
+            )
+        };
+        self.files.iter().map(rows).sum()
+    }
+
+    /// Estimated bytes of ids and content of all documents, before compression.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        let bytes = self.all_splits().into_iter().map(|split| split.bytes());
+        bytes.fold(0, u64::saturating_add)
+    }
+
+    /// The splits of all files, in order.
+    fn all_splits(&self) -> Vec<Split> {
+        numbered_splits(&self.files)
+    }
+
+    /// The table of all documents: columns `id`, and `text` (bytes), or `fp` and, if there are sketches, `sketch`.
+    ///
+    /// # Errors
+    /// None in practice.
+    pub fn table(
+        &self,
+        context: &SessionContext,
+        id_type: IdType,
+        partitions: usize,
+    ) -> Result<DataFrame> {
+        let splits = self.all_splits();
+        self.table_of_splits(context, id_type, partitions, Rows::All, splits, None)
+    }
+
+    /// As [`Self::table`], with the columns of [`DECISION_COLUMNS`] too if `decision_columns`. `counters` count
+    /// the records of WARC files, and take notes of documents.
+    ///
+    /// # Errors
+    /// None in practice.
+    pub fn table_to_fingerprint(
+        &self,
+        context: &SessionContext,
+        id_type: IdType,
+        partitions: usize,
+        decision_columns: bool,
+        counters: &Arc<ReadCounters>,
+    ) -> Result<DataFrame> {
+        let splits = self.all_splits();
+        let rows = Rows::to_fingerprint(decision_columns);
+        self.table_of_splits(context, id_type, partitions, rows, splits, Some(counters))
+    }
+
+    /// As [`Self::table`], with the columns of [`DECISION_COLUMNS`] too. Says nothing of records that are left out: the table to
+    /// fingerprint does.
+    ///
+    /// # Errors
+    /// None in practice.
+    pub fn table_with_sources(
+        &self,
+        context: &SessionContext,
+        id_type: IdType,
+        partitions: usize,
+    ) -> Result<DataFrame> {
+        let (rows, splits) = (Rows::WithDecisionColumns, self.all_splits());
+        self.table_of_splits(context, id_type, partitions, rows, splits, None)
+    }
+
+    /// As [`Self::table`], with only the documents that have `wanted` ids. In Parquet files with an
+    /// id column, the reader decodes no other text.
+    ///
+    /// # Errors
+    /// None in practice.
+    pub fn table_with_ids(
+        &self,
+        context: &SessionContext,
+        id_type: IdType,
+        partitions: usize,
+        wanted: Arc<HashSet<DocumentId>>,
+    ) -> Result<DataFrame> {
+        let (wanted, splits) = (Rows::Wanted(wanted), self.all_splits());
+        self.table_of_splits(context, id_type, partitions, wanted, splits, None)
+    }
+
+    /// As [`Self::table`], with the columns of [`DECISION_COLUMNS`] too, and only the documents at the positions in `wanted`. In
+    /// Parquet files, the reader decodes no other text.
+    ///
+    /// # Errors
+    /// None in practice.
+    pub fn table_at(
+        &self,
+        context: &SessionContext,
+        id_type: IdType,
+        partitions: usize,
+        wanted: Arc<RowSet>,
+    ) -> Result<DataFrame> {
+        let (wanted, splits) = (Rows::At(wanted), self.all_splits());
+        self.table_of_splits(context, id_type, partitions, wanted, splits, None)
+    }
+
+    fn table_of_splits(
+        &self,
+        context: &SessionContext,
+        id_type: IdType,
+        partitions: usize,
+        rows: Rows,
+        splits: Vec<Split>,
+        counters: Option<&Arc<ReadCounters>>,
+    ) -> Result<DataFrame> {
+        let content = self.files.first();
+        let content = content.and_then(|file| file.columns.content.as_ref());
+        let decide_by = rows.have_decision_columns().then_some(&self.columns.prefer);
+        let schema =
+            table_columns::schema(id_type, content, self.has_sketches(), decide_by, vec![]);
+        read_table(
+            context, schema, id_type, partitions, &rows, splits, counters,
+        )
+    }
+}
+
+/// The table of `rows` of `splits`; its columns are those of `schema`.
+fn read_table(
+    context: &SessionContext,
+    schema: SchemaRef,
+    id_type: IdType,
+    partitions: usize,
+    rows: &Rows,
+    splits: Vec<Split>,
+    counters: Option<&Arc<ReadCounters>>,
+) -> Result<DataFrame> {
+    let dealt = splits::deal(splits, partitions);
+    let cores_to_spare = dealt.len() < partitions;
+    let streams = dealt
+        .into_iter()
+        .map(|splits| {
+            Arc::new(PartitionReader {
+                splits: splits.into(),
+                cores_to_spare,
+                schema: Arc::clone(&schema),
+                id_type,
+                rows: rows.clone(),
+                counters: counters.map(Arc::clone),
+                context: context.clone(),
+            }) as Arc<dyn PartitionStream>
+        })
+        .collect();
+    StreamingTable::try_new(schema, streams)
+        .and_then(|table| context.read_table(Arc::new(table)))
+        .map_err(DocumentsError::query("planning the batch"))
+}

@@ -1,0 +1,36 @@
+//! The batch beside the documents of `--base`: joins both, and finds a file that is in both.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use storage::Location;
+
+use super::{Documents, Prefer};
+
+impl Documents {
+    /// These documents and `others`, to find the templates of both.
+    pub fn with_others(&self, others: &Self) -> Self {
+        let mut both = self.clone();
+        both.files.extend(others.files.iter().cloned());
+        both.columns.prefer = Prefer::default();
+        for file in &mut both.files {
+            Arc::make_mut(file).columns.prefer = Prefer::default();
+        }
+        both
+    }
+
+    /// A file that both have.
+    pub fn shared_file(&self, others: &Self) -> Option<&Location> {
+        let own: HashSet<_> = self
+            .files
+            .iter()
+            .map(|file| file.location.identity())
+            .collect();
+        let mut theirs = others.files.iter().map(|file| &file.location);
+        let shared = theirs
+            .find(|location| own.contains(&location.identity()))?
+            .identity();
+        let mut files = self.files.iter().map(|file| &file.location);
+        files.find(|location| location.identity() == shared)
+    }
+}

@@ -1,0 +1,328 @@
+//! Reads one partition of the table of documents.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use archive::IdType;
+use arrow::array::{Array as _, ArrayRef, AsArray as _, BooleanArray, Int64Array, RecordBatch};
+use arrow::datatypes::SchemaRef;
+use arrow::error::ArrowError;
+use datafusion::common::runtime::SpawnedTask;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::streaming::PartitionStream;
+use datafusion::prelude::SessionContext;
+use futures::{FutureExt as _, StreamExt as _, TryStreamExt as _};
+
+use tokio::task::JoinError;
+
+use super::columns::Content;
+use super::file::{Batches, NumberedRows};
+use super::id::DocumentId;
+use super::row_set::{RowSet, position};
+use super::rows::limit::Limit;
+use super::splits::Split;
+use super::{conform, parquet, rows};
+use crate::error::{DocumentsError, Result};
+use crate::read_counts::{Note, ReadCounters};
+use crate::session::Reading;
+
+/// Bytes of files in a store that a partition opens ahead.
+const AHEAD_BYTES: u64 = 8 << 20;
+/// Files in a store that a partition opens ahead at most. Each occupies a thread.
+const MAX_AHEAD: u64 = 32;
+
+/// The rows of a table of documents.
+#[derive(Debug, Clone)]
+pub(super) enum Rows {
+    /// All.
+    All,
+    /// All, with the columns of [`DECISION_COLUMNS`](super::DECISION_COLUMNS).
+    WithDecisionColumns,
+    /// Those with these ids.
+    Wanted(Arc<HashSet<DocumentId>>),
+    /// Those at these positions, with the columns of [`DECISION_COLUMNS`](super::DECISION_COLUMNS).
+    At(Arc<RowSet>),
+    /// All, with their positions and the carried columns alone.
+    Carried,
+}
+
+impl Rows {
+    /// The rows that are fingerprinted: all, with the decision columns if `decision_columns`.
+    pub(super) fn to_fingerprint(decision_columns: bool) -> Self {
+        if decision_columns {
+            Self::WithDecisionColumns
+        } else {
+            Self::All
+        }
+    }
+
+    /// Whether the rows have the columns of [`DECISION_COLUMNS`](super::DECISION_COLUMNS).
+    pub(super) fn have_decision_columns(&self) -> bool {
+        matches!(self, Self::WithDecisionColumns | Self::At(_))
+    }
+
+    /// Whether a run reads them beside the table of all documents: some of them, or other columns.
+    fn are_read_again(&self) -> bool {
+        matches!(self, Self::Wanted(_) | Self::At(_) | Self::Carried)
+    }
+}
+
+/// One partition of the table of documents: reads its splits, one after the other.
+#[derive(Clone)]
+pub(super) struct PartitionReader {
+    pub(super) splits: Arc<[Split]>,
+    /// Whether there are fewer partitions than cores.
+    pub(super) cores_to_spare: bool,
+    pub(super) schema: SchemaRef,
+    pub(super) id_type: IdType,
+    pub(super) rows: Rows,
+    /// Count the records and take notes; `None` if another pass does.
+    pub(super) counters: Option<Arc<ReadCounters>>,
+    pub(super) context: SessionContext,
+}
+
+impl std::fmt::Debug for PartitionReader {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PartitionReader")
+            .field("splits", &self.splits.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl PartitionStream for PartitionReader {
+    fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    fn execute(&self, context: Arc<TaskContext>) -> SendableRecordBatchStream {
+        // A run reads and counts all documents once: do not count them again.
+        let counts = !self.rows.are_read_again();
+        let reading = Reading::in_config(context.session_config()).filter(|_| counts);
+        let partition = self.clone();
+        let all = Arc::clone(&self.splits);
+        let splits = (0..all.len()).map(move |number| all[number].clone());
+        let splits = futures::stream::iter(splits);
+        let in_flight = in_flight(&self.splits);
+        let batches = splits
+            .map(move |split| {
+                let partition = partition.clone();
+                if !split.is_remote() {
+                    return async move { partition.read(split).await }.boxed();
+                }
+                let reading = async move {
+                    let reads_ahead = split.rows.is_some();
+                    let batches = partition.read(split).await;
+                    batches.map(|batches| {
+                        if reads_ahead {
+                            streams::read_ahead(batches)
+                        } else {
+                            batches
+                        }
+                    })
+                };
+                // As a task, it begins before the splits in front of it are read.
+                let task = SpawnedTask::spawn(reading);
+                async move { task.join_unwind().await.map_err(internal)? }.boxed()
+            })
+            .buffered(in_flight)
+            .try_flatten()
+            .inspect_ok(move |batch| {
+                if let Some(reading) = &reading {
+                    let rows = batch.num_rows() as u64;
+                    reading.documents.fetch_add(rows, Ordering::Relaxed);
+                }
+            })
+            .map_err(Into::into);
+        Box::pin(RecordBatchStreamAdapter::new(
+            Arc::clone(&self.schema),
+            batches,
+        ))
+    }
+}
+
+/// The error for a task that was cancelled.
+fn internal(error: JoinError) -> DocumentsError {
+    DocumentsError::Internal(error.to_string())
+}
+
+/// Splits that a partition opens at the same time: of files in a store, the next ones while one is read; the more, the smaller they
+/// are.
+fn in_flight(splits: &[Split]) -> usize {
+    if !splits.iter().any(Split::is_remote) {
+        return 1;
+    }
+    // Every open file has a thread that parses it at once, and a small compressed file may decompress to a large record.
+    if splits.iter().any(Split::is_compressed) {
+        return 2;
+    }
+    let largest = splits.iter().map(Split::file_bytes).max().unwrap_or(0);
+    (AHEAD_BYTES / largest.max(1)).clamp(2, MAX_AHEAD) as usize
+}
+
+impl PartitionReader {
+    /// Reads the rows of a split, in the table's schema.
+    async fn read(&self, split: Split) -> Result<Batches> {
+        let file = Arc::clone(&split.file);
+        let object = split.to_string();
+        let conformed = self.conformed(&split, object.clone());
+        let Some(rows) = &split.rows else {
+            let limit = row_limit(&self.context);
+            // A row without an id is an error, unless only wanted ids are read: such a row is not
+            // wanted.
+            let by_id = matches!(self.rows, Rows::Wanted(_));
+            let counters = self.counters.clone();
+            let part = split.bytes_of_part.clone();
+            let batches = rows::batches(file, part, limit, self.id_type, by_id, counters);
+            let batches = batches.map(conformed);
+            // A separate thread parses the file while another core fingerprints. A file in a store
+            // must be read on a blocking thread.
+            return Ok(if self.cores_to_spare || split.is_remote() {
+                streams::read_ahead_on_thread(batches)
+            } else {
+                futures::stream::iter(batches).boxed()
+            });
+        };
+        let bytes = streams::limit_bytes(&self.context.runtime_env().memory_pool);
+        let raw = parquet::read(&file, rows, object, self.wanted_rows(&split), bytes).await?;
+        let mut numbers = self.row_numbers(&split);
+        let numbered = move |rows: RecordBatch| {
+            let numbers = numbers.by_ref().take(rows.num_rows()).collect();
+            NumberedRows { rows, numbers }
+        };
+        Ok(raw.map_ok(numbered).map(conformed).boxed())
+    }
+
+    /// Returns a function that converts the rows of a split to the table's schema, and keeps the selected ones. Errors name the
+    /// split `object`.
+    fn conformed(
+        &self,
+        split: &Split,
+        object: String,
+    ) -> impl FnMut(Result<NumberedRows>) -> Result<RecordBatch> + Send + use<> {
+        let (schema, id_type) = (Arc::clone(&self.schema), self.id_type);
+        let file = Arc::clone(&split.file);
+        let selected = self.rows.clone();
+        let counters = self.counters.clone();
+        let (file_number, part_number) = (split.file_number, split.part_number);
+        move |batch: Result<NumberedRows>| {
+            let NumberedRows {
+                rows: mut batch,
+                numbers: mut rows,
+            } = batch?;
+            let failed = |source| archive::ArchiveError::Arrow {
+                object: object.clone(),
+                source,
+            };
+            let columns = &file.columns;
+            let positions = |rows: &[u64]| {
+                let positions = rows.iter().map(|&row| position(part_number, row));
+                Int64Array::from_iter_values(positions)
+            };
+            if matches!(selected, Rows::Carried) {
+                return conform::conform_carried(
+                    &batch,
+                    &schema,
+                    columns,
+                    positions(&rows),
+                    &object,
+                );
+            }
+            let mut ids = conform::ids(&batch, columns, &file.short_name, &rows, &object)?;
+            let kept = match &selected {
+                Rows::All | Rows::WithDecisionColumns | Rows::Carried => None,
+                Rows::Wanted(wanted) => Some(are_wanted(&ids, id_type, wanted).map_err(failed)?),
+                Rows::At(set) => {
+                    let is_selected = |row: &u64| Some(set.contains(part_number, *row));
+                    Some(rows.iter().map(is_selected).collect())
+                }
+            };
+            if let Some(kept) = kept {
+                batch = arrow::compute::filter_record_batch(&batch, &kept).map_err(failed)?;
+                ids = arrow::compute::filter(&ids, &kept).map_err(failed)?;
+                let mut kept = kept.values().iter();
+                rows.retain(|_| kept.next().unwrap_or(false));
+            }
+            let positions = positions(&rows);
+            let places = (file_number, positions);
+            let table = conform::conform(&batch, &ids, &schema, id_type, columns, places, &object)?;
+            if let (Some(counters), Some(Content::Text(_))) = (&counters, &columns.content) {
+                let file = file.location.to_string();
+                let (missing, garbled) = unread(table.column(1));
+                counters.note(Note::WithoutText, missing, &file);
+                counters.note(Note::Garbled, garbled, &file);
+            }
+            Ok(table)
+        }
+    }
+
+    /// The numbers, in their file, of the rows that the Parquet reader returns of a split.
+    fn row_numbers(&self, split: &Split) -> Box<dyn Iterator<Item = u64> + Send> {
+        let numbers = split.first_row()..;
+        match &self.rows {
+            // The reader skips the other rows.
+            Rows::At(set) => {
+                let (set, part_number) = (Arc::clone(set), split.part_number);
+                Box::new(numbers.filter(move |&row| set.contains(part_number, row)))
+            }
+            _ => Box::new(numbers),
+        }
+    }
+
+    /// Which rows of a split the Parquet reader returns; `None` for all.
+    fn wanted_rows(&self, split: &Split) -> Option<parquet::WantedRows> {
+        match &self.rows {
+            Rows::All | Rows::WithDecisionColumns | Rows::Carried => None,
+            // In a file without an id column, the ids are row numbers, so the reader returns all
+            // rows.
+            Rows::Wanted(_) if split.file.columns.id.is_none() => None,
+            Rows::Wanted(wanted) => {
+                let (wanted, id_type) = (Arc::clone(wanted), self.id_type);
+                Some(parquet::WantedRows::WithIds(Box::new(
+                    move |ids: &ArrayRef| are_wanted(ids, id_type, &wanted),
+                )))
+            }
+            Rows::At(set) => {
+                let (set, part_number) = (Arc::clone(set), split.part_number);
+                let first = split.first_row();
+                Some(parquet::WantedRows::AtRows(Box::new(move |row| {
+                    set.contains(part_number, first + row)
+                })))
+            }
+        }
+    }
+}
+
+/// How many texts are missing, and how many were read in a wrong encoding.
+fn unread(texts: &ArrayRef) -> (u64, u64) {
+    let Some(texts) = texts.as_binary_view_opt() else {
+        return (0, 0);
+    };
+    let is_garbled = |text: &&[u8]| match simdutf8::basic::from_utf8(text) {
+        Ok(text) => simhash::is_garbled(text),
+        Err(_) => simhash::is_garbled(&String::from_utf8_lossy(text)),
+    };
+    let garbled = texts.iter().flatten().filter(is_garbled).count();
+    (texts.null_count() as u64, garbled as u64)
+}
+
+/// Which ids of a file are wanted. An id that cannot be converted to `id_type` is not.
+fn are_wanted(
+    ids: &ArrayRef,
+    id_type: IdType,
+    wanted: &HashSet<DocumentId>,
+) -> Result<BooleanArray, ArrowError> {
+    let lossy = || arrow::compute::cast(ids, &id_type.data_type());
+    let ids = archive::reader::to_id_type(ids, id_type).or_else(|_| lossy())?;
+    let is_wanted = |row| ids.is_valid(row) && wanted.contains(&DocumentId::read(&ids, row));
+    Ok((0..ids.len()).map(|row| Some(is_wanted(row))).collect())
+}
+
+/// The memory limits of one reader of a row file, if all threads of the process read row files.
+pub(super) fn row_limit(context: &SessionContext) -> Limit {
+    let runtime = context.runtime_env();
+    let pool = &runtime.memory_pool;
+    let threads = context.state().config().target_partitions();
+    Limit::from_memory(streams::limit_bytes(pool), threads)
+}

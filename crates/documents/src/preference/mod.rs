@@ -1,0 +1,430 @@
+//! The order in which near-duplicates are preferred: a list of rules. A rule orders the documents that all rules before it hold equal.
+
+mod keys;
+mod time;
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::fmt;
+use std::str::FromStr;
+
+use arrow::array::{ArrayRef, BinaryArray, StringArray};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use crate::error::DocumentsError;
+use keys::Keys;
+
+pub use keys::length_key;
+
+/// Names of columns of times that `earliest` and `latest` find without one, the best first.
+const TIME_NAMES: [&str; 10] = [
+    "date",
+    "fetched",
+    "fetched_at",
+    "fetch_time",
+    "crawled_at",
+    "timestamp",
+    "warc_date",
+    "WARC-Date",
+    "published",
+    "time",
+];
+/// The key of a document without a value. It sorts last: every other key begins with a smaller byte.
+pub const NO_PREFERENCE: u8 = u8::MAX;
+
+/// A rule by which documents are ordered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Rule {
+    /// The longest text first, in features: markup, templates, scripts and white space do not count.
+    Longest,
+    /// By the values of a column. Numbers, times and texts that are numbers or times come before other texts, and a document without
+    /// a value comes last.
+    Column {
+        /// Its name.
+        name: String,
+        /// Whether the largest value is preferred, not the smallest.
+        descending: bool,
+    },
+    /// By the times in a column; a document without a time comes last.
+    Time {
+        /// Its name; `None` for the first one of [`TIME_NAMES`] that a file has.
+        name: Option<String>,
+        /// Whether the latest time is preferred, not the earliest.
+        latest: bool,
+    },
+    /// The documents of these sources first, in this order.
+    Sources(Vec<String>),
+    /// In the order in which the inputs are given: those of the first file first.
+    Path,
+    /// In the order of the input: that of the files, then of their documents.
+    First,
+}
+
+/// How documents are ordered by preference. Of equally preferred ones, that with the smallest id comes first.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Prefer {
+    rules: Vec<Rule>,
+}
+
+/// The longest text comes first.
+impl Default for Prefer {
+    fn default() -> Self {
+        Self {
+            rules: vec![Rule::Longest],
+        }
+    }
+}
+
+impl Rule {
+    /// The column that it reads; of a time whose column is not named, `None`.
+    fn column(&self) -> Option<&str> {
+        match self {
+            Self::Column { name, .. } => Some(name),
+            Self::Time { name, .. } => name.as_deref(),
+            _ => None,
+        }
+    }
+}
+
+impl Prefer {
+    /// The columns that the rules name.
+    pub fn columns(&self) -> impl Iterator<Item = &str> {
+        self.rules.iter().filter_map(Rule::column)
+    }
+
+    /// Whether the documents' table has the keys: by all rules but the length of texts, which is known with the fingerprints.
+    pub(super) fn has_keys(&self) -> bool {
+        self.rules != [Rule::Longest]
+    }
+
+    /// Whether the documents' table has the keys in two columns, between which that of the length belongs.
+    pub(super) fn are_keys_cut(&self) -> bool {
+        self.has_keys() && self.rules.contains(&Rule::Longest)
+    }
+
+    /// With a column for each time, of a file whose columns are `names`.
+    ///
+    /// # Errors
+    /// The names that were sought, if a file has none.
+    pub(super) fn with_columns(&self, names: &[&str]) -> Result<Self, String> {
+        let mut found = self.clone();
+        for rule in &mut found.rules {
+            if let Rule::Time { name, .. } = rule
+                && name.is_none()
+            {
+                let known = TIME_NAMES.into_iter().find(|name| names.contains(name));
+                let known = known.ok_or_else(|| TIME_NAMES.join(" or "))?;
+                *name = Some(known.to_owned());
+            }
+        }
+        Ok(found)
+    }
+
+    /// The keys of documents of one file: those by the rules before the length of texts, and those by the rules behind it. `column`
+    /// returns a column of them, `file` is the number of the file, and `positions` are the positions of the documents.
+    ///
+    /// # Errors
+    /// The column whose values have no order, and why.
+    pub(super) fn keys<'a>(
+        &self,
+        column: impl Fn(&str) -> Result<&'a ArrayRef, DocumentsError>,
+        sources: &StringArray,
+        file: usize,
+        positions: &[i64],
+    ) -> Result<[BinaryArray; 2], KeysError> {
+        let mut parts = self.rules.splitn(2, |rule| *rule == Rule::Longest);
+        let mut of_part = || {
+            let rules = parts.next().unwrap_or_default();
+            let mut joined: Keys = vec![None; positions.len()];
+            for rule in rules {
+                let keys = match rule {
+                    Rule::Longest => continue,
+                    Rule::Column { name, descending } => {
+                        let keys = keys::of_values(column(name)?, *descending);
+                        keys.map_err(|reason| KeysError::Values(name.clone(), reason))?
+                    }
+                    Rule::Time { name, latest } => {
+                        let name = name.as_deref().unwrap_or_default();
+                        let keys = keys::of_times(column(name)?, *latest);
+                        keys.map_err(|reason| KeysError::Values(name.to_owned(), reason))?
+                    }
+                    Rule::Sources(ranked) => ranks(ranked, sources),
+                    Rule::Path => vec![Some(keys::of_place(file as u64)); positions.len()],
+                    Rule::First => {
+                        let places = positions.iter().map(|position| position.cast_unsigned());
+                        places.map(|place| Some(keys::of_place(place))).collect()
+                    }
+                };
+                if let [_] = rules {
+                    joined = keys;
+                    break;
+                }
+                for (joined, key) in joined.iter_mut().zip(keys) {
+                    let key = key.unwrap_or_else(|| vec![NO_PREFERENCE]);
+                    joined.get_or_insert_default().extend(key);
+                }
+            }
+            if self.are_keys_cut() {
+                let none: &[u8] = if rules.is_empty() {
+                    &[]
+                } else {
+                    &[NO_PREFERENCE]
+                };
+                for key in &mut joined {
+                    key.get_or_insert_with(|| none.to_vec());
+                }
+            }
+            Ok::<_, KeysError>(joined.iter().map(Option::as_deref).collect())
+        };
+        Ok([of_part()?, of_part()?])
+    }
+}
+
+/// Why documents have no keys.
+pub(super) enum KeysError {
+    /// The column whose values have no order, and the reason.
+    Values(String, String),
+    Other(DocumentsError),
+}
+
+impl From<DocumentsError> for KeysError {
+    fn from(error: DocumentsError) -> Self {
+        Self::Other(error)
+    }
+}
+
+/// The keys of documents by the places of their `sources` in a list; of other sources, none.
+fn ranks(ranked: &[String], sources: &StringArray) -> Keys {
+    // A list may name a source twice: its first place counts.
+    let places = ranked.iter().enumerate().rev();
+    // As it is written, or as the host of a URL.
+    let both = |(place, name): (usize, &'_ String)| {
+        let host = name.to_lowercase();
+        let host = super::source_of_site(&host).map(Cow::into_owned);
+        let all = std::iter::once(name.clone()).chain(host);
+        all.map(move |name| (name, place as u64))
+    };
+    let places: HashMap<String, u64> = places.flat_map(both).collect();
+    let place = |source: Option<&str>| places.get(source?).copied().map(keys::of_place);
+    sources.iter().map(place).collect()
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Longest => f.write_str("longest"),
+            Self::Column { name, descending } => {
+                write!(f, "{name}:{}", if *descending { "desc" } else { "asc" })
+            }
+            Self::Time { name, latest } => {
+                f.write_str(if *latest { "latest" } else { "earliest" })?;
+                match name {
+                    Some(name) => write!(f, "={name}"),
+                    None => Ok(()),
+                }
+            }
+            Self::Sources(names) => write!(f, "source={}", names.join(",")),
+            Self::Path => f.write_str("path"),
+            Self::First => f.write_str("first"),
+        }
+    }
+}
+
+/// The rules as they are written, but for the names of sources if there are many: then their digest.
+impl fmt::Display for Prefer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (number, rule) in self.rules.iter().enumerate() {
+            if number > 0 {
+                f.write_str(",")?;
+            }
+            match rule {
+                Rule::Sources(names) if names.len() > SOURCES_SHOWN => {
+                    let digest = Sha256::digest(names.join("\n"));
+                    write!(
+                        f,
+                        "source={} names {}",
+                        names.len(),
+                        storage::hex(&digest[..8])
+                    )?;
+                }
+                rule => write!(f, "{rule}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The most names of sources that are written out.
+const SOURCES_SHOWN: usize = 8;
+
+impl FromStr for Prefer {
+    type Err = String;
+
+    /// As [`Prefer::parse`], without files.
+    fn from_str(text: &str) -> Result<Self, String> {
+        Self::parse(text, |path| {
+            Err(format!("{path}: no files of sources here"))
+        })
+    }
+}
+
+impl Prefer {
+    /// Reads rules that commas separate: `longest`, `path`, `first`, `earliest`, `latest`, `earliest=COLUMN`, `latest=COLUMN`, `COLUMN`,
+    /// `COLUMN:asc`, `COLUMN:desc`; and at the end `source=NAME,NAME` or `source=@FILE`, whose lines `read` returns. Directions may have
+    /// capital letters. The name of a column may have colons, but not end like a direction.
+    ///
+    /// # Errors
+    /// What cannot be read.
+    pub fn parse(
+        text: &str,
+        read: impl Fn(&str) -> Result<String, String>,
+    ) -> Result<Self, String> {
+        let mut rules = Vec::new();
+        let mut rest = Some(text);
+        while let Some(text) = rest {
+            let text = text.trim_start();
+            if let Some(names) = text.strip_prefix("source=") {
+                rules.push(sources(names, &read)?);
+                break;
+            }
+            let (rule, others) = match text.split_once(',') {
+                Some((rule, others)) => (rule, Some(others)),
+                None => (text, None),
+            };
+            rules.push(rule.trim_end().parse()?);
+            rest = others;
+        }
+        Ok(Self { rules })
+    }
+
+    /// These rules, and then `others`.
+    #[must_use]
+    pub fn then(mut self, others: Self) -> Self {
+        self.rules.extend(others.rules);
+        self
+    }
+}
+
+/// Rules of one word.
+const WORDS: [&str; 5] = ["longest", "path", "first", "earliest", "latest"];
+
+/// The rule that names sources: separated by commas, or in a file, one on each line.
+fn sources(names: &str, read: impl Fn(&str) -> Result<String, String>) -> Result<Rule, String> {
+    let names = match names.strip_prefix('@') {
+        Some(path) => read(path)?,
+        None => names.replace(',', "\n"),
+    };
+    let names = names.lines().map(str::trim);
+    let names = names.filter(|name| !name.is_empty() && !name.starts_with('#'));
+    let names: Vec<String> = names.map(str::to_owned).collect();
+    if let Some(rule) = names.iter().find(|name| WORDS.contains(&name.as_str())) {
+        return Err(format!(
+            "source= takes all names behind it, and {rule} is a rule: put it before source=, or into another --prefer"
+        ));
+    }
+    if names.is_empty() {
+        Err("the names of sources are missing".to_owned())
+    } else {
+        Ok(Rule::Sources(names))
+    }
+}
+
+impl FromStr for Rule {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let time = |rest: &str, latest| match rest.strip_prefix('=') {
+            _ if rest.is_empty() => Some(Self::Time { name: None, latest }),
+            Some(name) if !name.is_empty() => Some(Self::Time {
+                name: Some(name.to_owned()),
+                latest,
+            }),
+            _ => None,
+        };
+        let times = [("earliest", false), ("latest", true)];
+        let mut times = times
+            .into_iter()
+            .filter_map(|(word, latest)| time(text.strip_prefix(word)?, latest));
+        match text {
+            "longest" => return Ok(Self::Longest),
+            "path" => return Ok(Self::Path),
+            "first" => return Ok(Self::First),
+            _ => {
+                if let Some(rule) = times.next() {
+                    return Ok(rule);
+                }
+            }
+        }
+        let (name, direction) = text.rsplit_once(':').unwrap_or((text, ""));
+        let (name, descending) = match direction.to_ascii_lowercase().as_str() {
+            "asc" => (name, false),
+            "desc" => (name, true),
+            "ascending" | "descending" => {
+                return Err(format!("{direction:?} is no direction; write asc or desc"));
+            }
+            _ => (text, false),
+        };
+        match name {
+            "" => Err("the name of the column is missing".to_owned()),
+            name => Ok(Self::Column {
+                name: name.to_owned(),
+                descending,
+            }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_column_may_have_a_direction() {
+        let column = |name: &str, descending| {
+            let name = name.to_owned();
+            Ok(Rule::Column { name, descending })
+        };
+        assert_eq!("score".parse(), column("score", false));
+        assert_eq!("score:asc".parse(), column("score", false));
+        assert_eq!("score:DESC".parse(), column("score", true));
+        assert_eq!("dc:title".parse(), column("dc:title", false));
+        assert_eq!("dc:title:desc".parse(), column("dc:title", true));
+        assert_eq!("first:asc".parse(), column("first", false));
+        assert_eq!("latest_one".parse(), column("latest_one", false));
+        for bad in [
+            "",
+            ":desc",
+            "a,,b",
+            "a,",
+            "source=",
+            "source= , ",
+            "source=a,longest",
+            "a:descending",
+        ] {
+            bad.parse::<Prefer>().unwrap_err();
+        }
+    }
+
+    #[test]
+    fn rules_are_read_as_they_are_written() {
+        let rules =
+            "quality:desc,longest,latest,earliest=meta.day,path,first,source=a.example,b.example";
+        let read: Prefer = rules.parse().unwrap();
+        assert_eq!(read.to_string(), rules);
+        assert_eq!(read.columns().collect::<Vec<_>>(), ["quality", "meta.day"]);
+        let file = |path: &str| match path {
+            "ranks" => Ok("# the best first\nhttps://www.b.example/x\n\n a.example \n".to_owned()),
+            _ => Err("no such file".to_owned()),
+        };
+        let read = Prefer::parse("x, source=@ranks", file).unwrap();
+        assert_eq!(
+            read.to_string(),
+            "x:asc,source=https://www.b.example/x,a.example"
+        );
+        Prefer::parse("source=@other", file).unwrap_err();
+        let found = "latest".parse::<Prefer>().unwrap();
+        let found = found.with_columns(&["id", "WARC-Date", "fetched"]).unwrap();
+        assert_eq!(found.columns().collect::<Vec<_>>(), ["fetched"]);
+    }
+}

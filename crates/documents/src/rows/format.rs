@@ -1,0 +1,105 @@
+//! The traits that a row format implements: it finds the columns in the first record, and reads the
+//! records.
+
+use std::fmt::Debug;
+
+use archive::IdType;
+use storage::Location;
+use warc::Counts;
+
+use super::builder::BatchBuilder;
+use super::input::Input;
+use crate::columns::{Columns, FoundColumns};
+use crate::error::Result;
+
+/// The most fields of a record: one with more is refused.
+pub(super) const MAX_FIELDS: usize = 1 << 16;
+
+/// A format whose files are records of text.
+pub(crate) trait RowFormat: Debug + Sync {
+    /// Reads the first record, or the header; `None` if the file has none. Called on a blocking
+    /// thread.
+    fn first_record(&self, input: Input) -> Result<Option<Box<dyn FirstRecord>>>;
+
+    /// The records of a file, or of a part of it, from its start. Called on a blocking thread.
+    fn records(
+        &self,
+        input: Input,
+        columns: &FoundColumns,
+        id_type: IdType,
+    ) -> Result<Box<dyn Records>>;
+
+    /// Whether the format decompresses a file itself, and so gets the encoded bytes.
+    fn decompresses(&self) -> bool {
+        false
+    }
+
+    /// Whether a file can be cut into parts that are read one by one, where [`warc::Cuts`] says.
+    fn can_be_cut(&self) -> bool {
+        false
+    }
+
+    /// Whether a file is one document.
+    fn is_one_document(&self) -> bool {
+        false
+    }
+
+    /// Whether each record is compressed by itself, as a gzip member or a zstd frame.
+    fn compresses_each_record(&self) -> bool {
+        false
+    }
+
+    /// The columns that all files of the format have, beside an id and a text.
+    fn known_columns(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// The unparsed records of a file, or of a part of it, from its start. Called on a blocking thread.
+    fn raw_records(&self, input: Input, columns: &FoundColumns) -> Result<Box<dyn RawRecords>>;
+}
+
+/// The first record of a file, or its header.
+pub(crate) trait FirstRecord: Send {
+    /// Finds the columns among the record's fields, and the type of the ids.
+    fn find(&self, location: &Location, columns: &Columns) -> Result<(FoundColumns, IdType)>;
+}
+
+/// The unparsed records of a file, to be copied.
+pub(crate) trait RawRecords {
+    /// The bytes before the records: a header, or nothing.
+    fn header(&self) -> &[u8];
+
+    /// Reads the next record, with its line end if it is a line; returns `None` at the end of the file. The result is empty for a
+    /// record that counts, but is no document.
+    fn next_record(&mut self) -> Result<Option<&[u8]>>;
+
+    /// The bytes between two records.
+    fn separator(&self) -> &'static [u8] {
+        b""
+    }
+
+    /// The bytes after the records.
+    fn footer(&self) -> &'static [u8] {
+        b""
+    }
+}
+
+/// The records of a file, one after the other.
+pub(crate) trait Records: Send {
+    /// Adds the next record's values in the columns of [`FoundColumns::names`] to `batch`; returns `false` after the last
+    /// record.
+    fn read(&mut self, batch: &mut BatchBuilder) -> Result<bool>;
+
+    /// Frees the memory of long records. The batch is compared with others before the next record is read.
+    fn free(&mut self) {}
+
+    /// The number of the record that was added last, if the format counts others than those that are added.
+    fn number(&self) -> Option<u64> {
+        None
+    }
+
+    /// How many of the records are documents, in a WARC file; complete after the last record.
+    fn crawl_counts(&self) -> Option<&Counts> {
+        None
+    }
+}

@@ -1,0 +1,573 @@
+//! JSON: one object a line (JSON Lines), or one array of objects. The reader uses the fields of the id, the content, the
+//! preference, and those that go along to decisions.
+//!
+//! It builds nothing from the other fields: a tree of them, or Arrow's tape, would take many times
+//! the bytes of the line.
+
+use std::borrow::Cow;
+use std::collections::{BTreeSet, HashMap};
+use std::fmt;
+use std::io::{BufRead as _, Read as _};
+
+use archive::IdType;
+use serde::Deserialize;
+use serde::de::{self, Deserializer, IgnoredAny, MapAccess, Visitor};
+use storage::Location;
+
+use super::builder::{BatchBuilder, integer};
+use super::decoded::Copied;
+use super::format::{FirstRecord, MAX_FIELDS, RawRecords, Records, RowFormat};
+use super::input::Input;
+use super::json_array::{Array, Element};
+use super::json_fields::{Content as Bytes, Fields, Kind, Record};
+use super::json_numbers::without_nan;
+use crate::columns::{Columns, Content, FoundColumns, Role, Says, URL_NAMES, Unseen};
+use crate::conform::NO_ID;
+use crate::error::{DocumentsError, Result};
+use crate::listed::listed;
+use streams::BATCH_BYTES;
+
+/// The objects of a file: its lines that are not blank, or the elements of its array.
+struct Objects {
+    input: Input,
+    /// Number of the line in which `text` begins, from 1 on.
+    number: u64,
+    text: Vec<u8>,
+    /// The array that the file is, if it is one and is begun.
+    array: Option<Array>,
+}
+
+impl Objects {
+    /// The objects of a file from its start.
+    fn new(input: Input) -> Result<Self> {
+        Self::of_text(input.into_text())
+    }
+
+    fn of_text(input: Input) -> Result<Self> {
+        let mut objects = Self {
+            input,
+            number: 1,
+            text: Vec::new(),
+            array: None,
+        };
+        let begun = Array::begin(&mut objects.input.bytes);
+        let (line, array) = begun.map_err(|error| objects.input.failed(1, error))?;
+        // The number of a line counts up when the line is read.
+        objects.number = if array.is_some() { line } else { line - 1 };
+        objects.array = array;
+        Ok(objects)
+    }
+
+    /// Reads the next object into `text`; returns `false` at the end of the file.
+    fn advance(&mut self) -> Result<bool> {
+        let limit = self.input.limit;
+        self.free();
+        self.text.clear();
+        let Some(array) = &mut self.array else {
+            return self.next_line();
+        };
+        let element = array.next(&mut self.input.bytes, limit.record, &mut self.text);
+        self.number = array.line();
+        match element {
+            Ok(Element::Object) => Ok(true),
+            Ok(Element::End) => Ok(false),
+            Ok(Element::TooLong) => Err(limit.exceeded(self.name())),
+            Ok(Element::Bad(reason)) => Err(DocumentsError::BadData {
+                object: self.name(),
+                reason: reason.to_owned(),
+            }),
+            Err(error) => Err(self.input.failed(self.number, error)),
+        }
+    }
+
+    /// Frees the memory of a long object.
+    fn free(&mut self) {
+        if self.text.capacity() > BATCH_BYTES {
+            self.text = Vec::new();
+        }
+    }
+
+    /// Reads the next line that is not blank.
+    fn next_line(&mut self) -> Result<bool> {
+        let limit = self.input.limit;
+        loop {
+            self.text.clear();
+            self.number += 1;
+            // Read at most the longest line allowed, and its line end.
+            let mut bytes = self.input.bytes.by_ref().take(limit.record as u64 + 1);
+            let read = bytes.read_until(b'\n', &mut self.text);
+            if read.map_err(|error| self.input.failed(self.number, error))? == 0 {
+                return Ok(false);
+            }
+            if self.text.last() == Some(&b'\n') {
+                self.text.pop();
+            }
+            if self.text.len() > limit.record {
+                return Err(limit.exceeded(self.name()));
+            }
+            if !self.text.trim_ascii().is_empty() {
+                return Ok(true);
+            }
+        }
+    }
+
+    /// The name of the line in which the object begins, for messages.
+    fn name(&self) -> String {
+        self.input.line_name(self.number)
+    }
+}
+
+/// An object as JSON, with null for the numbers that this does not have.
+fn json_of(object: Vec<u8>) -> Vec<u8> {
+    without_nan(&object).unwrap_or(object)
+}
+
+/// The error of a line that cannot be parsed. It names the position in the line if the parser does.
+fn bad_line(line: &str, error: &serde_json::Error) -> DocumentsError {
+    let text = error.to_string();
+    let place = format!(" at line {} column {}", error.line(), error.column());
+    let (object, reason) = match text.strip_suffix(&place) {
+        Some(reason) => (format!("{line}, column {}", error.column()), reason),
+        None => (line.to_owned(), &*text),
+    };
+    let reason = match reason {
+        reason if error.is_eof() => {
+            format!("{reason}: an object that is not in an array must be one line")
+        }
+        "trailing characters" => {
+            "more follows behind the object: each object must have a line of its own".to_owned()
+        }
+        reason => reason.to_owned(),
+    };
+    DocumentsError::BadData { object, reason }
+}
+
+/// JSON Lines, or an array.
+#[derive(Debug)]
+pub(crate) struct Json;
+
+impl RowFormat for Json {
+    fn first_record(&self, input: Input) -> Result<Option<Box<dyn FirstRecord>>> {
+        let mut objects = Objects::new(input)?;
+        if !objects.advance()? {
+            return Ok(None);
+        }
+        let name = objects.name();
+        let mut next = Vec::new();
+        let text = json_of(std::mem::take(&mut objects.text));
+        let mut bytes = text.len();
+        // Whatever is wrong with them is said when all are read.
+        let mut is_whole = false;
+        while !is_whole && next.len() < NEXT_OBJECTS && bytes < NEXT_BYTES {
+            match objects.advance() {
+                Ok(true) => {
+                    bytes += objects.text.len();
+                    next.push(json_of(std::mem::take(&mut objects.text)));
+                }
+                Ok(false) => is_whole = true,
+                Err(_) => break,
+            }
+        }
+        let is_array = objects.array.is_some();
+        Ok(Some(Box::new(FirstObject {
+            name,
+            text,
+            next,
+            is_whole,
+            is_array,
+        })))
+    }
+
+    fn records(
+        &self,
+        input: Input,
+        columns: &FoundColumns,
+        id_type: IdType,
+    ) -> Result<Box<dyn Records>> {
+        Ok(Box::new(JsonRecords::new(input, columns, id_type)?))
+    }
+
+    fn raw_records(&self, input: Input, columns: &FoundColumns) -> Result<Box<dyn RawRecords>> {
+        // Where lines end is the same in any encoding; where objects end is not.
+        let copied = if columns.is_array || columns.is_joined {
+            Copied::InUtf8
+        } else {
+            Copied::AsItIs
+        };
+        Ok(Box::new(RawObjects(Objects::of_text(
+            input.into_copy(copied),
+        )?)))
+    }
+}
+
+/// The unparsed objects.
+struct RawObjects(Objects);
+
+impl RawRecords for RawObjects {
+    fn header(&self) -> &[u8] {
+        match self.0.array {
+            Some(_) => b"[\n",
+            None => b"",
+        }
+    }
+
+    fn next_record(&mut self) -> Result<Option<&[u8]>> {
+        if !self.0.advance()? {
+            return Ok(None);
+        }
+        if self.0.array.is_none() {
+            self.0.text.push(b'\n');
+        }
+        Ok(Some(&self.0.text))
+    }
+
+    fn separator(&self) -> &'static [u8] {
+        match self.0.array {
+            Some(_) => b",\n",
+            None => b"",
+        }
+    }
+
+    fn footer(&self) -> &'static [u8] {
+        match self.0.array {
+            Some(_) => b"\n]\n",
+            None => b"",
+        }
+    }
+}
+
+/// The most fields of an inner object that an error lists.
+const MAX_NESTED: usize = 100;
+/// The most objects behind the first in which columns are sought that the first lacks, and about the most bytes of them.
+const NEXT_OBJECTS: usize = 999;
+const NEXT_BYTES: usize = 1 << 20;
+
+/// The first object, with the name of its line.
+struct FirstObject {
+    name: String,
+    text: Vec<u8>,
+    /// The next objects.
+    next: Vec<Vec<u8>>,
+    /// Whether the file has no more.
+    is_whole: bool,
+    /// Whether the file is one array.
+    is_array: bool,
+}
+
+impl FirstRecord for FirstObject {
+    fn find(&self, location: &Location, columns: &Columns) -> Result<(FoundColumns, IdType)> {
+        let bad = |error| bad_line(&self.name, &error);
+        let names = names_in(&self.text, columns).map_err(bad)?;
+        // An object may lack the preference, the source and the carried columns, and others have them.
+        let urls = URL_NAMES
+            .into_iter()
+            .filter(|_| columns.with_sources && columns.source.is_none());
+        let mut missing: BTreeSet<&str> = columns.optional().chain(urls.clone()).collect();
+        for text in std::iter::once(&self.text).chain(&self.next) {
+            if missing.is_empty() {
+                break;
+            }
+            for name in names_in(text, columns).unwrap_or_default() {
+                missing.remove(name.as_str());
+            }
+        }
+        let unseen = columns.optional().filter(|name| missing.contains(name));
+        let unseen = unseen.map(|name| Unseen {
+            name: name.to_owned(),
+            in_whole_file: self.is_whole,
+            columns: listed(&names.iter().map(String::as_str).collect::<Vec<_>>()),
+        });
+        let unseen: Vec<Unseen> = unseen.collect();
+        let url = urls.clone().find(|name| !missing.contains(name));
+        let optional: Vec<&str> = columns.optional().collect();
+        let find = |names: &[String]| {
+            let names = names.iter().map(String::as_str);
+            let names: Vec<&str> = names.chain(optional.iter().copied()).collect();
+            columns.find(location.given(), &names)
+        };
+        // The first object may be like no other: what most of them have counts.
+        let all: Vec<Vec<String>> = std::iter::once(Ok(names.clone()))
+            .chain(self.next.iter().map(|text| names_in(text, columns)))
+            .filter_map(Result::ok)
+            .collect();
+        let common = common_names(&all, columns);
+        let found = find(&common).or_else(|_| {
+            let found = all.iter().find_map(|names| find(names).ok());
+            found.map_or_else(
+                || {
+                    let nested = nested_paths(&self.text);
+                    let nested = nested.into_iter().filter(|path| !names.contains(path));
+                    find(&names.iter().cloned().chain(nested).collect::<Vec<_>>())
+                },
+                Ok,
+            )
+        })?;
+        let found = FoundColumns {
+            is_array: self.is_array,
+            unseen,
+            source: found.source.or(url.map(|url| (url.to_owned(), Says::Urls))),
+            ..found
+        };
+        let Some(name) = found.id.clone() else {
+            return Ok((found, IdType::String));
+        };
+        let is_id = |kind, check: fn(&[u8]) -> bool| {
+            let record = Fields::new([(name.as_str(), kind)]).parse(&self.text);
+            // The whole line was parsed before, so only the id can fail.
+            record.map_or(Some(false), |record| record.values()[0].map(check))
+        };
+        let id_type = match is_id(Kind::Text, |_| true) {
+            None => {
+                return Err(DocumentsError::BadData {
+                    object: self.name.clone(),
+                    reason: format!("{NO_ID} (column {name:?})"),
+                });
+            }
+            Some(true) => IdType::String,
+            Some(false) if is_id(Kind::Number, |id| integer(id).is_some()) == Some(true) => {
+                IdType::Bigint
+            }
+            // An integer above those of 64 bits with a sign.
+            Some(false) if is_id(Kind::TextOrInteger, |_| true) == Some(true) => IdType::String,
+            Some(false) => {
+                return Err(DocumentsError::BadData {
+                    object: format!("{}, column {name:?}", self.name),
+                    reason:
+                        "ids are text or integers of 64 bits, outside of lists, and this is neither"
+                            .into(),
+                });
+            }
+        };
+        Ok((found, id_type))
+    }
+}
+
+/// The names of fields that at least half of some objects have, with each that an option names and one of them has.
+fn common_names(objects: &[Vec<String>], columns: &Columns) -> Vec<String> {
+    let (mut counts, mut order) = (HashMap::new(), Vec::new());
+    for names in objects {
+        let distinct: BTreeSet<&str> = names.iter().map(String::as_str).collect();
+        for name in names.iter().map(String::as_str) {
+            if !counts.contains_key(name) {
+                counts.insert(name, 0);
+                order.push(name);
+            }
+        }
+        for name in distinct {
+            *counts.entry(name).or_default() += 1;
+        }
+    }
+    let named: BTreeSet<&str> = columns.named().collect();
+    order.retain(|name| 2 * counts[name] >= objects.len() || named.contains(name));
+    order.into_iter().map(str::to_owned).collect()
+}
+
+/// The names of the fields of an object, and the paths of those fields inside of its objects that `columns` name for ids and
+/// contents.
+fn names_in(object: &[u8], columns: &Columns) -> serde_json::Result<Vec<String>> {
+    let mut json = serde_json::Deserializer::from_slice(object);
+    let mut names = json.deserialize_map(Names)?;
+    json.end()?;
+    let named: BTreeSet<&str> = columns.named().collect();
+    let named = named.into_iter();
+    let paths: Vec<&str> = named.filter(|name| name.contains('.')).collect();
+    let fields = Fields::new(paths.iter().map(|path| (*path, Kind::Presence)));
+    let record = fields.parse(object)?;
+    let is_there = record.values().into_iter().map(|value| value.is_some());
+    let there = paths.iter().zip(is_there).filter(|(_, is_there)| *is_there);
+    names.extend(there.map(|(path, _)| (*path).to_owned()));
+    Ok(names)
+}
+
+/// The paths of the fields inside of an object's objects, for an error that lists them.
+fn nested_paths(object: &[u8]) -> Vec<String> {
+    fn add(value: &serde_json::Value, path: &str, paths: &mut Vec<String>) {
+        match value {
+            serde_json::Value::Object(fields) => {
+                for (name, value) in fields.iter().take(MAX_NESTED) {
+                    let path = format!("{path}.{name}");
+                    add(value, &path, paths);
+                    paths.push(path);
+                }
+            }
+            serde_json::Value::Array(items) => {
+                items.iter().take(1).for_each(|item| add(item, path, paths));
+            }
+            _ => {}
+        }
+    }
+    let fields: serde_json::Map<String, serde_json::Value> =
+        serde_json::from_slice(object).unwrap_or_default();
+    let mut paths = Vec::new();
+    for (name, value) in &fields {
+        add(value, name, &mut paths);
+    }
+    paths
+}
+
+/// The name of a field. An escape in it may be half of a character, which is replaced.
+struct Name(String);
+
+impl<'de> Deserialize<'de> for Name {
+    fn deserialize<D: Deserializer<'de>>(name: D) -> Result<Self, D::Error> {
+        let bytes = name.deserialize_bytes(Bytes)?;
+        Ok(Self(String::from_utf8_lossy(&bytes).into_owned()))
+    }
+}
+
+/// The names of an object's fields.
+struct Names;
+
+impl<'de> Visitor<'de> for Names {
+    type Value = Vec<String>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Vec<String>, A::Error> {
+        let mut names = Vec::new();
+        while let Some(Name(name)) = map.next_key()? {
+            map.next_value::<IgnoredAny>()?;
+            if names.len() == MAX_FIELDS {
+                let reason = format!("more than {MAX_FIELDS} fields");
+                return Err(de::Error::custom(reason));
+            }
+            names.push(name);
+        }
+        Ok(names)
+    }
+}
+
+/// The records of a file.
+struct JsonRecords {
+    objects: Objects,
+    fields: Fields,
+    /// The fields with the other kind of ids that the record batch can have: strings, or strings and integers. The kind that
+    /// the last record needed is in `fields`.
+    with_other_ids: Option<Fields>,
+    /// Whether the fields must be UTF-8: other bytes are replaced in the whole line.
+    needs_utf8: bool,
+}
+
+impl JsonRecords {
+    fn new(input: Input, columns: &FoundColumns, id_type: IdType) -> Result<Self> {
+        let kind = |role: Role<'_>, of_ids| match role {
+            Role::Id => of_ids,
+            Role::Content(Content::Fingerprint(_)) => Kind::Number,
+            Role::Content(Content::Text(_)) | Role::FurtherText => Kind::Texts,
+            Role::Preference | Role::Sketch => Kind::Any,
+            Role::Carried(_) | Role::Source => Kind::AsWritten,
+        };
+        let fields = |of_ids| {
+            let roles = columns.roles().into_iter();
+            Fields::new(roles.map(|(name, role)| (name, kind(role, of_ids))))
+        };
+        let (fields, with_other_ids) = match id_type {
+            IdType::Bigint => (fields(Kind::Number), None),
+            // Only as `Text` need an id not be UTF-8.
+            IdType::String => (fields(Kind::Text), Some(fields(Kind::TextOrInteger))),
+        };
+        Ok(Self {
+            objects: Objects::new(input)?,
+            fields,
+            with_other_ids,
+            needs_utf8: columns.content.is_none(),
+        })
+    }
+
+    /// Reads the fields of a record. If its ids are of the other kind, that is tried first for the next record.
+    fn parse<'l>(
+        fields: &mut Fields,
+        with_other_ids: &mut Option<Fields>,
+        line: &'l [u8],
+    ) -> serde_json::Result<Record<'l>> {
+        fields.parse(line).or_else(|error| {
+            let Some(other) = with_other_ids else {
+                return Err(error);
+            };
+            let record = other.parse(line).map_err(|_| error)?;
+            std::mem::swap(fields, other);
+            Ok(record)
+        })
+    }
+}
+
+impl Records for JsonRecords {
+    fn free(&mut self) {
+        self.objects.free();
+    }
+
+    fn read(&mut self, batch: &mut BatchBuilder) -> Result<bool> {
+        if !self.objects.advance()? {
+            return Ok(false);
+        }
+        let line = &self.objects.text;
+        let replaced = self
+            .needs_utf8
+            .then(|| escape_controls(String::from_utf8_lossy(line)));
+        let line = replaced.as_ref().map_or(&line[..], |line| line.as_bytes());
+        let repaired;
+        let record = match Self::parse(&mut self.fields, &mut self.with_other_ids, line) {
+            Ok(record) => record,
+            Err(error) => {
+                let bad = |error| bad_line(&self.objects.name(), &error);
+                // It may have numbers that JSON does not.
+                repaired = without_nan(line).ok_or_else(|| bad(error))?;
+                Self::parse(&mut self.fields, &mut self.with_other_ids, &repaired).map_err(bad)?
+            }
+        };
+        let added = batch.push(&record.values());
+        added.map_err(|reason| DocumentsError::BadData {
+            object: self.objects.name(),
+            reason,
+        })?;
+        Ok(true)
+    }
+}
+
+/// Escapes the control characters in the strings of a line. JSON has none there, but a text may have some, and a line that is read
+/// for its text must not be refused when it is read for other fields.
+fn escape_controls(line: Cow<'_, str>) -> Cow<'_, str> {
+    if !line.bytes().any(|byte| byte < b' ') {
+        return line;
+    }
+    let mut escaped = String::with_capacity(line.len() + 16);
+    let (mut is_within, mut is_after_backslash) = (false, false);
+    for character in line.chars() {
+        if is_within && character < ' ' {
+            escaped.push_str(&format!("\\u{:04x}", u32::from(character)));
+            is_after_backslash = false;
+            continue;
+        }
+        is_within ^= character == '"' && !is_after_backslash;
+        is_after_backslash = is_within && character == '\\' && !is_after_backslash;
+        escaped.push(character);
+    }
+    Cow::Owned(escaped)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn controls_in_strings_are_escaped() {
+        for (line, expected) in [
+            ("{\"a\":\t1}\n", "{\"a\":\t1}\n"),
+            ("{\"a\":\t\"x\ty\n\"}\n", "{\"a\":\t\"x\\u0009y\\u000a\"}\n"),
+            (r#"{"a":"\\","b":"\""}"#, r#"{"a":"\\","b":"\""}"#),
+            ("{\"a\":\"\\\"\t\"}\t", "{\"a\":\"\\\"\\u0009\"}\t"),
+        ] {
+            assert_eq!(escape_controls(line.into()), expected);
+        }
+    }
+
+    #[test]
+    fn errors_say_where_in_the_line() {
+        let fields = Fields::new([("id", Kind::Text), ("text", Kind::Text)]);
+        let error = fields.parse(br#"{"id":"a","text":x}"#).err().unwrap();
+        let error = bad_line("day.jsonl, line 3", &error).to_string();
+        assert_eq!(error, "day.jsonl, line 3, column 18: expected value");
+    }
+}

@@ -1,0 +1,370 @@
+//! Reads the value at a place of a JSON object.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::{self, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+
+use super::{Field, Fields, Kind, Node, Record, Value};
+use crate::columns::ITEM_SEPARATOR;
+
+/// A place that is being read, and where its values go.
+pub(super) struct Place<'f, 'r, 'de> {
+    fields: &'f [Field],
+    node: &'f Node,
+    /// Number of the field whose value is here.
+    field: Option<usize>,
+    /// Whether an array is around it.
+    is_in_array: bool,
+    record: &'r mut Record<'de>,
+}
+
+impl<'f, 'r, 'de> Place<'f, 'r, 'de> {
+    /// The object itself; the values of its `fields` go to `record`.
+    pub(super) fn top(fields: &'f Fields, record: &'r mut Record<'de>) -> Self {
+        Self {
+            fields: &fields.fields,
+            node: &fields.top,
+            field: fields.top.field,
+            is_in_array: false,
+            record,
+        }
+    }
+}
+
+impl<'f, 'de> Place<'f, '_, 'de> {
+    fn field(&self) -> Option<&'f Field> {
+        let fields = self.fields;
+        self.field.map(|number| &fields[number])
+    }
+
+    /// How the field here is read; `None` if no field was asked for here.
+    fn kind(&self) -> Option<Kind> {
+        self.field().map(|field| field.kind)
+    }
+
+    /// The value below, by name.
+    fn below(&mut self, node: &'f Node) -> Place<'f, '_, 'de> {
+        Place {
+            fields: self.fields,
+            node,
+            field: node.field,
+            is_in_array: self.is_in_array,
+            record: &mut *self.record,
+        }
+    }
+
+    /// An item of the array here.
+    fn item(&mut self) -> Place<'f, '_, 'de> {
+        Place {
+            fields: self.fields,
+            node: self.node,
+            field: self.field,
+            is_in_array: true,
+            record: &mut *self.record,
+        }
+    }
+
+    /// Sets the value of the field here, if there is one.
+    fn set(&mut self, content: Option<Cow<'de, [u8]>>) {
+        if let Some(number) = self.field {
+            self.set_field(number, self.node.is_own, content);
+        }
+    }
+
+    /// Sets the value of a field, to which its own name led if `is_own`.
+    fn set_field(&mut self, number: usize, is_own: bool, content: Option<Cow<'de, [u8]>>) {
+        let value = &mut self.record.0[number];
+        if is_own || !value.is_own {
+            *value = Value {
+                content,
+                is_own,
+                has_items: false,
+            };
+        }
+    }
+
+    fn set_number(&mut self, number: impl fmt::Display) {
+        self.set(Some(Cow::Owned(number.to_string().into_bytes())));
+    }
+
+    /// Sets the values of all fields of this kind at `node` and below it to be empty.
+    fn set_empty(&mut self, node: &Node, kind: Kind) {
+        let field = node
+            .field
+            .filter(|&number| self.fields[number].kind == kind);
+        if let Some(number) = field {
+            self.set_field(number, node.is_own, Some(Cow::Borrowed(b"")));
+        }
+        for (_, below) in &node.children {
+            self.set_empty(below, kind);
+        }
+    }
+
+    /// Adds a string of an array to the value of the field here, if there is one.
+    fn add_item(&mut self, item: Cow<'de, [u8]>) {
+        let Some(number) = self.field else {
+            return;
+        };
+        let value = &mut self.record.0[number];
+        if value.is_own && !self.node.is_own {
+            return;
+        }
+        match &mut value.content {
+            Some(text) if value.has_items => {
+                let text = text.to_mut();
+                text.push(ITEM_SEPARATOR);
+                text.extend_from_slice(&item);
+            }
+            content => *content = Some(item),
+        }
+        value.has_items = true;
+    }
+
+    /// Copies the JSON of the value to the record, and reads the fields inside the value that columns name.
+    fn read_as_written<D: Deserializer<'de>>(mut self, value: D) -> Result<(), D::Error> {
+        let custom = <D::Error as de::Error>::custom::<serde_json::Error>;
+        let raw = <&'de RawValue as Deserialize<'de>>::deserialize(value)?;
+        let written = raw.get();
+        if written.starts_with(['{', '[']) && !self.node.children.is_empty() {
+            let node = self.node;
+            let within = Place {
+                field: None,
+                ..self.below(node)
+            };
+            let mut json = serde_json::Deserializer::from_str(written);
+            json.deserialize_any(within).map_err(custom)?;
+        }
+        let content = match written.as_bytes().first() {
+            Some(b'n') => None,
+            Some(b'"') => Some(string_content(written).map_err(custom)?),
+            _ => Some(Cow::Borrowed(written.as_bytes())),
+        };
+        self.set(content);
+        Ok(())
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Place<'_, '_, 'de> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, value: D) -> Result<(), D::Error> {
+        match self.kind() {
+            // It is read when all other work is done: too late for an error.
+            Some(Kind::AsWritten) if self.is_in_array => value.deserialize_ignored_any(self),
+            Some(Kind::Text | Kind::Number | Kind::TextOrInteger | Kind::Any)
+                if self.is_in_array =>
+            {
+                let name = self.field().map_or("", |field| field.name.as_str());
+                let reason = format!("column {name:?} is in a list; only texts can be in lists");
+                Err(de::Error::custom(reason))
+            }
+            Some(Kind::Text | Kind::Texts | Kind::Number | Kind::TextOrInteger | Kind::Any) => {
+                value.deserialize_option(self)
+            }
+            Some(Kind::AsWritten) => self.read_as_written(value),
+            Some(Kind::Presence) => value.deserialize_ignored_any(self),
+            None => value.deserialize_any(self),
+        }
+    }
+}
+
+impl<'de> Visitor<'de> for Place<'_, '_, 'de> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(Field { name, kind }) = self.field() else {
+            return f.write_str("a JSON object");
+        };
+        let kind = match kind {
+            Kind::Text | Kind::Texts => "a string",
+            Kind::Number => "an integer",
+            Kind::TextOrInteger => "a string or an integer",
+            Kind::Any => "a string or a number",
+            Kind::AsWritten | Kind::Presence => "a value",
+        };
+        write!(f, "{kind} in column {name:?}")
+    }
+
+    fn visit_none<E: de::Error>(mut self) -> Result<(), E> {
+        if !self.is_in_array {
+            self.set(None);
+        }
+        Ok(())
+    }
+
+    fn visit_unit<E: de::Error>(mut self) -> Result<(), E> {
+        let is_present = self.kind() == Some(Kind::Presence);
+        self.set(is_present.then_some(Cow::Borrowed(&b""[..])));
+        Ok(())
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, value: D) -> Result<(), D::Error> {
+        match self.kind() {
+            Some(Kind::Text | Kind::Texts) => value.deserialize_bytes(self),
+            _ => value.deserialize_any(self),
+        }
+    }
+
+    fn visit_borrowed_bytes<E: de::Error>(mut self, text: &'de [u8]) -> Result<(), E> {
+        if self.is_in_array {
+            self.add_item(Cow::Borrowed(text))
+        } else {
+            self.set(Some(Cow::Borrowed(text)))
+        }
+        Ok(())
+    }
+
+    fn visit_bytes<E: de::Error>(mut self, text: &[u8]) -> Result<(), E> {
+        let text = Cow::Owned(with_wrong_bytes(text));
+        if self.is_in_array {
+            self.add_item(text)
+        } else {
+            self.set(Some(text))
+        }
+        Ok(())
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<(), E> {
+        self.visit_bytes(text.as_bytes())
+    }
+
+    fn visit_f64<E: de::Error>(mut self, number: f64) -> Result<(), E> {
+        if matches!(self.kind(), Some(Kind::Number | Kind::TextOrInteger)) {
+            return Err(E::invalid_type(de::Unexpected::Float(number), &self));
+        }
+        self.set_number(number);
+        Ok(())
+    }
+
+    fn visit_bool<E: de::Error>(mut self, value: bool) -> Result<(), E> {
+        if matches!(self.kind(), Some(Kind::Number | Kind::TextOrInteger)) {
+            return Err(E::invalid_type(de::Unexpected::Bool(value), &self));
+        }
+        self.set_number(u8::from(value));
+        Ok(())
+    }
+
+    fn visit_i64<E: de::Error>(mut self, number: i64) -> Result<(), E> {
+        self.set_number(number);
+        Ok(())
+    }
+
+    fn visit_u64<E: de::Error>(mut self, number: u64) -> Result<(), E> {
+        self.set_number(number);
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut values: A) -> Result<(), A::Error> {
+        if matches!(
+            self.kind(),
+            Some(Kind::Text | Kind::Number | Kind::TextOrInteger | Kind::Any)
+        ) {
+            return Err(de::Error::invalid_type(de::Unexpected::Seq, &self));
+        }
+        let node = self.node;
+        if !self.is_in_array {
+            self.set_empty(node, Kind::Texts);
+        }
+        let mut is_empty = true;
+        while values.next_element_seed(self.item())?.is_some() {
+            is_empty = false;
+        }
+        if is_empty {
+            // Other records may have in it what this one lacks.
+            self.set_empty(node, Kind::Presence);
+        }
+        Ok(())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(mut self, mut values: A) -> Result<(), A::Error> {
+        if matches!(
+            self.kind(),
+            Some(Kind::Text | Kind::Texts | Kind::Number | Kind::TextOrInteger | Kind::Any)
+        ) {
+            return Err(de::Error::invalid_type(de::Unexpected::Map, &self));
+        }
+        let node = self.node;
+        while let Some(found) = values.next_key_seed(Key(&node.children))? {
+            match found {
+                Some(below) => values.next_value_seed(self.below(below))?,
+                None => {
+                    values.next_value::<IgnoredAny>()?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A string with one byte that is not UTF-8 for each half of a character, for which the parser has three.
+fn with_wrong_bytes(text: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = memchr::memchr(0xed, rest) {
+        bytes.extend_from_slice(&rest[..at]);
+        rest = match rest[at..] {
+            [_, 0xa0..=0xbf, _, ..] => {
+                bytes.push(0xff);
+                &rest[at + 3..]
+            }
+            _ => {
+                bytes.push(0xed);
+                &rest[at + 1..]
+            }
+        };
+    }
+    bytes.extend_from_slice(rest);
+    bytes
+}
+
+/// Reads the name of the next field, and tells which place it leads to; `None` if nothing there is read.
+struct Key<'f>(&'f [(String, Node)]);
+
+impl<'f, 'de> DeserializeSeed<'de> for Key<'f> {
+    type Value = Option<&'f Node>;
+
+    fn deserialize<D: Deserializer<'de>>(self, name: D) -> Result<Self::Value, D::Error> {
+        // An escape in a name may be half of a character.
+        name.deserialize_bytes(self)
+    }
+}
+
+impl<'f> Visitor<'_> for Key<'f> {
+    type Value = Option<&'f Node>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the name of a field")
+    }
+
+    fn visit_bytes<E: de::Error>(self, name: &[u8]) -> Result<Self::Value, E> {
+        let found = self.0.iter().find(|(child, _)| child.as_bytes() == name);
+        Ok(found.map(|(_, node)| node))
+    }
+}
+
+/// The content of a string that is written as JSON. It need not be Unicode: an escape may be half of a character.
+fn string_content(written: &str) -> serde_json::Result<Cow<'_, [u8]>> {
+    serde_json::Deserializer::from_str(written).deserialize_bytes(Content)
+}
+
+/// Reads the bytes of a string.
+pub(in crate::rows) struct Content;
+
+impl<'de> Visitor<'de> for Content {
+    type Value = Cow<'de, [u8]>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a string")
+    }
+
+    fn visit_borrowed_bytes<E: de::Error>(self, text: &'de [u8]) -> Result<Self::Value, E> {
+        Ok(Cow::Borrowed(text))
+    }
+
+    fn visit_bytes<E: de::Error>(self, text: &[u8]) -> Result<Self::Value, E> {
+        Ok(Cow::Owned(text.to_owned()))
+    }
+}

@@ -1,0 +1,267 @@
+//! Documents in row files (JSON, CSV, WARC, or a file for each document), plain or compressed: collects the records of a file
+//! into record batches.
+//!
+//! The reader checks the bytes of a record and of a record batch before Arrow gets them. So no
+//! file, however well it is compressed, takes more memory than a few times the longest record
+//! allowed.
+
+mod builder;
+pub(super) mod compression;
+pub(super) mod csv;
+mod csv_dialect;
+mod csv_quotes;
+mod decoded;
+pub(super) mod dialect;
+mod encoded_bytes;
+pub(super) mod format;
+mod gzip_members;
+pub(super) mod held;
+mod input;
+pub(super) mod json;
+mod json_array;
+mod json_fields;
+mod json_numbers;
+pub(super) mod limit;
+pub(super) mod warc;
+pub(super) mod whole_file;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use archive::IdType;
+use storage::{Location, UnchangedFile};
+
+use super::columns::{Columns, Content};
+use super::file::{InputFile, NumberedRows, Source};
+use crate::error::{DocumentsError, Result};
+use crate::read_counts::ReadCounters;
+use builder::BatchBuilder;
+use compression::Compression;
+use format::{RawRecords, Records, RowFormat};
+use held::HeldFiles;
+use input::{Input, RowFile};
+use limit::Limit;
+
+/// The name of the encoding that a label of the Encoding Standard stands for.
+#[must_use]
+pub fn charset_name(label: &str) -> Option<&'static str> {
+    ::warc::charset::Encoding::for_label_no_replacement(label.as_bytes()).map(|found| found.name())
+}
+
+/// Opens a file, and finds its columns in its first record; `None` if it has none.
+pub(super) async fn open(
+    location: Location,
+    format: &'static dyn RowFormat,
+    compression: Compression,
+    columns: &Columns,
+    limit: Limit,
+    held_files: &HeldFiles,
+) -> Result<Option<InputFile>> {
+    let (size, local) = match location.local() {
+        Some(path) => {
+            let file = UnchangedFile::at(path)?;
+            (file.size(), Some(file))
+        }
+        None => (location.size().await?, None),
+    };
+    // A file of one document may be empty. A WARC file is of members, compressed or not, and may have none.
+    match compression {
+        _ if size > 0 => {}
+        Compression::None if format.is_one_document() => {}
+        Compression::Gzip | Compression::Zstd if !format.decompresses() => {
+            // Another compressed file has a header, even if it is empty.
+            return Err(DocumentsError::BadData {
+                object: location.to_string(),
+                reason: "the compressed data is cut off: the file has 0 bytes".into(),
+            });
+        }
+        _ => return Ok(None),
+    }
+    let held = if local.is_none() {
+        held_files.hold(&location, size).await?
+    } else {
+        None
+    };
+    let file = RowFile {
+        location: location.clone(),
+        local: local.clone(),
+        held: held.clone(),
+        size,
+        compression: input_compression(format, compression),
+        charset: columns.charset(),
+        limit,
+    };
+    let first = file.read_start(move |input| format.first_record(input));
+    let Some(first) = first.await? else {
+        return Ok(None);
+    };
+    let (mut found, id_type) = first.find(&location, columns)?;
+    let content = found.content.as_ref().map(Content::column);
+    if let Some(id) = found.id.as_deref().filter(|id| content == Some(*id)) {
+        return Err(DocumentsError::BadData {
+            object: location.to_string(),
+            reason: format!("column {id:?} cannot be id and content at once"),
+        });
+    }
+    // Compressed text has about a quarter of the bytes.
+    let bytes = match compression {
+        Compression::None => size,
+        Compression::Gzip | Compression::Zstd => size.saturating_mul(4),
+    };
+    Ok(Some(InputFile {
+        short_name: location.file_name(),
+        carried: std::mem::take(&mut found.carried),
+        columns: found,
+        id_type,
+        spec: None,
+        footer: None,
+        source: Source::Rows {
+            format,
+            compression,
+            size,
+            bytes,
+            cuts: Vec::new(),
+            local,
+            held,
+        },
+        location,
+    }))
+}
+
+/// The columns to read of a file, or of a part of it, in record batches. If `id_type` is that of strings, the ids are, else they
+/// have the type of the file. A row without an id is an error unless
+/// `null_ids`. The first `next` opens the file. What is read is counted in `counters`, the records of a WARC file at its end. A file in a store
+/// must be read on a blocking thread.
+pub(super) fn batches(
+    file: Arc<InputFile>,
+    part: Option<Range<u64>>,
+    limit: Limit,
+    id_type: IdType,
+    null_ids: bool,
+    counters: Option<Arc<ReadCounters>>,
+) -> impl Iterator<Item = Result<NumberedRows>> + Send + 'static {
+    let mut unopened = Some((file, part));
+    let mut open = None;
+    std::iter::from_fn(move || {
+        if let Some((file, part)) = unopened.take() {
+            let id_type = match id_type {
+                IdType::String => IdType::String,
+                IdType::Bigint => file.id_type,
+            };
+            match OpenFile::open(&file, part, limit, id_type, null_ids, counters.clone()) {
+                Ok(opened) => open = Some(opened),
+                Err(error) => return Some(Err(error)),
+            }
+        }
+        let opened = open.as_mut()?;
+        let batch = opened.next_batch();
+        if let (Ok(None), Some(counters)) = (&batch, &counters)
+            && let Some(counts) = opened.records.crawl_counts()
+        {
+            counters.add_records(&counts.into());
+        }
+        if !matches!(batch, Ok(Some(_))) {
+            open = None;
+        }
+        batch.transpose()
+    })
+}
+
+/// The unparsed records of a file, or of a part of it. A file in a store must be opened and read on a blocking thread.
+pub(super) fn raw_records(
+    file: &InputFile,
+    part: Option<Range<u64>>,
+    limit: Limit,
+) -> Result<Box<dyn RawRecords>> {
+    let (input, format) = open_input(file, part, limit)?;
+    format.raw_records(input, &file.columns)
+}
+
+/// The compression that is taken off before a format gets the bytes.
+fn input_compression(format: &dyn RowFormat, compression: Compression) -> Compression {
+    if format.decompresses() {
+        Compression::None
+    } else {
+        compression
+    }
+}
+
+/// The bytes of a file, or of a part of it, and its format.
+fn open_input(
+    file: &InputFile,
+    part: Option<Range<u64>>,
+    limit: Limit,
+) -> Result<(Input, &'static dyn RowFormat)> {
+    let Source::Rows {
+        format,
+        compression,
+        size,
+        local,
+        held,
+        ..
+    } = &file.source
+    else {
+        return Err(DocumentsError::Internal(format!(
+            "{}: Parquet has no rows of text",
+            file.location
+        )));
+    };
+    if part.is_some() && !format.can_be_cut() {
+        return Err(DocumentsError::Internal(format!(
+            "{}: files of this format are not cut",
+            file.location
+        )));
+    }
+    let rows = RowFile {
+        location: file.location.clone(),
+        local: local.clone(),
+        held: held.clone(),
+        size: *size,
+        compression: input_compression(*format, *compression),
+        charset: file.columns.charset,
+        limit,
+    };
+    Ok((rows.open(part)?, *format))
+}
+
+/// An open row file.
+struct OpenFile {
+    records: Box<dyn Records>,
+    batch: BatchBuilder,
+    /// The numbers of the records in `batch`.
+    numbers: Vec<u64>,
+    /// The number of records that were read.
+    read: u64,
+}
+
+impl OpenFile {
+    fn open(
+        file: &InputFile,
+        part: Option<Range<u64>>,
+        limit: Limit,
+        id_type: IdType,
+        null_ids: bool,
+        counters: Option<Arc<ReadCounters>>,
+    ) -> Result<Self> {
+        let (mut input, format) = open_input(file, part, limit)?;
+        input.counters = counters;
+        Ok(Self {
+            records: format.records(input, &file.columns, id_type)?,
+            batch: BatchBuilder::new(&file.columns, id_type, null_ids),
+            numbers: Vec::new(),
+            read: 0,
+        })
+    }
+
+    fn next_batch(&mut self) -> Result<Option<NumberedRows>> {
+        while !self.batch.is_full() && self.records.read(&mut self.batch)? {
+            let number = self.records.number().unwrap_or(self.read);
+            self.numbers.push(number);
+            self.read += 1;
+        }
+        self.records.free();
+        let numbers = std::mem::take(&mut self.numbers);
+        let rows = self.batch.finish()?;
+        Ok(rows.map(|rows| NumberedRows { rows, numbers }))
+    }
+}

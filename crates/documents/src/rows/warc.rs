@@ -1,0 +1,453 @@
+//! WARC files: the pages and texts of a crawl. The reader decompresses a file itself, because it goes on after damage.
+
+use std::borrow::Cow;
+use std::cmp::Ordering;
+use std::io::{self, BufRead};
+use std::sync::Arc;
+
+use archive::IdType;
+use arrow::datatypes::DataType;
+use storage::Location;
+use warc::{
+    Broken, Choice, Counts, Dictionary, Document, Event, Fault, Limits, Outcome, Place, Reader,
+    Reason, WrongCut,
+};
+
+use super::builder::BatchBuilder;
+use super::format::{FirstRecord, RawRecords, Records, RowFormat};
+use super::input::Input;
+use crate::columns::{CRAWL_COLUMNS, Columns, CrawlId, FoundColumns, Pages};
+use crate::error::{DocumentsError, Result};
+use crate::page_text::{self, Form};
+use crate::read_counts::{Note, ReadCounters};
+use template::host;
+
+/// The column of a document's text.
+const TEXT: &str = "text";
+/// The column of a record's id.
+const RECORD_ID: &str = "warc_record_id";
+/// The column of a document's URL.
+const URL: &str = "url";
+/// The column of a response's status.
+const STATUS: &str = "status";
+/// What ends a record.
+const BETWEEN_RECORDS: &[u8] = b"\r\n\r\n";
+/// The most faults that are logged of a file, or of a part of it.
+const MAX_LOGGED: usize = 10;
+
+/// WARC files, also those of texts (WET).
+#[derive(Debug)]
+pub(crate) struct Warc;
+
+impl RowFormat for Warc {
+    fn first_record(&self, _: Input) -> Result<Option<Box<dyn FirstRecord>>> {
+        Ok(Some(Box::new(Known)))
+    }
+
+    fn records(&self, input: Input, columns: &FoundColumns, _: IdType) -> Result<Box<dyn Records>> {
+        Ok(Box::new(WarcRecords {
+            file: File::new(input, columns)?,
+            columns: columns.names().into_iter().map(str::to_owned).collect(),
+            has_ids: columns.id.is_some(),
+            pages: columns.pages,
+        }))
+    }
+
+    fn raw_records(&self, input: Input, columns: &FoundColumns) -> Result<Box<dyn RawRecords>> {
+        Ok(Box::new(RawWarc {
+            file: File::new(input, columns)?,
+            record: Vec::new(),
+        }))
+    }
+
+    fn decompresses(&self) -> bool {
+        true
+    }
+
+    fn can_be_cut(&self) -> bool {
+        true
+    }
+
+    fn compresses_each_record(&self) -> bool {
+        true
+    }
+
+    fn known_columns(&self) -> &'static [&'static str] {
+        &CRAWL_COLUMNS
+    }
+}
+
+/// What is known of every such file: its columns.
+struct Known;
+
+impl FirstRecord for Known {
+    fn find(&self, location: &Location, columns: &Columns) -> Result<(FoundColumns, IdType)> {
+        let mut columns = columns.clone();
+        if columns.id.is_none() && columns.crawl.id == CrawlId::Url {
+            columns.id = Some(URL.to_owned());
+        }
+        let names = [RECORD_ID, TEXT].into_iter().chain(CRAWL_COLUMNS);
+        let mut found = columns.find(location.given(), &names.collect::<Vec<_>>())?;
+        let statuses = found.carried.iter_mut();
+        for status in statuses.filter(|column| column.name == STATUS) {
+            status.data_type = DataType::Int64;
+        }
+        Ok((found, IdType::String))
+    }
+}
+
+/// A file, or a part of it, that is being read.
+struct File {
+    reader: Reader<Box<dyn BufRead + Send>>,
+    documents: warc::Documents,
+    input: InputName,
+    /// Whether the whole file is read.
+    is_whole: bool,
+    counts: Counts,
+    /// Records read so far.
+    records: u64,
+    /// Parts that cannot be read.
+    broken: u64,
+    first_broken: Option<Broken>,
+    /// Take notes of what is wrong; `None` if another pass does.
+    counters: Option<Arc<ReadCounters>>,
+    /// `None` if the records are not counted: they were, or will be, and are logged then.
+    faults: Option<Faults>,
+}
+
+/// What of a file cannot be read. It is logged when a record was read, because a file without any is an error, or at the end.
+#[derive(Default)]
+struct Faults {
+    number: usize,
+    waiting: Vec<String>,
+}
+
+impl Faults {
+    /// Notes the fault of a record or another part of the file.
+    fn add(&mut self, input: &InputName, place: Place, fault: &str, what_follows: &str) {
+        self.number += 1;
+        match self.number.cmp(&(MAX_LOGGED + 1)) {
+            Ordering::Less => {
+                let fault = format!("{}, {place}: {fault}; {what_follows}", input.0);
+                self.waiting.push(fault);
+            }
+            Ordering::Equal => {
+                let more = format!("{}: further faults are only counted", input.0);
+                self.waiting.push(more);
+            }
+            Ordering::Greater => {}
+        }
+    }
+
+    fn log(&mut self) {
+        for fault in self.waiting.drain(..) {
+            tracing::warn!("{fault}");
+        }
+    }
+}
+
+/// What a file has next.
+enum Next<T> {
+    /// A document.
+    Document(T),
+    /// A record that is no document, or a part that cannot be read.
+    Other,
+    /// Nothing.
+    End,
+}
+
+/// The name of the file. It makes the errors of reading its bytes.
+struct InputName(String);
+
+impl InputName {
+    fn failed(&self, error: io::Error) -> DocumentsError {
+        // Errors of the disk and the store name their object themselves.
+        let error = match error.downcast::<DocumentsError>() {
+            Ok(own) => return own,
+            Err(error) => error,
+        };
+        match error.downcast::<WrongCut>() {
+            Ok(cut) => DocumentsError::WrongCut {
+                file: self.0.clone(),
+                offset: cut.offset,
+            },
+            Err(source) => DocumentsError::Io {
+                path: self.0.clone(),
+                source,
+            },
+        }
+    }
+}
+
+impl File {
+    fn new(mut input: Input, columns: &FoundColumns) -> Result<Self> {
+        let own = (input.limit.record, input.limit.window_log);
+        let (record, window_log) = columns.crawl.limits.unwrap_or(own);
+        let limits = Limits { record, window_log };
+        let mut choice = Choice {
+            check_digests: columns.crawl.check_digests,
+            charset: columns.charset,
+            ..Choice::default()
+        };
+        if !columns.crawl.statuses.is_empty() {
+            let statuses = columns.crawl.statuses.iter();
+            choice.statuses = statuses.map(|&status| status..=status).collect();
+        }
+        let name = InputName(input.name().to_owned());
+        let is_whole = input.part.is_none();
+        let faults = input.counters.is_some().then(Faults::default);
+        let dictionary = read_dictionary(&mut input).map_err(|error| name.failed(error))?;
+        let mut reader = match input.part {
+            Some(part) => Reader::of_part(input.bytes, limits, part),
+            None => Reader::new(input.bytes, limits),
+        };
+        if let Some(dictionary) = dictionary {
+            reader.use_dictionary(dictionary);
+        }
+        Ok(Self {
+            documents: warc::Documents::new(choice, limits.record),
+            input: name,
+            reader,
+            is_whole,
+            counts: Counts::default(),
+            records: 0,
+            broken: 0,
+            first_broken: None,
+            counters: input.counters,
+            faults,
+        })
+    }
+
+    /// Reads what comes next, and calls `each` if it is a document.
+    fn next<T>(
+        &mut self,
+        each: impl FnOnce(&Document<'_>, &InputName) -> Result<T>,
+    ) -> Result<Next<T>> {
+        let event = self.reader.next_event();
+        match event.map_err(|error| self.input.failed(error))? {
+            None => return self.end().map(|()| Next::End),
+            Some(Event::Broken(broken)) => {
+                self.counts.count_broken(broken);
+                note(self.counters.as_deref(), &self.input, Note::DamagedRecords);
+                self.first_broken.get_or_insert(broken);
+                self.broken += 1;
+                if let Some(faults) = &mut self.faults {
+                    let what_follows = match broken.fault {
+                        Fault::Endless => "no more of the file is read",
+                        _ => "reading goes on behind it",
+                    };
+                    faults.add(&self.input, broken.place, broken.fault.name(), what_follows);
+                }
+            }
+            Some(Event::Record(record)) => {
+                self.records += 1;
+                let outcome = self.documents.read(&record);
+                self.counts.count(&outcome);
+                let noted = match &outcome {
+                    Outcome::Skipped(reason) if is_fault(reason) => Some(Note::DamagedRecords),
+                    Outcome::Document(document) if document.is_malformed => Some(Note::Malformed),
+                    _ => None,
+                };
+                if let Some(noted) = noted {
+                    note(self.counters.as_deref(), &self.input, noted);
+                }
+                if let Some(faults) = &mut self.faults {
+                    if let Outcome::Skipped(reason) = &outcome
+                        && is_fault(reason)
+                    {
+                        let left_out = "the record is left out";
+                        faults.add(&self.input, record.place, reason.name(), left_out);
+                    }
+                    faults.log();
+                }
+                if let Outcome::Document(document) = &outcome {
+                    return each(document, &self.input).map(Next::Document);
+                }
+            }
+        }
+        Ok(Next::Other)
+    }
+
+    /// The number of what was read last. All records count, also those that are too long.
+    fn number(&self) -> u64 {
+        (self.records + self.broken).saturating_sub(1)
+    }
+
+    /// Refuses a file without a record.
+    fn end(&mut self) -> Result<()> {
+        // Of a file that is cut, the first part has a record.
+        if let (true, 0, Some(broken)) = (self.is_whole, self.records, self.first_broken) {
+            return Err(DocumentsError::BadData {
+                object: format!("{}, {}", self.input.0, broken.place),
+                reason: format!("{}; there is no WARC record in the file", broken.fault),
+            });
+        }
+        if let Some(faults) = &mut self.faults {
+            faults.log();
+        }
+        Ok(())
+    }
+}
+
+/// Adds a record of the file to those of a note.
+fn note(counters: Option<&ReadCounters>, input: &InputName, note: Note) {
+    if let Some(counters) = counters {
+        counters.note(note, 1, &input.0);
+    }
+}
+
+/// Whether a record is left out because it is wrong, and not because of its kind.
+fn is_fault(reason: &Reason<'_>) -> bool {
+    matches!(
+        reason,
+        Reason::Http | Reason::Encoding | Reason::Digest | Reason::Broken(_)
+    )
+}
+
+/// The dictionary that the file starts with, if `input` is a part that may need it and does not start with it.
+fn read_dictionary(input: &mut Input) -> io::Result<Option<Dictionary>> {
+    let start = input.part.as_ref().map_or(0, |part| part.start);
+    if start == 0 || !Dictionary::may_be_needed(input.bytes.fill_buf()?) {
+        return Ok(None);
+    }
+    // Less than the whole file: some servers ignore a range that covers it.
+    let read = |length: usize| input.start_of_file(start.min(length as u64));
+    let header = read(Dictionary::HEADER_LENGTH)?;
+    Ok(match Dictionary::frame_length(&header) {
+        Some(length) => Dictionary::from_start(&read(length)?),
+        None => None,
+    })
+}
+
+/// The value of a column of a document, but for its text; `None` if it has none.
+fn value<'d>(document: &'d Document<'_>, column: &str) -> Option<Cow<'d, str>> {
+    let url = document.url.as_deref();
+    match column {
+        RECORD_ID => document.id.as_deref().map(Cow::Borrowed),
+        URL => url.map(Cow::Borrowed),
+        "host" => url.and_then(host),
+        "date" => document.date.as_deref().map(Cow::Borrowed),
+        "content_type" => Some(lower_case(document.content_type)),
+        STATUS => document.status.map(|status| status.to_string().into()),
+        _ => None,
+    }
+}
+
+/// The id of a document that has no other: its file and its place there.
+fn place_name(file: &str, place: Place) -> String {
+    match place.decompressed {
+        0 => format!("{file}:{}", place.offset),
+        within => format!("{file}:{}:{within}", place.offset),
+    }
+}
+
+/// `text` with ASCII letters in lower case.
+fn lower_case(text: &str) -> Cow<'_, str> {
+    if text.bytes().any(|byte| byte.is_ascii_uppercase()) {
+        text.to_ascii_lowercase().into()
+    } else {
+        text.into()
+    }
+}
+
+/// The documents of a file.
+struct WarcRecords {
+    file: File,
+    /// The columns to read.
+    columns: Vec<String>,
+    /// Whether the first column has the ids.
+    has_ids: bool,
+    pages: Pages,
+}
+
+impl Records for WarcRecords {
+    fn free(&mut self) {
+        self.file.reader.free();
+        self.file.documents.free();
+    }
+
+    fn read(&mut self, batch: &mut BatchBuilder) -> Result<bool> {
+        let Self {
+            file,
+            columns,
+            has_ids,
+            pages,
+        } = self;
+        loop {
+            let next = file.next(|document, input| {
+                let text = || {
+                    let form = match document.form {
+                        warc::Form::Html => Form::Html,
+                        warc::Form::Xhtml => Form::Xhtml,
+                        warc::Form::Text => Form::Plain,
+                    };
+                    page_text::content(*pages, form, Cow::Borrowed(document.text))
+                };
+                let mut values: Vec<Option<Cow<'_, str>>> = columns
+                    .iter()
+                    .map(|column| match column.as_str() {
+                        TEXT => Some(text()),
+                        column => value(document, column),
+                    })
+                    .collect();
+                if *has_ids && values.first().is_some_and(Option::is_none) {
+                    // A record need not have an id: then its URL stands for it, or its place.
+                    let known = value(document, RECORD_ID).or_else(|| value(document, URL));
+                    let place = || place_name(&input.0, document.place).into();
+                    values[0] = Some(known.unwrap_or_else(place));
+                }
+                let values: Vec<Option<&[u8]>> = values
+                    .iter()
+                    .map(|value| value.as_ref().map(|value| value.as_bytes()))
+                    .collect();
+                let added = batch.push(&values);
+                added.map_err(|reason| DocumentsError::BadData {
+                    object: format!("{}, {}", input.0, document.place),
+                    reason,
+                })
+            })?;
+            match next {
+                Next::Document(()) => return Ok(true),
+                Next::Other => {}
+                Next::End => return Ok(false),
+            }
+        }
+    }
+
+    fn number(&self) -> Option<u64> {
+        Some(self.file.number())
+    }
+
+    fn crawl_counts(&self) -> Option<&Counts> {
+        Some(&self.file.counts)
+    }
+}
+
+/// The records of documents, as they are in the file.
+struct RawWarc {
+    file: File,
+    record: Vec<u8>,
+}
+
+impl RawRecords for RawWarc {
+    fn header(&self) -> &[u8] {
+        &[]
+    }
+
+    fn next_record(&mut self) -> Result<Option<&[u8]>> {
+        let Self { file, record } = self;
+        record.clear();
+        let next = file.next(|document, _| {
+            record.extend_from_slice(document.raw);
+            // Readers need what the record lacks, and it may be followed by another now.
+            if !record.ends_with(b"\n") {
+                record.extend_from_slice(BETWEEN_RECORDS);
+            }
+            Ok(())
+        })?;
+        Ok(match next {
+            Next::Document(()) | Next::Other => Some(record.as_slice()),
+            Next::End => None,
+        })
+    }
+}

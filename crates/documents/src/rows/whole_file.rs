@@ -1,0 +1,158 @@
+//! Files that are one document each: HTML, or plain text.
+
+use std::borrow::Cow;
+use std::io::Read as _;
+
+use archive::IdType;
+use storage::Location;
+use warc::charset::{self, Hints};
+
+use super::builder::BatchBuilder;
+use super::format::{FirstRecord, RawRecords, Records, RowFormat};
+use super::input::Input;
+use crate::columns::{Columns, FoundColumns, Pages};
+use crate::error::{DocumentsError, Result};
+use crate::page_text::{self, Form};
+use crate::read_counts::Note;
+
+/// The column of the text.
+const TEXT: &str = "text";
+
+/// Files of XHTML.
+#[derive(Debug)]
+pub(crate) struct Xhtml;
+
+/// Files of HTML.
+#[derive(Debug)]
+pub(crate) struct Html;
+
+/// Files of plain text.
+#[derive(Debug)]
+pub(crate) struct PlainText;
+
+macro_rules! whole_file {
+    ($format:ty, $form:expr) => {
+        impl RowFormat for $format {
+            fn first_record(&self, _: Input) -> Result<Option<Box<dyn FirstRecord>>> {
+                Ok(Some(Box::new(OnlyText)))
+            }
+
+            fn records(
+                &self,
+                input: Input,
+                columns: &FoundColumns,
+                _: IdType,
+            ) -> Result<Box<dyn Records>> {
+                Ok(Box::new(WholeFile {
+                    input: Some(input),
+                    form: $form,
+                    pages: columns.pages,
+                }))
+            }
+
+            fn is_one_document(&self) -> bool {
+                true
+            }
+
+            fn raw_records(&self, input: Input, _: &FoundColumns) -> Result<Box<dyn RawRecords>> {
+                Ok(Box::new(RawFile {
+                    input: Some(input),
+                    bytes: Vec::new(),
+                }))
+            }
+        }
+    };
+}
+
+whole_file!(Html, Form::Html);
+whole_file!(Xhtml, Form::Xhtml);
+whole_file!(PlainText, Form::Plain);
+
+/// What is known of every such file: it has a text, and nothing else.
+struct OnlyText;
+
+impl FirstRecord for OnlyText {
+    fn find(&self, location: &Location, columns: &Columns) -> Result<(FoundColumns, IdType)> {
+        let columns = Columns {
+            row_ids: true,
+            ..columns.clone()
+        };
+        let mut found = columns.find(location.given(), &[TEXT])?;
+        found.is_one_document = true;
+        Ok((found, IdType::String))
+    }
+}
+
+/// The document of a file.
+struct WholeFile {
+    /// `None` when it is read.
+    input: Option<Input>,
+    form: Form,
+    pages: Pages,
+}
+
+impl Records for WholeFile {
+    fn read(&mut self, batch: &mut BatchBuilder) -> Result<bool> {
+        let Some(input) = self.input.take() else {
+            return Ok(false);
+        };
+        let name = input.name().to_owned();
+        let (charset, counters) = (input.charset(), input.counters.clone());
+        let bytes = read_all(input)?;
+        let hints = Hints {
+            is_markup: self.form != Form::Plain,
+            charset,
+            ..Hints::default()
+        };
+        let mut buffer = String::new();
+        let decoded = charset::decode(&bytes, &hints, &mut buffer);
+        if let Some(counters) = counters.filter(|_| decoded.is_malformed) {
+            let what = "it has bytes that its charset does not have (see --charset)";
+            counters.warn(Note::Malformed, &name, what);
+        }
+        let text = page_text::content(self.pages, self.form, Cow::Borrowed(decoded.text));
+        let text = (!warc::is_no_text(&bytes)).then_some(text.as_bytes());
+        // The only column that there is.
+        let added = batch.push(&[text]);
+        added.map_err(|reason| DocumentsError::BadData {
+            object: name,
+            reason,
+        })?;
+        Ok(true)
+    }
+}
+
+/// The bytes of a file.
+struct RawFile {
+    /// `None` when it is read.
+    input: Option<Input>,
+    bytes: Vec<u8>,
+}
+
+impl RawRecords for RawFile {
+    fn header(&self) -> &[u8] {
+        &[]
+    }
+
+    fn next_record(&mut self) -> Result<Option<&[u8]>> {
+        let Some(input) = self.input.take() else {
+            return Ok(None);
+        };
+        self.bytes = read_all(input)?;
+        Ok(Some(&self.bytes))
+    }
+}
+
+/// All bytes of a file, which count as a record.
+fn read_all(mut input: Input) -> Result<Vec<u8>> {
+    let limit = input.limit;
+    let mut bytes = Vec::new();
+    let mut part = input.bytes.by_ref().take(limit.record as u64 + 1);
+    let read = part.read_to_end(&mut bytes);
+    read.map_err(|error| input.failed(1, error))?;
+    if bytes.len() > limit.record {
+        Err(limit.exceeded(input.name().to_owned()))
+    } else {
+        Ok(bytes)
+    }
+}

@@ -1,0 +1,117 @@
+//! The texts of documents, by their ids.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use archive::IdType;
+use arrow::array::Array as _;
+use datafusion::prelude::{DataFrame, SessionContext};
+use futures::StreamExt as _;
+
+use super::{DocumentId, Documents, TextRows};
+use crate::error::{DocumentsError, Result};
+
+impl Documents {
+    /// For each id, the texts of the documents that have it, in the order of the input; at most `most` of each.
+    ///
+    /// # Errors
+    /// [`DocumentsError`] when a file cannot be read.
+    pub async fn texts_of<const N: usize>(
+        &self,
+        context: &SessionContext,
+        ids: [&str; N],
+        most: usize,
+    ) -> Result<[Vec<String>; N]> {
+        let wanted = ids
+            .iter()
+            .map(|id| DocumentId::Text((*id).into()))
+            .collect();
+        let table = self.table_with_ids(context, IdType::String, 1, Arc::new(wanted))?;
+        let mut found = [const { Vec::new() }; N];
+        self.each_text(table, usize::MAX, |id, text| {
+            for (texts, _) in found
+                .iter_mut()
+                .zip(ids)
+                .filter(|(_, wanted)| *wanted == id)
+            {
+                if texts.len() < most {
+                    texts.push(String::from_utf8_lossy(text).into_owned());
+                }
+            }
+        })
+        .await?;
+        Ok(found)
+    }
+
+    /// The texts of the documents with the `wanted` ids, which are compared as text even if the
+    /// files have integers. If several documents have an id, the first that is read counts.
+    ///
+    /// # Errors
+    /// [`DocumentsError`] when a file cannot be read.
+    pub async fn texts(
+        &self,
+        context: &SessionContext,
+        wanted: Arc<HashSet<DocumentId>>,
+    ) -> Result<HashMap<String, String>> {
+        let table = self.table_with_ids(context, IdType::String, 1, wanted)?;
+        self.read_texts(table, usize::MAX).await
+    }
+
+    /// The texts of all documents, by id as text, of at most `max_bytes` bytes. If several documents have an id, the first that is read
+    /// counts.
+    ///
+    /// # Errors
+    /// [`DocumentsError`] when a file cannot be read; [`DocumentsError::OutOfMemory`] when the texts have more bytes.
+    pub async fn all_texts(
+        &self,
+        context: &SessionContext,
+        max_bytes: usize,
+    ) -> Result<HashMap<String, String>> {
+        let table = self.table(context, IdType::String, 1)?;
+        self.read_texts(table, max_bytes).await
+    }
+
+    async fn read_texts(
+        &self,
+        table: DataFrame,
+        max_bytes: usize,
+    ) -> Result<HashMap<String, String>> {
+        let mut found = HashMap::new();
+        self.each_text(table, max_bytes, |id, text| {
+            found
+                .entry(id.to_owned())
+                .or_insert_with(|| String::from_utf8_lossy(text).into_owned());
+        })
+        .await?;
+        Ok(found)
+    }
+
+    /// Calls `each` with the id and the text of each document in `table` that has a text.
+    async fn each_text(
+        &self,
+        table: DataFrame,
+        max_bytes: usize,
+        mut each: impl FnMut(&str, &[u8]),
+    ) -> Result<()> {
+        let failed = || DocumentsError::query(self.given());
+        let mut rows = table.execute_stream().await.map_err(failed())?;
+        let mut bytes = 0;
+        while let Some(batch) = rows.next().await {
+            let batch = batch.map_err(failed())?;
+            let columns = TextRows::read(&batch)?;
+            let texts = columns.texts;
+            for row in (0..batch.num_rows()).filter(|&row| texts.is_valid(row)) {
+                if let DocumentId::Text(id) = DocumentId::read(columns.ids, row) {
+                    bytes += id.len() + texts.value(row).len();
+                    each(&id, texts.value(row));
+                }
+            }
+            if bytes > max_bytes {
+                return Err(DocumentsError::OutOfMemory {
+                    what: format!("{}: the texts of all documents", self.given()),
+                });
+            }
+        }
+        Ok(())
+    }
+}

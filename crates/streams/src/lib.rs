@@ -1,0 +1,16 @@
+//! What the maps share that stream record batches: how streams are read ahead and made into tables, the size of record batches,
+//! threads for work that takes long, the memory that a session has, and the errors of its queries.
+
+mod ahead;
+mod batches;
+mod memory;
+mod query;
+mod table;
+mod threads;
+
+pub use ahead::{join, read_ahead, read_ahead_on_thread};
+pub use batches::{BATCH_BYTES, BATCH_ROWS, BatchSize, bytes, coalesced, of_batches};
+pub use memory::{free_bytes, limit_bytes};
+pub use query::{Own, causes, full_disk, query_kind, query_message, root_message};
+pub use table::table;
+pub use threads::{Stopped, blocking, ended, thread_pool};
