@@ -22,7 +22,6 @@ pub struct Capture {
     pub base_version: Option<u64>,
     /// The name of its batch; empty for the batch without one.
     pub batch: BatchName,
-    /// Its fingerprint.
     pub fingerprint: u64,
     /// Its sketch, if it has one.
     pub sketch: Option<Vec<u8>>,

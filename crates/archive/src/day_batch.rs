@@ -59,7 +59,6 @@ impl FromStr for BatchName {
 pub struct DayBatch {
     /// The day of its rows.
     pub day: NaiveDate,
-    /// Its name.
     pub name: BatchName,
 }
 

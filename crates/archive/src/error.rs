@@ -31,7 +31,6 @@ pub enum ArchiveError {
     OtherFormat {
         /// The path as given.
         path: String,
-        /// Its format.
         format: String,
     },
     /// `create` at the path of an existing table.
@@ -93,7 +92,6 @@ pub enum ArchiveError {
     ForeignRows {
         /// The archive.
         path: String,
-        /// The day.
         day: String,
     },
     /// The log no longer says which rows a day was compared with.
@@ -103,7 +101,6 @@ pub enum ArchiveError {
     Rewritten {
         /// The archive.
         path: String,
-        /// The day.
         day: String,
         /// What another program changed: a data file, or the log, named with the version that it
         /// lost.
@@ -149,7 +146,6 @@ pub enum ArchiveError {
     /// Arrow data that cannot be handled.
     #[error("{object}: {source}")]
     Arrow {
-        /// The object.
         object: String,
         /// The error of the Arrow library.
         source: arrow::error::ArrowError,
@@ -171,7 +167,6 @@ pub enum ArchiveError {
     DayDiffers {
         /// The archive.
         path: String,
-        /// The day.
         day: String,
         /// Digest of the day as committed.
         committed: String,
@@ -185,7 +180,6 @@ pub enum ArchiveError {
     DecisionsDiffer {
         /// The archive.
         path: String,
-        /// The day.
         day: String,
         /// How the day was committed.
         committed: String,

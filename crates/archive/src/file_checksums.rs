@@ -40,7 +40,6 @@ pub struct Tail {
     pub sums_offset: u64,
     /// Offset of the footer's metadata.
     pub footer_offset: u64,
-    /// Bytes of a sector.
     sector_bytes: u64,
     index_sum: u64,
     footer_sum: u64,

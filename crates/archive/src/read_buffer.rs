@@ -36,7 +36,6 @@ impl ReadBuffer {
         Ok(())
     }
 
-    /// Its bytes.
     pub(crate) fn bytes(&self) -> &Bytes {
         &self.bytes
     }

@@ -98,7 +98,6 @@ pub enum Ruling {
     Superseded(CaptureName),
     /// This capture counts, although an equal one of its day is superseded.
     Current(CaptureName),
-    /// A pin.
     Pin(Pin),
 }
 

@@ -14,7 +14,6 @@ use crate::table::Archive;
 
 /// The application id of the transaction.
 pub(crate) const TRANSACTION: &str = "templates";
-/// The files.
 pub(crate) const FILES: Beside = Beside {
     directory: "_dedup-job/templates",
     extension: "bin",

@@ -138,7 +138,6 @@ pub enum CrawlId {
     /// Its WARC-Record-ID.
     #[default]
     Record,
-    /// Its URL.
     Url,
 }
 

@@ -32,7 +32,6 @@ pub enum DocumentsError {
         "{file}, byte {offset}: the file was divided here for parallel reading, but this place is inside a record, or its frames need another zstd dictionary"
     )]
     WrongCut {
-        /// The file.
         file: String,
         /// Offset of the cut, in bytes.
         offset: u64,

@@ -54,9 +54,7 @@ pub(super) enum Source {
     Remote(ObjectReader),
     /// A row format: JSON Lines or CSV.
     Rows {
-        /// The format.
         format: &'static dyn RowFormat,
-        /// The compression.
         compression: Compression,
         /// Encoded bytes.
         size: u64,

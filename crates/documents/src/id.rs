@@ -9,7 +9,6 @@ use arrow::datatypes::Int64Type;
 /// A document's id. Ordered as in files: text by bytes, integers by value.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DocumentId {
-    /// Text.
     Text(Box<str>),
     /// An integer.
     Number(i64),

@@ -568,13 +568,13 @@ fn read_table(
     counters: Option<&Arc<ReadCounters>>,
 ) -> Result<DataFrame> {
     let dealt = splits::deal(splits, partitions);
-    let cores_to_spare = dealt.len() < partitions;
+    let cores = partitions.div_ceil(dealt.len().max(1));
     let streams = dealt
         .into_iter()
         .map(|splits| {
             Arc::new(PartitionReader {
                 splits: splits.into(),
-                cores_to_spare,
+                cores,
                 schema: Arc::clone(&schema),
                 id_type,
                 rows: rows.clone(),

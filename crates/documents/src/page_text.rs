@@ -11,7 +11,6 @@ use super::xhtml;
 /// The form of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
-    /// HTML.
     Html,
     /// XHTML that is XML.
     Xhtml,

@@ -21,22 +21,26 @@ use super::columns::Content;
 use super::file::{Batches, NumberedRows};
 use super::id::DocumentId;
 use super::row_set::{RowSet, position};
+use super::rows::ReadRows;
 use super::rows::limit::Limit;
 use super::splits::Split;
 use super::{conform, parquet, rows};
 use crate::error::{DocumentsError, Result};
 use crate::read_counts::{Note, ReadCounters};
 use crate::session::Reading;
+use streams::blocking;
 
 /// Bytes of files in a store that a partition opens ahead.
 const AHEAD_BYTES: u64 = 8 << 20;
 /// Files in a store that a partition opens ahead at most. Each occupies a thread.
 const MAX_AHEAD: u64 = 32;
 
+/// Record batches of a row file that are parsed at the same time, at least: one is parsed while another is used.
+const LEAST_PARSED: usize = 2;
+
 /// The rows of a table of documents.
 #[derive(Debug, Clone)]
 pub(super) enum Rows {
-    /// All.
     All,
     /// All, with the columns of [`DECISION_COLUMNS`](super::DECISION_COLUMNS).
     WithDecisionColumns,
@@ -73,8 +77,8 @@ impl Rows {
 #[derive(Clone)]
 pub(super) struct PartitionReader {
     pub(super) splits: Arc<[Split]>,
-    /// Whether there are fewer partitions than cores.
-    pub(super) cores_to_spare: bool,
+    /// Cores for each partition: more than one if there are fewer partitions than cores.
+    pub(super) cores: usize,
     pub(super) schema: SchemaRef,
     pub(super) id_type: IdType,
     pub(super) rows: Rows,
@@ -175,14 +179,18 @@ impl PartitionReader {
             let counters = self.counters.clone();
             let part = split.bytes_of_part.clone();
             let batches = rows::batches(file, part, limit, self.id_type, by_id, counters);
-            let batches = batches.map(conformed);
-            // A separate thread parses the file while another core fingerprints. A file in a store
-            // must be read on a blocking thread.
-            return Ok(if self.cores_to_spare || split.is_remote() {
-                streams::read_ahead_on_thread(batches)
-            } else {
-                futures::stream::iter(batches).boxed()
-            });
+            let conformed = move |rows: Result<ReadRows>| conformed(rows.and_then(ReadRows::parse));
+            if self.cores == 1 && !split.is_remote() {
+                return Ok(futures::stream::iter(batches.map(conformed)).boxed());
+            }
+            // One thread reads the file, which must be a blocking one for a file in a store; others parse; and this task's
+            // fingerprints.
+            let parse = move |rows| {
+                let conformed = conformed.clone();
+                blocking(move || conformed(rows))
+            };
+            let batches = streams::read_ahead_on_thread(batches).map(parse);
+            return Ok(batches.buffered(self.cores.max(LEAST_PARSED)).boxed());
         };
         let bytes = streams::limit_bytes(&self.context.runtime_env().memory_pool);
         let raw = parquet::read(&file, rows, object, self.wanted_rows(&split), bytes).await?;
@@ -200,7 +208,7 @@ impl PartitionReader {
         &self,
         split: &Split,
         object: String,
-    ) -> impl FnMut(Result<NumberedRows>) -> Result<RecordBatch> + Send + use<> {
+    ) -> impl Fn(Result<NumberedRows>) -> Result<RecordBatch> + Clone + Send + 'static + use<> {
         let (schema, id_type) = (Arc::clone(&self.schema), self.id_type);
         let file = Arc::clone(&split.file);
         let selected = self.rows.clone();

@@ -82,7 +82,6 @@ pub enum EngineError {
         part_list(missing.iter().chain(damaged))
     )]
     Unanswered {
-        /// The job.
         job: String,
         /// Number of the round, from 1 on.
         round: u32,

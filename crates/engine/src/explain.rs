@@ -9,13 +9,11 @@ use simhash::{Fingerprinter, Measure, Model, Similarity, WeightedFeature};
 /// Two texts compared.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Explanation {
-    /// The texts.
     pub texts: [ExplainedText; 2],
     /// Distance of the fingerprints; `None` when a text has none.
     pub distance: Option<u32>,
     /// The bits in which they differ, the highest first.
     pub differing_bits: Vec<u32>,
-    /// The design.
     pub design: String,
     /// Each block of the design, applied to the difference.
     pub blocks: Vec<ExplainedBlock>,
@@ -31,16 +29,13 @@ pub struct Explanation {
     pub shared_weight: f64,
 }
 
-/// A text, explained.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ExplainedText {
     /// Its fingerprint as 64 binary digits, the highest bit first; `None` with too few features.
     pub fingerprint: Option<String>,
-    /// Characters.
     pub characters: usize,
     /// Occurrences of features.
     pub features: u64,
-    /// Distinct features.
     pub distinct_features: usize,
 }
 
@@ -86,7 +81,6 @@ pub struct Similarities {
 /// A feature with its weight in each text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ExplainedFeature {
-    /// The feature.
     pub feature: String,
     /// Its weight in the first and the second text.
     pub weights: [u64; 2],

@@ -159,7 +159,6 @@ async fn sorted_by_datafusion(
     Ok(streams::read_ahead(sorted))
 }
 
-/// Sorts in memory.
 async fn sorted_in_memory(
     context: &SessionContext,
     schema: SchemaRef,

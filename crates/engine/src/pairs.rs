@@ -26,7 +26,6 @@ pub const SIMILARITY: &str = "similarity";
 /// A column of pairs.
 #[derive(Debug)]
 pub struct Column {
-    /// Its name.
     pub name: &'static str,
     /// Its Arrow type, given the type of the ids.
     data_type: fn(IdType) -> DataType,

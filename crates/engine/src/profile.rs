@@ -106,7 +106,6 @@ pub fn default_similarity(measure: Measure) -> f64 {
 /// Whether pairs are verified, and how.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VerifyBy {
-    /// They are not.
     Nothing,
     /// By this measure.
     Measure(Measure),

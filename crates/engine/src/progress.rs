@@ -195,7 +195,6 @@ impl Stages {
 pub struct Spent(AtomicU64);
 
 impl Spent {
-    /// Adds a duration.
     pub fn add(&self, time: Duration) {
         self.0.fetch_add(time.as_nanos() as u64, Ordering::Relaxed);
     }

@@ -57,7 +57,6 @@ pub const IDF_POWER: IdfPower = IdfPower::Half;
 pub struct OptionFile {
     /// Its name in errors.
     pub name: String,
-    /// Its bytes.
     pub bytes: Bytes,
 }
 

@@ -366,7 +366,6 @@ fn table(
     ))
 }
 
-/// Counts as JSON.
 fn json(counts: &impl Serialize) -> Result<String> {
     let json = serde_json::to_string(counts);
     json.map_err(|error| EngineError::Internal(error.to_string()))

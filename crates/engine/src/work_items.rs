@@ -29,7 +29,6 @@ pub enum WorkItem {
         size: u64,
         /// Number of the row group.
         row_group: u32,
-        /// Its rows.
         rows: u64,
         /// Day of its rows, in days since 1970.
         day: Option<i32>,
@@ -42,7 +41,6 @@ pub enum WorkItem {
     },
     /// The distinct fingerprints `first..end` of the batch, compared with the batch.
     Within {
-        /// The first.
         first: u32,
         /// One past the last.
         end: u32,

@@ -15,7 +15,6 @@ use crate::text_model::{TextFingerprinter, TextModel};
 /// What to look up. If both are given, the fingerprint is looked up, and the text gives only the sketch.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Query {
-    /// A fingerprint.
     pub fingerprint: Option<u64>,
     /// A text; the index's spec makes its fingerprint and its sketch.
     pub text: Option<String>,
@@ -66,7 +65,6 @@ pub struct Hit {
     pub distance: u32,
     /// The day as which it was committed to the archive.
     pub day: Option<NaiveDate>,
-    /// Its fingerprint.
     pub fingerprint: u64,
     /// The similarity of the texts, estimated by sketches, if both have one.
     pub similarity: Option<f64>,

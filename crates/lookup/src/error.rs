@@ -57,7 +57,6 @@ pub enum LookupError {
     /// The archive is not the one that the index covers, or is older than the version that it covers.
     #[error("{index}: {reason}; build an index in another directory")]
     OtherArchive {
-        /// The index.
         index: String,
         /// What differs.
         reason: String,
@@ -97,10 +96,7 @@ pub enum LookupError {
         "--listen {address}: other machines reach this address, so it needs TLS (--tls-cert, --tls-key) and a token (--token-file) or \
          client certificates (--tls-ca); if you trust every process on the network, use --insecure"
     )]
-    Exposed {
-        /// The address.
-        address: std::net::SocketAddr,
-    },
+    Exposed { address: std::net::SocketAddr },
     /// A key or a certificate that cannot be used.
     #[error("{path}: {reason}")]
     Tls {

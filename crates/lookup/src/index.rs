@@ -47,14 +47,12 @@ pub struct IndexInfo {
     pub row_bytes: u64,
     /// Bytes of the directories, which are held in memory.
     pub directory_bytes: u64,
-    /// Its segments.
     pub segments: Vec<SegmentInfo>,
 }
 
 /// What a segment holds.
 #[derive(Debug, Clone, Serialize)]
 pub struct SegmentInfo {
-    /// Its name.
     pub name: String,
     /// Distinct fingerprints.
     pub fingerprints: u64,

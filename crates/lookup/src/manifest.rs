@@ -45,7 +45,6 @@ pub(crate) struct ArchiveFacts {
     pub(crate) location: String,
     /// The id of its Delta table.
     pub(crate) table: String,
-    /// Its version.
     pub(crate) version: u64,
     /// `string` or `bigint`.
     pub(crate) id_type: String,

@@ -27,7 +27,6 @@ const GROUP: usize = 64;
 pub enum Id {
     /// A BIGINT.
     Number(i64),
-    /// Text.
     Text(String),
 }
 
@@ -212,7 +211,6 @@ impl Rows {
         &self.file
     }
 
-    /// A row.
     pub(crate) fn row(&self, row: u32) -> Result<Row<'_>> {
         let damaged = || LookupError::damaged(self.file.name(), format!("row {row} is damaged"));
         let (group, within) = (row as usize / GROUP, row as usize % GROUP);

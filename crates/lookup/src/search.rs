@@ -43,7 +43,6 @@ pub struct Found {
     pub query: u32,
     /// The distance to the query, in bits.
     pub distance: u32,
-    /// The fingerprint.
     pub fingerprint: u64,
     /// Number of the segment that has the fingerprint, for [`Index::document`](crate::Index::document).
     pub segment: u32,

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use archive::Append;
 use lookup::{Index, LookupError, MAX_DISTANCE};
 use proptest::prelude::*;
+use storage::ErrorKind;
 use tokio::runtime::Handle;
 
 use world::{Days, Row, Shape, World};
@@ -280,4 +281,51 @@ fn a_build_whose_segments_others_removed_says_so() {
             build_while_others_build(world, days, 2).await;
         });
     }
+}
+
+/// Every byte of every file of an index, with one bit flipped: the answer is right, or an error of bad data; in the manifest, of
+/// another format or archive, too.
+#[test]
+fn a_flipped_bit_gives_the_right_answer_or_an_error() {
+    let shape = Shape {
+        bigint: false,
+        sketches: true,
+        in_store: false,
+    };
+    runtime().block_on(async {
+        let (world, mut days) = (World::new(shape).await, Days::new());
+        for number in 0..2 {
+            days.insert(number, day(number, 12));
+            world.commit(number, &days[&number], 100).await;
+            world.build(false).await.unwrap();
+        }
+        let queries: Vec<u64> = (0..12).map(far).collect();
+        let expected = world.expected(&days, &queries, 3);
+        let (mut files, mut refused) = (0, 0);
+        for entry in std::fs::read_dir(world.index_directory()).unwrap() {
+            let path = entry.unwrap().path();
+            let bytes = std::fs::read(&path).unwrap();
+            files += 1;
+            for at in 0..bytes.len() {
+                let mut flipped = bytes.clone();
+                flipped[at] ^= 1 << (at % 8);
+                std::fs::write(&path, &flipped).unwrap();
+                let answer = match Index::open(&world.files()).await {
+                    Ok(index) => world.try_hits(&index, &queries, 3),
+                    Err(error) => Err(error),
+                };
+                let name = format!("{}, byte {at}", path.display());
+                match answer {
+                    Ok(hits) => assert_eq!(hits, expected, "{name}"),
+                    Err(error) => {
+                        refused += 1;
+                        let kind = error.kind();
+                        assert!(kind == ErrorKind::Data, "{name}: {kind:?}: {error}");
+                    }
+                }
+            }
+            std::fs::write(&path, &bytes).unwrap();
+        }
+        assert!(files >= 3 && refused > 100, "{files} files, {refused}");
+    });
 }

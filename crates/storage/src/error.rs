@@ -31,7 +31,6 @@ pub enum StorageError {
     InTable {
         /// The path as given.
         path: String,
-        /// The table.
         table: String,
     },
     /// A directory with a Delta table somewhere below it.
@@ -42,7 +41,6 @@ pub enum StorageError {
     HoldsTable {
         /// The path as given.
         path: String,
-        /// The table.
         table: String,
     },
     /// A local file was replaced or written to since it was first opened.

@@ -20,7 +20,6 @@ pub struct Learnt {
 /// What is remembered of a passage.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LearntPassage {
-    /// Its key.
     pub key: u32,
     /// The pages with it, in [`PAGE`]s.
     pub pages: u32,

@@ -34,7 +34,6 @@ pub struct Memory {
 pub struct Remembered {
     /// The last day that had a page of it, in days from year 0 on.
     pub day: u32,
-    /// What was learnt.
     pub learnt: Learnt,
 }
 

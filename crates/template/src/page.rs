@@ -14,9 +14,7 @@ const BYTES: usize = 6;
 /// A passage of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PagePassage {
-    /// Its key.
     pub key: u32,
-    /// Its words.
     pub words: u8,
     /// Where it stands in the page, from 0 to 255.
     pub place: u8,

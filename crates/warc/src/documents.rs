@@ -44,7 +44,6 @@ pub struct Document<'a> {
     pub place: Place,
     /// The id of its record, without angle brackets: `urn:uuid:…` as a rule.
     pub id: Option<Cow<'a, str>>,
-    /// Its URL.
     pub url: Option<Cow<'a, str>>,
     /// When it was fetched, as the file says it: `2026-01-31T10:00:00Z`.
     pub date: Option<Cow<'a, str>>,
@@ -70,7 +69,6 @@ pub struct Document<'a> {
 /// What a record is.
 #[derive(Debug, Clone)]
 pub enum Outcome<'a> {
-    /// A document.
     Document(Document<'a>),
     /// No document, for this reason.
     Skipped(Reason<'a>),

@@ -41,7 +41,6 @@ pub struct Limits {
 pub struct Record<'a> {
     /// Where the record starts.
     pub place: Place,
-    /// The header.
     pub headers: Headers<'a>,
     /// The content, as long as the header says.
     pub block: &'a [u8],
@@ -55,7 +54,6 @@ pub struct Record<'a> {
 /// What a file holds next.
 #[derive(Debug, Clone, Copy)]
 pub enum Event<'a> {
-    /// A record.
     Record(Record<'a>),
     /// A part that cannot be read. The next event is what comes after it.
     Broken(Broken),

@@ -99,7 +99,6 @@ impl Layout {
     }
 }
 
-/// A gzip member.
 pub(crate) fn gzip_member(content: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
     encoder.write_all(content).unwrap();

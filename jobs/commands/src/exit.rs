@@ -44,7 +44,6 @@ pub enum Failure {
     Signal {
         /// Name of the signal.
         name: &'static str,
-        /// Its number.
         number: u8,
         /// What was in progress.
         when: StoppedWhile,

@@ -443,7 +443,6 @@ enum Copied {
     Draft(Draft, u64),
     /// Nothing, because the file is one document that is not kept; a copy of an earlier run is here.
     Stale(Location),
-    /// Nothing.
     Nothing,
 }
 

@@ -25,7 +25,6 @@ const MAX_TEXT: usize = i32::MAX as usize;
 pub(super) struct LeafColumn {
     /// The name by which it is asked for.
     name: String,
-    /// Its index.
     pub(super) index: usize,
     /// The names of the structures around the column, the outermost first, and then its own name.
     path: Vec<String>,
@@ -225,9 +224,7 @@ impl Texts {
 
 /// The texts in lists, which may be in lists.
 enum Items {
-    /// A text.
     Text(BinaryViewArray),
-    /// A list of items.
     List(ListArray, Box<Items>),
 }
 

@@ -41,7 +41,6 @@ pub enum Rule {
     /// By the values of a column. Numbers, times and texts that are numbers or times come before other texts, and a document without
     /// a value comes last.
     Column {
-        /// Its name.
         name: String,
         /// Whether the largest value is preferred, not the smallest.
         descending: bool,

@@ -38,8 +38,8 @@ enum Values {
 }
 
 impl Values {
-    /// The values of a column that is read for `role`; no row format has sketches.
-    fn new(role: Role<'_>, id_type: IdType) -> Self {
+    /// The values of a column that is read for `role`, with room for texts of `bytes` bytes; no row format has sketches.
+    fn new(role: Role<'_>, id_type: IdType, bytes: usize) -> Self {
         match (role, id_type) {
             (Role::Id, IdType::Bigint) => Self::IntegerId(Int64Builder::new()),
             (Role::Carried(DataType::Int64), _) => Self::Integer(Int64Builder::new()),
@@ -47,13 +47,12 @@ impl Values {
                 Self::Text(StringBuilder::new())
             }
             (Role::Content(Content::Fingerprint(_)), _) => Self::Fingerprint(Int64Builder::new()),
-            (
-                Role::Content(Content::Text(_))
-                | Role::FurtherText
-                | Role::Preference
-                | Role::Sketch,
-                _,
-            ) => Self::Bytes(BinaryBuilder::new()),
+            (Role::Content(Content::Text(_)), _) => {
+                Self::Bytes(BinaryBuilder::with_capacity(0, bytes))
+            }
+            (Role::FurtherText | Role::Preference | Role::Sketch, _) => {
+                Self::Bytes(BinaryBuilder::new())
+            }
         }
     }
 
@@ -108,9 +107,17 @@ impl Values {
 }
 
 impl BatchBuilder {
-    pub(super) fn new(columns: &FoundColumns, id_type: IdType, null_ids: bool) -> Self {
+    /// A builder with room for texts of `bytes` bytes.
+    pub(super) fn new(
+        columns: &FoundColumns,
+        id_type: IdType,
+        null_ids: bool,
+        bytes: usize,
+    ) -> Self {
         let roles = columns.roles();
-        let values = roles.iter().map(|(_, role)| Values::new(*role, id_type));
+        let values = roles
+            .iter()
+            .map(|(_, role)| Values::new(*role, id_type, bytes));
         let values: Vec<Values> = values.collect();
         let fields: Vec<Field> = roles
             .iter()
@@ -226,7 +233,7 @@ mod tests {
     }
 
     fn batch(content: Content, id_type: IdType) -> BatchBuilder {
-        BatchBuilder::new(&found(content), id_type, false)
+        BatchBuilder::new(&found(content), id_type, false, 0)
     }
 
     #[test]
@@ -330,7 +337,7 @@ mod tests {
             ],
             ..found(Content::Text("text".into()))
         };
-        let mut batch = BatchBuilder::new(&columns, IdType::String, false);
+        let mut batch = BatchBuilder::new(&columns, IdType::String, false, 0);
         batch.push(&[Some(b"a\xff"), Some(b"200")]).unwrap();
         batch.push(&[None, None]).unwrap();
         let rows = batch.finish().unwrap().unwrap();

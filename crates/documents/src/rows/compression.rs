@@ -5,7 +5,6 @@ use storage::has_ending;
 /// The compression of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Compression {
-    /// None.
     None,
     /// One or more gzip members.
     Gzip,

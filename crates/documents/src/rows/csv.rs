@@ -13,7 +13,7 @@ use super::csv_dialect::{is_line_end, names, without_line_end};
 use super::csv_quotes::{Lines, Quotes};
 use super::decoded::Copied;
 use super::dialect::Dialect;
-use super::format::{FirstRecord, MAX_FIELDS, RawRecords, Records, RowFormat};
+use super::format::{FirstRecord, MAX_FIELDS, RawRecords, RecordReader, Records, RowFormat};
 use super::input::Input;
 use crate::columns::{Columns, FoundColumns};
 use crate::error::{DocumentsError, Result};
@@ -217,8 +217,10 @@ impl RowFormat for Csv {
         Ok((!is_blank).then(|| Box::new(Start { start, is_whole }) as Box<dyn FirstRecord>))
     }
 
-    fn records(&self, input: Input, columns: &FoundColumns, _: IdType) -> Result<Box<dyn Records>> {
-        Ok(Box::new(CsvRecords::open(input, columns)?))
+    fn records(&self, input: Input, columns: &FoundColumns, _: IdType) -> Result<RecordReader> {
+        Ok(RecordReader::Records(Box::new(CsvRecords::open(
+            input, columns,
+        )?)))
     }
 
     fn raw_records(&self, input: Input, columns: &FoundColumns) -> Result<Box<dyn RawRecords>> {

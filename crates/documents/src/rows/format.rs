@@ -27,7 +27,7 @@ pub(crate) trait RowFormat: Debug + Sync {
         input: Input,
         columns: &FoundColumns,
         id_type: IdType,
-    ) -> Result<Box<dyn Records>>;
+    ) -> Result<RecordReader>;
 
     /// Whether the format decompresses a file itself, and so gets the encoded bytes.
     fn decompresses(&self) -> bool {
@@ -82,6 +82,35 @@ pub(crate) trait RawRecords {
     fn footer(&self) -> &'static [u8] {
         b""
     }
+}
+
+/// Reads the records of a file.
+pub(crate) enum RecordReader {
+    /// One after the other.
+    Records(Box<dyn Records>),
+    /// In pieces, of a format whose records are found faster than they are parsed.
+    Pieces(Box<dyn Pieces>),
+}
+
+/// The records of a file, in pieces that several threads parse.
+pub(crate) trait Pieces: Send {
+    /// Reads the next records that a record batch holds; `None` at the end of the file.
+    fn next_piece(&mut self) -> Result<Option<Box<dyn Piece>>>;
+}
+
+/// Records of a file that follow one another, not parsed.
+pub(crate) trait Piece: Send {
+    /// The number of the records, at least one.
+    fn rows(&self) -> usize;
+
+    /// The bytes of the records.
+    fn bytes(&self) -> usize;
+
+    /// Whether a record is so long that no others should be in memory while it is parsed.
+    fn is_long(&self) -> bool;
+
+    /// Adds the records' values in the columns of [`FoundColumns::names`] to `batch`.
+    fn parse(self: Box<Self>, batch: &mut BatchBuilder) -> Result<()>;
 }
 
 /// The records of a file, one after the other.

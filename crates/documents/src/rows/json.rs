@@ -4,142 +4,30 @@
 //! It builds nothing from the other fields: a tree of them, or Arrow's tape, would take many times
 //! the bytes of the line.
 
-use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
-use std::io::{BufRead as _, Read as _};
 
 use archive::IdType;
 use serde::Deserialize;
 use serde::de::{self, Deserializer, IgnoredAny, MapAccess, Visitor};
 use storage::Location;
 
-use super::builder::{BatchBuilder, integer};
+use super::builder::integer;
 use super::decoded::Copied;
-use super::format::{FirstRecord, MAX_FIELDS, RawRecords, Records, RowFormat};
+use super::format::{FirstRecord, MAX_FIELDS, RawRecords, RecordReader, RowFormat};
 use super::input::Input;
-use super::json_array::{Array, Element};
-use super::json_fields::{Content as Bytes, Fields, Kind, Record};
+use super::json_fields::{Content as Bytes, Fields, Kind};
 use super::json_numbers::without_nan;
-use crate::columns::{Columns, Content, FoundColumns, Role, Says, URL_NAMES, Unseen};
+use super::json_objects::{Objects, bad_line};
+use super::json_pieces::JsonPieces;
+use crate::columns::{Columns, FoundColumns, Says, URL_NAMES, Unseen};
 use crate::conform::NO_ID;
 use crate::error::{DocumentsError, Result};
 use crate::listed::listed;
-use streams::BATCH_BYTES;
-
-/// The objects of a file: its lines that are not blank, or the elements of its array.
-struct Objects {
-    input: Input,
-    /// Number of the line in which `text` begins, from 1 on.
-    number: u64,
-    text: Vec<u8>,
-    /// The array that the file is, if it is one and is begun.
-    array: Option<Array>,
-}
-
-impl Objects {
-    /// The objects of a file from its start.
-    fn new(input: Input) -> Result<Self> {
-        Self::of_text(input.into_text())
-    }
-
-    fn of_text(input: Input) -> Result<Self> {
-        let mut objects = Self {
-            input,
-            number: 1,
-            text: Vec::new(),
-            array: None,
-        };
-        let begun = Array::begin(&mut objects.input.bytes);
-        let (line, array) = begun.map_err(|error| objects.input.failed(1, error))?;
-        // The number of a line counts up when the line is read.
-        objects.number = if array.is_some() { line } else { line - 1 };
-        objects.array = array;
-        Ok(objects)
-    }
-
-    /// Reads the next object into `text`; returns `false` at the end of the file.
-    fn advance(&mut self) -> Result<bool> {
-        let limit = self.input.limit;
-        self.free();
-        self.text.clear();
-        let Some(array) = &mut self.array else {
-            return self.next_line();
-        };
-        let element = array.next(&mut self.input.bytes, limit.record, &mut self.text);
-        self.number = array.line();
-        match element {
-            Ok(Element::Object) => Ok(true),
-            Ok(Element::End) => Ok(false),
-            Ok(Element::TooLong) => Err(limit.exceeded(self.name())),
-            Ok(Element::Bad(reason)) => Err(DocumentsError::BadData {
-                object: self.name(),
-                reason: reason.to_owned(),
-            }),
-            Err(error) => Err(self.input.failed(self.number, error)),
-        }
-    }
-
-    /// Frees the memory of a long object.
-    fn free(&mut self) {
-        if self.text.capacity() > BATCH_BYTES {
-            self.text = Vec::new();
-        }
-    }
-
-    /// Reads the next line that is not blank.
-    fn next_line(&mut self) -> Result<bool> {
-        let limit = self.input.limit;
-        loop {
-            self.text.clear();
-            self.number += 1;
-            // Read at most the longest line allowed, and its line end.
-            let mut bytes = self.input.bytes.by_ref().take(limit.record as u64 + 1);
-            let read = bytes.read_until(b'\n', &mut self.text);
-            if read.map_err(|error| self.input.failed(self.number, error))? == 0 {
-                return Ok(false);
-            }
-            if self.text.last() == Some(&b'\n') {
-                self.text.pop();
-            }
-            if self.text.len() > limit.record {
-                return Err(limit.exceeded(self.name()));
-            }
-            if !self.text.trim_ascii().is_empty() {
-                return Ok(true);
-            }
-        }
-    }
-
-    /// The name of the line in which the object begins, for messages.
-    fn name(&self) -> String {
-        self.input.line_name(self.number)
-    }
-}
 
 /// An object as JSON, with null for the numbers that this does not have.
 fn json_of(object: Vec<u8>) -> Vec<u8> {
     without_nan(&object).unwrap_or(object)
-}
-
-/// The error of a line that cannot be parsed. It names the position in the line if the parser does.
-fn bad_line(line: &str, error: &serde_json::Error) -> DocumentsError {
-    let text = error.to_string();
-    let place = format!(" at line {} column {}", error.line(), error.column());
-    let (object, reason) = match text.strip_suffix(&place) {
-        Some(reason) => (format!("{line}, column {}", error.column()), reason),
-        None => (line.to_owned(), &*text),
-    };
-    let reason = match reason {
-        reason if error.is_eof() => {
-            format!("{reason}: an object that is not in an array must be one line")
-        }
-        "trailing characters" => {
-            "more follows behind the object: each object must have a line of its own".to_owned()
-        }
-        reason => reason.to_owned(),
-    };
-    DocumentsError::BadData { object, reason }
 }
 
 /// JSON Lines, or an array.
@@ -183,8 +71,9 @@ impl RowFormat for Json {
         input: Input,
         columns: &FoundColumns,
         id_type: IdType,
-    ) -> Result<Box<dyn Records>> {
-        Ok(Box::new(JsonRecords::new(input, columns, id_type)?))
+    ) -> Result<RecordReader> {
+        let pieces = JsonPieces::new(Objects::new(input)?, columns, id_type);
+        Ok(RecordReader::Pieces(Box::new(pieces)))
     }
 
     fn raw_records(&self, input: Input, columns: &FoundColumns) -> Result<Box<dyn RawRecords>> {
@@ -436,138 +325,5 @@ impl<'de> Visitor<'de> for Names {
             names.push(name);
         }
         Ok(names)
-    }
-}
-
-/// The records of a file.
-struct JsonRecords {
-    objects: Objects,
-    fields: Fields,
-    /// The fields with the other kind of ids that the record batch can have: strings, or strings and integers. The kind that
-    /// the last record needed is in `fields`.
-    with_other_ids: Option<Fields>,
-    /// Whether the fields must be UTF-8: other bytes are replaced in the whole line.
-    needs_utf8: bool,
-}
-
-impl JsonRecords {
-    fn new(input: Input, columns: &FoundColumns, id_type: IdType) -> Result<Self> {
-        let kind = |role: Role<'_>, of_ids| match role {
-            Role::Id => of_ids,
-            Role::Content(Content::Fingerprint(_)) => Kind::Number,
-            Role::Content(Content::Text(_)) | Role::FurtherText => Kind::Texts,
-            Role::Preference | Role::Sketch => Kind::Any,
-            Role::Carried(_) | Role::Source => Kind::AsWritten,
-        };
-        let fields = |of_ids| {
-            let roles = columns.roles().into_iter();
-            Fields::new(roles.map(|(name, role)| (name, kind(role, of_ids))))
-        };
-        let (fields, with_other_ids) = match id_type {
-            IdType::Bigint => (fields(Kind::Number), None),
-            // Only as `Text` need an id not be UTF-8.
-            IdType::String => (fields(Kind::Text), Some(fields(Kind::TextOrInteger))),
-        };
-        Ok(Self {
-            objects: Objects::new(input)?,
-            fields,
-            with_other_ids,
-            needs_utf8: columns.content.is_none(),
-        })
-    }
-
-    /// Reads the fields of a record. If its ids are of the other kind, that is tried first for the next record.
-    fn parse<'l>(
-        fields: &mut Fields,
-        with_other_ids: &mut Option<Fields>,
-        line: &'l [u8],
-    ) -> serde_json::Result<Record<'l>> {
-        fields.parse(line).or_else(|error| {
-            let Some(other) = with_other_ids else {
-                return Err(error);
-            };
-            let record = other.parse(line).map_err(|_| error)?;
-            std::mem::swap(fields, other);
-            Ok(record)
-        })
-    }
-}
-
-impl Records for JsonRecords {
-    fn free(&mut self) {
-        self.objects.free();
-    }
-
-    fn read(&mut self, batch: &mut BatchBuilder) -> Result<bool> {
-        if !self.objects.advance()? {
-            return Ok(false);
-        }
-        let line = &self.objects.text;
-        let replaced = self
-            .needs_utf8
-            .then(|| escape_controls(String::from_utf8_lossy(line)));
-        let line = replaced.as_ref().map_or(&line[..], |line| line.as_bytes());
-        let repaired;
-        let record = match Self::parse(&mut self.fields, &mut self.with_other_ids, line) {
-            Ok(record) => record,
-            Err(error) => {
-                let bad = |error| bad_line(&self.objects.name(), &error);
-                // It may have numbers that JSON does not.
-                repaired = without_nan(line).ok_or_else(|| bad(error))?;
-                Self::parse(&mut self.fields, &mut self.with_other_ids, &repaired).map_err(bad)?
-            }
-        };
-        let added = batch.push(&record.values());
-        added.map_err(|reason| DocumentsError::BadData {
-            object: self.objects.name(),
-            reason,
-        })?;
-        Ok(true)
-    }
-}
-
-/// Escapes the control characters in the strings of a line. JSON has none there, but a text may have some, and a line that is read
-/// for its text must not be refused when it is read for other fields.
-fn escape_controls(line: Cow<'_, str>) -> Cow<'_, str> {
-    if !line.bytes().any(|byte| byte < b' ') {
-        return line;
-    }
-    let mut escaped = String::with_capacity(line.len() + 16);
-    let (mut is_within, mut is_after_backslash) = (false, false);
-    for character in line.chars() {
-        if is_within && character < ' ' {
-            escaped.push_str(&format!("\\u{:04x}", u32::from(character)));
-            is_after_backslash = false;
-            continue;
-        }
-        is_within ^= character == '"' && !is_after_backslash;
-        is_after_backslash = is_within && character == '\\' && !is_after_backslash;
-        escaped.push(character);
-    }
-    Cow::Owned(escaped)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn controls_in_strings_are_escaped() {
-        for (line, expected) in [
-            ("{\"a\":\t1}\n", "{\"a\":\t1}\n"),
-            ("{\"a\":\t\"x\ty\n\"}\n", "{\"a\":\t\"x\\u0009y\\u000a\"}\n"),
-            (r#"{"a":"\\","b":"\""}"#, r#"{"a":"\\","b":"\""}"#),
-            ("{\"a\":\"\\\"\t\"}\t", "{\"a\":\"\\\"\\u0009\"}\t"),
-        ] {
-            assert_eq!(escape_controls(line.into()), expected);
-        }
-    }
-
-    #[test]
-    fn errors_say_where_in_the_line() {
-        let fields = Fields::new([("id", Kind::Text), ("text", Kind::Text)]);
-        let error = fields.parse(br#"{"id":"a","text":x}"#).err().unwrap();
-        let error = bad_line("day.jsonl, line 3", &error).to_string();
-        assert_eq!(error, "day.jsonl, line 3, column 18: expected value");
     }
 }

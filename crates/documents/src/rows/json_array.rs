@@ -19,7 +19,6 @@ pub(super) struct Array {
 
 /// What comes next in an array.
 pub(super) enum Element {
-    /// An object.
     Object,
     /// The end of the array and of the file.
     End,

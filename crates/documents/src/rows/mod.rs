@@ -21,6 +21,8 @@ pub(super) mod json;
 mod json_array;
 mod json_fields;
 mod json_numbers;
+mod json_objects;
+mod json_pieces;
 pub(super) mod limit;
 pub(super) mod warc;
 pub(super) mod whole_file;
@@ -37,7 +39,7 @@ use crate::error::{DocumentsError, Result};
 use crate::read_counts::ReadCounters;
 use builder::BatchBuilder;
 use compression::Compression;
-use format::{RawRecords, Records, RowFormat};
+use format::{Piece, RawRecords, RecordReader, RowFormat};
 use held::HeldFiles;
 use input::{Input, RowFile};
 use limit::Limit;
@@ -128,6 +130,43 @@ pub(super) async fn open(
     }))
 }
 
+/// Rows that are read of a file.
+pub(super) enum ReadRows {
+    Parsed(NumberedRows),
+    /// Another thread can parse them.
+    Unparsed(UnparsedRows),
+}
+
+/// Rows that are not parsed.
+pub(super) struct UnparsedRows {
+    piece: Box<dyn Piece>,
+    batch: BatchBuilder,
+    /// The number of the first.
+    first: u64,
+}
+
+impl ReadRows {
+    pub(super) fn parse(self) -> Result<NumberedRows> {
+        match self {
+            Self::Parsed(rows) => Ok(rows),
+            Self::Unparsed(unparsed) => unparsed.parse(),
+        }
+    }
+}
+
+impl UnparsedRows {
+    fn parse(mut self) -> Result<NumberedRows> {
+        let numbers = self.first..self.first + self.piece.rows() as u64;
+        self.piece.parse(&mut self.batch)?;
+        let rows = self.batch.finish()?;
+        let rows = rows.ok_or_else(|| DocumentsError::Internal("a piece without a row".into()))?;
+        Ok(NumberedRows {
+            rows,
+            numbers: numbers.collect(),
+        })
+    }
+}
+
 /// The columns to read of a file, or of a part of it, in record batches. If `id_type` is that of strings, the ids are, else they
 /// have the type of the file. A row without an id is an error unless
 /// `null_ids`. The first `next` opens the file. What is read is counted in `counters`, the records of a WARC file at its end. A file in a store
@@ -139,7 +178,7 @@ pub(super) fn batches(
     id_type: IdType,
     null_ids: bool,
     counters: Option<Arc<ReadCounters>>,
-) -> impl Iterator<Item = Result<NumberedRows>> + Send + 'static {
+) -> impl Iterator<Item = Result<ReadRows>> + Send + 'static {
     let mut unopened = Some((file, part));
     let mut open = None;
     std::iter::from_fn(move || {
@@ -148,22 +187,23 @@ pub(super) fn batches(
                 IdType::String => IdType::String,
                 IdType::Bigint => file.id_type,
             };
-            match OpenFile::open(&file, part, limit, id_type, null_ids, counters.clone()) {
+            match OpenFile::open(file, part, limit, id_type, null_ids, counters.clone()) {
                 Ok(opened) => open = Some(opened),
                 Err(error) => return Some(Err(error)),
             }
         }
         let opened = open.as_mut()?;
-        let batch = opened.next_batch();
-        if let (Ok(None), Some(counters)) = (&batch, &counters)
-            && let Some(counts) = opened.records.crawl_counts()
+        let rows = opened.next_rows();
+        if let (Ok(None), Some(counters), RecordReader::Records(records)) =
+            (&rows, &counters, &opened.reader)
+            && let Some(counts) = records.crawl_counts()
         {
             counters.add_records(&counts.into());
         }
-        if !matches!(batch, Ok(Some(_))) {
+        if !matches!(rows, Ok(Some(_))) {
             open = None;
         }
-        batch.transpose()
+        rows.transpose()
     })
 }
 
@@ -226,42 +266,67 @@ fn open_input(
 
 /// An open row file.
 struct OpenFile {
-    records: Box<dyn Records>,
-    batch: BatchBuilder,
-    /// The numbers of the records in `batch`.
-    numbers: Vec<u64>,
-    /// The number of records that were read.
+    file: Arc<InputFile>,
+    id_type: IdType,
+    null_ids: bool,
+    reader: RecordReader,
+    /// The number of the records that were read.
     read: u64,
 }
 
 impl OpenFile {
     fn open(
-        file: &InputFile,
+        file: Arc<InputFile>,
         part: Option<Range<u64>>,
         limit: Limit,
         id_type: IdType,
         null_ids: bool,
         counters: Option<Arc<ReadCounters>>,
     ) -> Result<Self> {
-        let (mut input, format) = open_input(file, part, limit)?;
+        let (mut input, format) = open_input(&file, part, limit)?;
         input.counters = counters;
         Ok(Self {
-            records: format.records(input, &file.columns, id_type)?,
-            batch: BatchBuilder::new(&file.columns, id_type, null_ids),
-            numbers: Vec::new(),
+            reader: format.records(input, &file.columns, id_type)?,
+            file,
+            id_type,
+            null_ids,
             read: 0,
         })
     }
 
-    fn next_batch(&mut self) -> Result<Option<NumberedRows>> {
-        while !self.batch.is_full() && self.records.read(&mut self.batch)? {
-            let number = self.records.number().unwrap_or(self.read);
-            self.numbers.push(number);
-            self.read += 1;
+    fn next_rows(&mut self) -> Result<Option<ReadRows>> {
+        let builder =
+            |bytes| BatchBuilder::new(&self.file.columns, self.id_type, self.null_ids, bytes);
+        match &mut self.reader {
+            RecordReader::Records(records) => {
+                let mut batch = builder(0);
+                let mut numbers = Vec::new();
+                while !batch.is_full() && records.read(&mut batch)? {
+                    numbers.push(records.number().unwrap_or(self.read));
+                    self.read += 1;
+                }
+                records.free();
+                let rows = batch.finish()?;
+                Ok(rows.map(|rows| ReadRows::Parsed(NumberedRows { rows, numbers })))
+            }
+            RecordReader::Pieces(pieces) => {
+                let Some(piece) = pieces.next_piece()? else {
+                    return Ok(None);
+                };
+                let first = self.read;
+                self.read += piece.rows() as u64;
+                let is_long = piece.is_long();
+                let batch = builder(piece.bytes());
+                let unparsed = UnparsedRows {
+                    piece,
+                    batch,
+                    first,
+                };
+                if is_long {
+                    return unparsed.parse().map(|rows| Some(ReadRows::Parsed(rows)));
+                }
+                Ok(Some(ReadRows::Unparsed(unparsed)))
+            }
         }
-        self.records.free();
-        let numbers = std::mem::take(&mut self.numbers);
-        let rows = self.batch.finish()?;
-        Ok(rows.map(|rows| NumberedRows { rows, numbers }))
     }
 }

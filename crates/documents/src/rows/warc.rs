@@ -14,7 +14,7 @@ use warc::{
 };
 
 use super::builder::BatchBuilder;
-use super::format::{FirstRecord, RawRecords, Records, RowFormat};
+use super::format::{FirstRecord, RawRecords, RecordReader, Records, RowFormat};
 use super::input::Input;
 use crate::columns::{CRAWL_COLUMNS, Columns, CrawlId, FoundColumns, Pages};
 use crate::error::{DocumentsError, Result};
@@ -44,13 +44,13 @@ impl RowFormat for Warc {
         Ok(Some(Box::new(Known)))
     }
 
-    fn records(&self, input: Input, columns: &FoundColumns, _: IdType) -> Result<Box<dyn Records>> {
-        Ok(Box::new(WarcRecords {
+    fn records(&self, input: Input, columns: &FoundColumns, _: IdType) -> Result<RecordReader> {
+        Ok(RecordReader::Records(Box::new(WarcRecords {
             file: File::new(input, columns)?,
             columns: columns.names().into_iter().map(str::to_owned).collect(),
             has_ids: columns.id.is_some(),
             pages: columns.pages,
-        }))
+        })))
     }
 
     fn raw_records(&self, input: Input, columns: &FoundColumns) -> Result<Box<dyn RawRecords>> {
@@ -148,7 +148,6 @@ impl Faults {
 
 /// What a file has next.
 enum Next<T> {
-    /// A document.
     Document(T),
     /// A record that is no document, or a part that cannot be read.
     Other,

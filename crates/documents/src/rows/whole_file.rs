@@ -8,7 +8,7 @@ use storage::Location;
 use warc::charset::{self, Hints};
 
 use super::builder::BatchBuilder;
-use super::format::{FirstRecord, RawRecords, Records, RowFormat};
+use super::format::{FirstRecord, RawRecords, RecordReader, Records, RowFormat};
 use super::input::Input;
 use crate::columns::{Columns, FoundColumns, Pages};
 use crate::error::{DocumentsError, Result};
@@ -42,12 +42,12 @@ macro_rules! whole_file {
                 input: Input,
                 columns: &FoundColumns,
                 _: IdType,
-            ) -> Result<Box<dyn Records>> {
-                Ok(Box::new(WholeFile {
+            ) -> Result<RecordReader> {
+                Ok(RecordReader::Records(Box::new(WholeFile {
                     input: Some(input),
                     form: $form,
                     pages: columns.pages,
-                }))
+                })))
             }
 
             fn is_one_document(&self) -> bool {

@@ -6,7 +6,6 @@ use arrow::datatypes::Int64Type;
 /// The ids of all rows of a batch.
 #[derive(Debug)]
 pub(crate) enum IdColumn<'a> {
-    /// Text.
     Text(Chunks<&'a StringArray>),
     /// Integers.
     Number(Chunks<&'a Int64Array>),

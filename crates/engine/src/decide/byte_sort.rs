@@ -17,7 +17,6 @@ pub(super) struct Entry {
     prefix: u64,
     /// Rows with equal strings are in the order of this number.
     tie: u32,
-    /// The row.
     pub(super) row: u32,
 }
 

@@ -35,7 +35,6 @@ const CAPTURE_BYTES: usize = 64;
 /// Which of two captures of a document is kept, if they form no pair.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum OnUpdate {
-    /// Both.
     #[default]
     Both,
     /// The newer one, from the commit of its day on.

@@ -23,7 +23,6 @@ pub struct OrderedPair {
 /// What is decided about a document.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Decision {
-    /// It is kept.
     Kept,
     /// It is a duplicate of a document of the archive.
     OfArchive,

@@ -30,10 +30,8 @@ const LEAST_DOCUMENTS: u64 = 10;
 /// Bytes of memory of a source, without its name: an entry of a map that doubles, and one of a list that is sorted.
 const SOURCE_BYTES: usize = 160;
 
-/// What a source loses.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SourceLoss {
-    /// The source.
     pub source: String,
     /// Its documents in the batch.
     pub documents: u64,

@@ -116,7 +116,6 @@ impl DecisionCounts {
         self.duplicates_of_archive + self.duplicates_within + self.empty + self.dropped_updates
     }
 
-    /// All documents.
     #[must_use]
     pub fn documents(&self) -> u64 {
         self.kept + self.dropped()
@@ -401,7 +400,6 @@ enum Fate {
 }
 
 impl Decided {
-    /// The batch.
     pub(crate) fn batch(&self) -> &Batch {
         &self.batch
     }

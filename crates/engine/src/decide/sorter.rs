@@ -22,7 +22,6 @@ use streams::free_bytes;
 
 /// Bits of a document's number that tell it apart from the others of its bucket.
 const BUCKET_BITS: u32 = 16;
-/// Documents of a bucket.
 const BUCKET_DOCUMENTS: usize = 1 << BUCKET_BITS;
 /// The most bytes of a block of pairs.
 const MOST_BLOCK_BYTES: usize = 64 << 10;

@@ -29,7 +29,6 @@ pub struct Sizes {
 /// What a job would cost.
 #[derive(Debug, Clone, Serialize)]
 pub struct Forecast {
-    /// Machines.
     pub machines: u64,
     /// Cores of each.
     pub cores: u64,
@@ -42,9 +41,7 @@ pub struct Forecast {
 /// A round of a job.
 #[derive(Debug, Clone, Serialize)]
 pub struct ForecastRound {
-    /// Its map.
     pub map: &'static str,
-    /// Its parts.
     pub parts: usize,
     /// Seconds of one core for all parts, without what each process does anew.
     pub core_seconds: f64,

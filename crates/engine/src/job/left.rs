@@ -15,9 +15,7 @@ use crate::error::Result;
 pub struct LeftJob {
     /// Where it is.
     pub job: String,
-    /// Its objects.
     pub objects: u64,
-    /// Their bytes.
     pub bytes: u64,
     /// Seconds since one of them was written.
     pub idle_seconds: u64,

@@ -20,7 +20,6 @@ use streams::free_bytes;
 pub(crate) struct ProbeMap {
     /// The request; each part finds its own path, design and number of parts of the batch.
     pub(super) probe: Probe,
-    /// The batch.
     pub(super) batch: SharedFile,
     /// The design that the options ask for.
     design: Option<String>,

@@ -35,7 +35,6 @@ pub(crate) struct VerifyMap {
     archive: Option<DocumentsPlan>,
     /// What is left out of the texts of the batch, and of the archive.
     left_out: [Option<LeftOutPlan>; 2],
-    /// The pairs.
     pairs: SharedFile,
     bigint_ids: bool,
     /// Where the documents of pairs can be; `None` for pairs of classes, which name documents by their positions.

@@ -139,7 +139,6 @@ struct State {
 /// What is at the place of a job.
 #[derive(Debug)]
 pub enum Found {
-    /// Nothing.
     Nothing,
     /// A job that is not reduced yet.
     Job(Box<Record>),

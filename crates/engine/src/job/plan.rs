@@ -146,7 +146,6 @@ impl Round {
 /// What a `split` planned.
 #[derive(Debug, Clone, Serialize)]
 pub struct Split {
-    /// The job.
     pub job: String,
     /// Number of the round, from 1 on.
     pub round: u32,
@@ -168,7 +167,6 @@ pub struct PlannedMapSummary {
     pub map: &'static str,
     /// Number of its first part.
     pub first_part: u32,
-    /// Its parts.
     pub parts: u32,
     /// Items of all parts.
     pub items: usize,

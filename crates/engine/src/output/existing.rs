@@ -21,7 +21,6 @@ const LONGEST_LINE: u64 = 16 << 20;
 const CREATED_BY: &str = "dedup-job ";
 /// The start of files of metrics.
 const METRICS: &[u8] = b"# HELP dedup_job_";
-/// The start of reports.
 pub const REPORT_START: &str =
     "<!doctype html>\n<html lang=\"en\" data-made-by=\"dedup-job report\">\n";
 
@@ -29,12 +28,9 @@ pub const REPORT_START: &str =
 /// documents in the component.
 pub const COMPONENT_COLUMNS: [&str; 3] = [ID, "component", "component_size"];
 
-/// A kind of output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OutputKind {
-    /// Pairs.
     Pairs,
-    /// Decisions.
     Decisions,
     /// Connected components of pairs.
     Components,
@@ -42,7 +38,6 @@ pub enum OutputKind {
     Fingerprints,
     /// Document frequencies.
     Frequencies,
-    /// Metrics.
     Metrics,
     /// A page about pairs or decisions.
     Report,

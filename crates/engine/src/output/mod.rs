@@ -38,9 +38,7 @@ const ROW_GROUP_BYTES: usize = 256 << 20;
 #[derive(Debug)]
 pub struct DraftOutput {
     draft: Draft,
-    /// Rows.
     pub rows: u64,
-    /// Bytes.
     pub bytes: u64,
     /// Pairs left out because their document has `max_hits` nearer ones.
     pub left_out: u64,

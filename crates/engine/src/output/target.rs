@@ -9,7 +9,6 @@ use crate::error::{EngineError, Result};
 /// The format of an output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OutputFormat {
-    /// Parquet.
     Parquet,
     /// Comma-separated values with a header, quoted as RFC 4180 says.
     Csv,

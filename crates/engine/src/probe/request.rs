@@ -13,7 +13,6 @@ use crate::pairs::{self, Similarities};
 /// The batch and the settings to probe with.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Probe {
-    /// The batch.
     pub batch: BatchRef,
     /// Fingerprints that differ in at most this many bits are a pair.
     pub max_distance: u32,

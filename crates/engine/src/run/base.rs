@@ -23,9 +23,7 @@ pub(super) struct Base {
     pub(super) opened: OpenedArchive,
     /// What else has fingerprints.
     pub(super) others: Others,
-    /// The documents.
     pub(super) documents: Option<Documents>,
-    /// Their paths.
     pub(super) paths: Vec<String>,
 }
 

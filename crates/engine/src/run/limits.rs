@@ -31,7 +31,6 @@ pub enum OnRepeats {
     /// A run of it warns.
     #[default]
     Warn,
-    /// It is refused.
     Refuse,
     /// Nothing.
     Accept,

@@ -18,7 +18,6 @@ use documents::Columns;
 /// Which documents of a batch are appended to an archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Appended {
-    /// All.
     All,
     /// The kept documents.
     Kept,

@@ -39,7 +39,6 @@ pub struct Summary {
     pub hits_left_out: u64,
     /// The output of pairs.
     pub output: Option<String>,
-    /// Bytes of the output.
     pub output_bytes: Option<u64>,
     /// What was decided about the documents; `None` if nothing was asked for.
     pub decisions: Option<DecisionSummary>,
@@ -107,7 +106,6 @@ pub struct Audit {
 /// A day of the archive that a batch repeats.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Repeats {
-    /// The day.
     pub day: String,
     /// Documents of the batch that are duplicates of it.
     pub documents: u64,
@@ -149,7 +147,6 @@ pub struct NewSummary {
     /// The templates that are left out of the texts; `None` if none are.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub templates: Option<TemplateCounts>,
-    /// Distinct fingerprints.
     pub distinct_fingerprints: u64,
     /// Digest of the batch: of its rows, or, if templates are left out, of its documents.
     pub digest: String,
@@ -160,9 +157,7 @@ pub struct NewSummary {
 pub struct BaseSummary {
     /// Version that was read; `None` for plain files.
     pub version: Option<u64>,
-    /// Files.
     pub files: u64,
-    /// Fingerprints.
     pub fingerprints: u64,
     /// Encoded bytes of fingerprints that were read.
     pub bytes_read: u64,

@@ -28,9 +28,7 @@ const BYTES_OF_DOCUMENT: u64 = 2;
 /// A batch whose templates are to be found.
 #[derive(Clone, Copy)]
 pub struct Batch<'a> {
-    /// The session.
     pub context: &'a SessionContext,
-    /// Its documents.
     pub documents: &'a Documents,
     /// How their fingerprints are made.
     pub recipe: &'a Recipe,
@@ -166,7 +164,6 @@ impl Batch<'_> {
 }
 
 impl BatchTemplates {
-    /// The templates, counted.
     #[must_use]
     pub fn counts(&self) -> TemplateCounts {
         let templates = &self.left_out.templates;

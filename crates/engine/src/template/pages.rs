@@ -25,7 +25,6 @@ const DOCUMENT: &str = "document";
 /// Bytes of a hash.
 const HASH: i32 = 16;
 
-/// The schema of pages.
 pub(crate) fn pages_schema() -> SchemaRef {
     Arc::new(Schema::new(vec![
         Field::new(SOURCE, DataType::Utf8, true),
@@ -144,7 +143,6 @@ fn pages(texts: &ArrayRef, sources: &ArrayRef, markup: Markup) -> Result<ArrayRe
     Ok(Arc::new(pages.finish()))
 }
 
-/// The hashes of documents.
 fn document_hashes(ids: &ArrayRef, texts: &ArrayRef, sources: &ArrayRef) -> Result<ArrayRef> {
     let texts = texts.as_binary_view();
     let sources = sources.as_string::<i32>();

@@ -70,7 +70,6 @@ pub struct SpecToTune {
 /// What was measured on the sample under one spec.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Tuned {
-    /// The spec.
     pub spec: Spec,
     /// Whether the spec's document frequencies were learnt from the sample.
     pub learnt: bool,
@@ -106,9 +105,7 @@ pub struct Tuned {
 /// A part of a whole, as two counts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Share {
-    /// The part.
     pub part: usize,
-    /// The whole.
     pub whole: usize,
 }
 
@@ -132,7 +129,6 @@ pub struct AtDistance {
     pub estimate: Estimate,
     /// The cheapest design for this distance.
     pub design: String,
-    /// Bytes of its tables.
     pub table_bytes: usize,
     /// Predicted seconds of the join on one core.
     pub core_seconds: f64,

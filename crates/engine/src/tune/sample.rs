@@ -22,7 +22,6 @@ use documents::{DocumentId, Documents, SOURCE, TextRows};
 /// Texts of some of the documents that were read.
 pub(super) struct Sample {
     pub(super) texts: Vec<String>,
-    /// Their sources.
     pub(super) sources: Vec<Option<String>>,
     /// The texts of all documents, by their number of words.
     pub(super) shorter: ShorterTexts,

@@ -16,7 +16,6 @@ const NONE: u32 = u32::MAX;
 /// A source most of whose pages differ in few words.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct AlikeSource {
-    /// The source.
     pub source: String,
     /// Its pages in the sample.
     pub pages: usize,

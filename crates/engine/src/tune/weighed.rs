@@ -18,7 +18,6 @@ pub(super) struct PairWeight {
 /// Sums over pairs.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Sums {
-    /// Pairs.
     pub(super) pairs: usize,
     /// The weights of the pairs among all near ones.
     near: f64,

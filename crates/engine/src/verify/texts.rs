@@ -21,9 +21,7 @@ use documents::{DocumentId, Documents, RowSet, TextRows};
 /// Where a document of a pair is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Side {
-    /// In the batch.
     Batch,
-    /// In the archive.
     Archive,
 }
 

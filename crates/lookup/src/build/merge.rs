@@ -32,7 +32,6 @@ pub(super) struct Merge {
 }
 
 impl Merge {
-    /// Writes the segment.
     pub(super) fn run(mut self) -> Result<(SegmentFacts, WrittenFiles)> {
         let mut writer = SegmentWriter::new(
             &self.name,

@@ -333,7 +333,6 @@ impl<'a> Response<'a> {
         self.serving.index().id_type()
     }
 
-    /// An answer as JSON.
     fn as_json(&self, answer: &Answer) -> Result<Value, Problem> {
         // Texts are copied only as far as they fit.
         let mut room = MAX_RESPONSE.saturating_sub(self.json.len());

@@ -166,7 +166,6 @@ impl Server {
         self.address
     }
 
-    /// Its URL.
     #[must_use]
     pub fn url(&self) -> String {
         let scheme = if self.tls.is_some() { "https" } else { "http" };

@@ -29,7 +29,6 @@ use crate::paged::{PagedFile, Section, u32_at};
 
 /// Low bits of a bucket's number that are its number within its block.
 pub(crate) const BLOCK_BITS: u32 = 7;
-/// Buckets of a block.
 pub(crate) const BLOCK_BUCKETS: u32 = 1 << BLOCK_BITS;
 /// The most bucket bits: a bucket's number must lie within the half in which at most r bits differ.
 const MAX_BUCKET_BITS: u32 = 32;

@@ -1,6 +1,7 @@
 //! An archive in memory and an index of it. Each step opens them as a new process does.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use archive::{
@@ -201,15 +202,25 @@ impl World {
         lookup::build(&archive, &self.files(), settings, Arc::new(rows_done)).await
     }
 
+    /// The directory of the index.
+    pub fn index_directory(&self) -> PathBuf {
+        self.directory.path().join("index")
+    }
+
     /// What the index answers, sorted.
     pub fn hits(&self, index: &Index, queries: &[u64], k: u32) -> Vec<Hit> {
+        self.try_hits(index, queries, k).unwrap()
+    }
+
+    /// As [`Self::hits`], of an index that may be damaged.
+    pub fn try_hits(&self, index: &Index, queries: &[u64], k: u32) -> lookup::Result<Vec<Hit>> {
         let mut all = Vec::new();
-        index.searcher().search(queries, k, &mut all).unwrap();
+        index.searcher().search(queries, k, &mut all)?;
         let mut hits = Vec::new();
         for found in &all {
             let expected = self.shape.sketches.then(|| sketch(found.fingerprint));
             for row in found.rows.clone() {
-                let document = index.document(found.segment, row).unwrap();
+                let document = index.document(found.segment, row)?;
                 assert_eq!(
                     document.sketch.as_deref(),
                     expected.as_ref().map(<[u8; 8]>::as_slice),
@@ -225,7 +236,7 @@ impl World {
             }
         }
         hits.sort();
-        hits
+        Ok(hits)
     }
 
     /// What the index should answer: brute force over the model, sorted.

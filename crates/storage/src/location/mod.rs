@@ -46,7 +46,6 @@ pub struct Location {
 pub enum Identity {
     /// A local file, which links may give several names.
     Local {
-        /// Its device.
         device: u64,
         /// Its inode on the device.
         inode: u64,

@@ -30,7 +30,6 @@ const ENOUGH: usize = 100;
 /// The encoding of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Choice {
-    /// The encoding.
     pub encoding: &'static Encoding,
     /// The length of its byte order mark.
     pub mark: usize,

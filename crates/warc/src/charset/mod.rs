@@ -32,7 +32,6 @@ pub struct Hints<'a> {
 /// The text of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Decoded<'a> {
-    /// The text.
     pub text: &'a str,
     /// Whether bytes that its encoding does not have became U+FFFD, or it declares UTF-8 and is not.
     pub is_malformed: bool,

@@ -32,7 +32,6 @@ use crate::spooled::spooled;
 pub enum Target {
     /// A Parquet file.
     File {
-        /// Its path.
         path: String,
         /// Whether an existing file of any kind may be replaced.
         overwrite: bool,
@@ -115,7 +114,6 @@ pub fn run(common: &CommonArgs, args: &FingerprintArgs) -> Result<(), Failure> {
 pub struct Given<'a> {
     /// Files, directories or patterns.
     pub input: &'a [String],
-    /// Their columns.
     pub columns: Columns,
     /// The format of standard input and of pipes.
     pub format: Option<Format>,
@@ -317,7 +315,6 @@ impl Work<'_> {
     }
 }
 
-/// What was made.
 struct Made {
     batch: FingerprintedBatch,
     /// The columns that were read.

@@ -17,7 +17,6 @@ use crate::exit::Failure;
 use crate::printing::{count, print, print_json};
 use crate::process::{self, Process};
 
-/// Default of --terms.
 pub(super) const DEFAULT_TERMS: u32 = 1_000_000;
 
 pub fn run(common: &CommonArgs, args: &IdfArgs) -> Result<(), Failure> {

@@ -16,7 +16,6 @@ const ABOVE: f64 = 16.0;
 /// A chart divides its width among at least this many bars.
 const FEWEST_SLOTS: usize = 5;
 
-/// A bar.
 #[derive(Debug, Clone)]
 pub(super) struct Bar {
     /// The label below the bar; may be empty.

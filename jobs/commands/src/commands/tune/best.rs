@@ -34,7 +34,6 @@ pub(super) struct Settings<'a> {
 pub(super) enum Advice<'a> {
     /// The profile `sharp`; the settings that find more, if there are any.
     Sharp(Option<Settings<'a>>),
-    /// These settings.
     Settings(Settings<'a>),
     /// The sample has no pair that should be found.
     Nothing,

@@ -19,9 +19,7 @@ use crate::exit::Failure;
 use crate::printing::{print, print_json};
 use crate::process::{self, Process};
 
-/// Default of --sample.
 const DEFAULT_SAMPLE: u32 = 20_000;
-/// Default of --min-similarity.
 const DEFAULT_MIN_SIMILARITY: f64 = 0.8;
 /// Default of --day-size.
 const DEFAULT_BATCH: u32 = 1_000_000;
