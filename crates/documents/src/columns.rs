@@ -67,6 +67,8 @@ pub struct Columns {
     pub prefer: Prefer,
     /// Whether the sources of documents are read.
     pub with_sources: bool,
+    /// Whether the registrable domain of a URL is the source, and not its host.
+    pub domains: bool,
     /// The column that says the source of a document; the URLs in the column `url`, or else in the ids, if it is `None`.
     pub source: Option<String>,
     /// The columns that go along to decisions. Opened documents keep them apart.
@@ -206,6 +208,8 @@ pub(super) struct FoundColumns {
     pub(super) prefer: Prefer,
     /// The column that says the sources of documents; `None` if the ids do.
     pub(super) source: Option<(String, Says)>,
+    /// As [`Columns::domains`].
+    pub(super) domains: bool,
     /// The columns that go along to decisions.
     pub(super) carried: Vec<CarriedColumn>,
     /// The dialect of CSV; without meaning for other formats.
@@ -467,6 +471,7 @@ impl Columns {
             content: Some(content),
             carried: carried.collect(),
             source,
+            domains: self.domains,
             is_array: false,
             left_out: None,
             unseen: Vec::new(),

@@ -167,8 +167,12 @@ pub(super) fn conform(
         values = joined(&values, &further);
     }
     let sources = || match &found.source {
-        Some((name, says)) => Ok(source::sources(file_column(batch, name, object)?, *says)),
-        None => Ok::<_, DocumentsError>(source::sources(&ids, Says::Ids)),
+        Some((name, says)) => Ok(source::sources(
+            file_column(batch, name, object)?,
+            *says,
+            found.domains,
+        )),
+        None => Ok::<_, DocumentsError>(source::sources(&ids, Says::Ids, found.domains)),
     };
     if let (Some(left_out), Content::Text(_)) = (&found.left_out, content) {
         values = left_out.contents(&values, &sources()?);
@@ -324,6 +328,7 @@ mod tests {
             charset: None,
             is_one_document: false,
             has_byte_ids: false,
+            domains: false,
             is_joined: false,
             other_texts: Vec::new(),
             are_guessed: false,

@@ -29,6 +29,7 @@ mod resume_chunks;
 mod row_set;
 mod rows;
 mod session;
+mod shared_reader;
 mod short_names;
 mod source;
 mod splits;
@@ -45,7 +46,6 @@ use archive::IdType;
 use arrow::array::AsArray as _;
 use arrow::datatypes::SchemaRef;
 use datafusion::catalog::streaming::StreamingTable;
-use datafusion::physical_plan::streaming::PartitionStream;
 use datafusion::prelude::{DataFrame, SessionContext};
 use futures::{StreamExt as _, TryStreamExt as _};
 use simhash::Spec;
@@ -264,6 +264,7 @@ impl Documents {
         let locations = self.files.iter().map(|file| file.location.clone());
         let columns = Columns {
             pages: self.columns.pages,
+            domains: self.columns.domains,
             ..columns.clone()
         };
         let given = self.given.clone();
@@ -303,6 +304,14 @@ impl Documents {
         self.columns.pages = pages;
         for file in &mut self.files {
             Arc::make_mut(file).columns.pages = pages;
+        }
+    }
+
+    /// Takes registrable domains, not hosts, for sources from now on.
+    pub fn source_by_domains(&mut self) {
+        self.columns.domains = true;
+        for file in &mut self.files {
+            Arc::make_mut(file).columns.domains = true;
         }
     }
 
@@ -567,22 +576,15 @@ fn read_table(
     splits: Vec<Split>,
     counters: Option<&Arc<ReadCounters>>,
 ) -> Result<DataFrame> {
-    let dealt = splits::deal(splits, partitions);
-    let cores = partitions.div_ceil(dealt.len().max(1));
-    let streams = dealt
-        .into_iter()
-        .map(|splits| {
-            Arc::new(PartitionReader {
-                splits: splits.into(),
-                cores,
-                schema: Arc::clone(&schema),
-                id_type,
-                rows: rows.clone(),
-                counters: counters.map(Arc::clone),
-                context: context.clone(),
-            }) as Arc<dyn PartitionStream>
-        })
-        .collect();
+    let reader = |splits: Vec<Split>| PartitionReader {
+        splits: splits.into(),
+        schema: Arc::clone(&schema),
+        id_type,
+        rows: rows.clone(),
+        counters: counters.map(Arc::clone),
+        context: context.clone(),
+    };
+    let streams = shared_reader::partitions(splits::deal(splits, partitions), partitions, reader);
     StreamingTable::try_new(schema, streams)
         .and_then(|table| context.read_table(Arc::new(table)))
         .map_err(DocumentsError::query("planning the batch"))

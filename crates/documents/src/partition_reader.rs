@@ -13,7 +13,7 @@ use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::streaming::PartitionStream;
 use datafusion::prelude::SessionContext;
-use futures::{FutureExt as _, StreamExt as _, TryStreamExt as _};
+use futures::{FutureExt as _, Stream, StreamExt as _, TryStreamExt as _};
 
 use tokio::task::JoinError;
 
@@ -21,22 +21,18 @@ use super::columns::Content;
 use super::file::{Batches, NumberedRows};
 use super::id::DocumentId;
 use super::row_set::{RowSet, position};
-use super::rows::ReadRows;
 use super::rows::limit::Limit;
+use super::rows::{ReadRows, RowsToRead, WantedRows};
 use super::splits::Split;
 use super::{conform, parquet, rows};
 use crate::error::{DocumentsError, Result};
 use crate::read_counts::{Note, ReadCounters};
 use crate::session::Reading;
-use streams::blocking;
 
 /// Bytes of files in a store that a partition opens ahead.
 const AHEAD_BYTES: u64 = 8 << 20;
 /// Files in a store that a partition opens ahead at most. Each occupies a thread.
 const MAX_AHEAD: u64 = 32;
-
-/// Record batches of a row file that are parsed at the same time, at least: one is parsed while another is used.
-const LEAST_PARSED: usize = 2;
 
 /// The rows of a table of documents.
 #[derive(Debug, Clone)]
@@ -77,8 +73,6 @@ impl Rows {
 #[derive(Clone)]
 pub(super) struct PartitionReader {
     pub(super) splits: Arc<[Split]>,
-    /// Cores for each partition: more than one if there are fewer partitions than cores.
-    pub(super) cores: usize,
     pub(super) schema: SchemaRef,
     pub(super) id_type: IdType,
     pub(super) rows: Rows,
@@ -101,9 +95,6 @@ impl PartitionStream for PartitionReader {
     }
 
     fn execute(&self, context: Arc<TaskContext>) -> SendableRecordBatchStream {
-        // A run reads and counts all documents once: do not count them again.
-        let counts = !self.rows.are_read_again();
-        let reading = Reading::in_config(context.session_config()).filter(|_| counts);
         let partition = self.clone();
         let all = Arc::clone(&self.splits);
         let splits = (0..all.len()).map(move |number| all[number].clone());
@@ -131,18 +122,8 @@ impl PartitionStream for PartitionReader {
                 async move { task.join_unwind().await.map_err(internal)? }.boxed()
             })
             .buffered(in_flight)
-            .try_flatten()
-            .inspect_ok(move |batch| {
-                if let Some(reading) = &reading {
-                    let rows = batch.num_rows() as u64;
-                    reading.documents.fetch_add(rows, Ordering::Relaxed);
-                }
-            })
-            .map_err(Into::into);
-        Box::pin(RecordBatchStreamAdapter::new(
-            Arc::clone(&self.schema),
-            batches,
-        ))
+            .try_flatten();
+        self.counted(batches, &context)
     }
 }
 
@@ -166,31 +147,66 @@ fn in_flight(splits: &[Split]) -> usize {
 }
 
 impl PartitionReader {
+    /// The stream of record batches, whose documents are counted.
+    pub(super) fn counted(
+        &self,
+        batches: impl Stream<Item = Result<RecordBatch>> + Send + 'static,
+        context: &TaskContext,
+    ) -> SendableRecordBatchStream {
+        // A run reads and counts all documents once: do not count them again.
+        let counts = !self.rows.are_read_again();
+        let reading = Reading::in_config(context.session_config()).filter(|_| counts);
+        let batches = batches.inspect_ok(move |batch| {
+            if let Some(reading) = &reading {
+                let rows = batch.num_rows() as u64;
+                reading.documents.fetch_add(rows, Ordering::Relaxed);
+            }
+        });
+        Box::pin(RecordBatchStreamAdapter::new(
+            Arc::clone(&self.schema),
+            batches.map_err(Into::into),
+        ))
+    }
+
+    /// The rows of a split of a row file. A file in a store must be read on a blocking thread.
+    pub(super) fn rows_of(
+        &self,
+        split: &Split,
+    ) -> impl Iterator<Item = Result<ReadRows>> + Send + use<> {
+        let wanted = match &self.rows {
+            Rows::At(set) => {
+                let (set, part_number) = (Arc::clone(set), split.part_number);
+                Some(Arc::new(move |row| set.contains(part_number, row)) as WantedRows)
+            }
+            _ => None,
+        };
+        let reading = RowsToRead {
+            part: split.bytes_of_part.clone(),
+            limit: row_limit(&self.context),
+            id_type: self.id_type,
+            // A row without an id is an error, unless only wanted ids are read: such a row is not wanted.
+            null_ids: matches!(self.rows, Rows::Wanted(_)),
+            wanted,
+            counters: self.counters.clone(),
+        };
+        rows::batches(Arc::clone(&split.file), reading)
+    }
+
     /// Reads the rows of a split, in the table's schema.
     async fn read(&self, split: Split) -> Result<Batches> {
         let file = Arc::clone(&split.file);
         let object = split.to_string();
         let conformed = self.conformed(&split, object.clone());
         let Some(rows) = &split.rows else {
-            let limit = row_limit(&self.context);
-            // A row without an id is an error, unless only wanted ids are read: such a row is not
-            // wanted.
-            let by_id = matches!(self.rows, Rows::Wanted(_));
-            let counters = self.counters.clone();
-            let part = split.bytes_of_part.clone();
-            let batches = rows::batches(file, part, limit, self.id_type, by_id, counters);
-            let conformed = move |rows: Result<ReadRows>| conformed(rows.and_then(ReadRows::parse));
-            if self.cores == 1 && !split.is_remote() {
-                return Ok(futures::stream::iter(batches.map(conformed)).boxed());
-            }
-            // One thread reads the file, which must be a blocking one for a file in a store; others parse; and this task's
-            // fingerprints.
-            let parse = move |rows| {
-                let conformed = conformed.clone();
-                blocking(move || conformed(rows))
-            };
-            let batches = streams::read_ahead_on_thread(batches).map(parse);
-            return Ok(batches.buffered(self.cores.max(LEAST_PARSED)).boxed());
+            let rows = self.rows_of(&split);
+            let rows = rows.map(|rows| rows.and_then(ReadRows::parse));
+            let batches = rows.filter_map(Result::transpose).map(conformed);
+            // A file in a store must be read on a blocking thread.
+            return Ok(if split.is_remote() {
+                streams::read_ahead_on_thread(batches)
+            } else {
+                futures::stream::iter(batches).boxed()
+            });
         };
         let bytes = streams::limit_bytes(&self.context.runtime_env().memory_pool);
         let raw = parquet::read(&file, rows, object, self.wanted_rows(&split), bytes).await?;
@@ -204,11 +220,11 @@ impl PartitionReader {
 
     /// Returns a function that converts the rows of a split to the table's schema, and keeps the selected ones. Errors name the
     /// split `object`.
-    fn conformed(
+    pub(super) fn conformed(
         &self,
         split: &Split,
         object: String,
-    ) -> impl Fn(Result<NumberedRows>) -> Result<RecordBatch> + Clone + Send + 'static + use<> {
+    ) -> impl Fn(Result<NumberedRows>) -> Result<RecordBatch> + Send + Sync + use<> {
         let (schema, id_type) = (Arc::clone(&self.schema), self.id_type);
         let file = Arc::clone(&split.file);
         let selected = self.rows.clone();

@@ -1,15 +1,16 @@
 //! Sources: where documents are from.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use arrow::array::{Array as _, ArrayRef, AsArray as _, StringArray};
 use arrow::datatypes::DataType;
-use template::{source_of_url, source_said};
+use template::{domain, source_of_url, source_said};
 
 use super::columns::Says;
 
-/// The sources of documents by the values of a column; null where it says none.
-pub(super) fn sources(values: &ArrayRef, says: Says) -> StringArray {
+/// The sources of documents by the values of a column; null where it says none. Of URLs the registrable domains if `domains`.
+pub(super) fn sources(values: &ArrayRef, says: Says, domains: bool) -> StringArray {
     let texts = match values.data_type() {
         DataType::Binary => lossy_texts(values.as_binary::<i32>().iter()),
         DataType::BinaryView => lossy_texts(values.as_binary_view().iter()),
@@ -17,9 +18,18 @@ pub(super) fn sources(values: &ArrayRef, says: Says) -> StringArray {
         _ => arrow::compute::cast(values, &DataType::Utf8)
             .unwrap_or_else(|_| arrow::array::new_null_array(&DataType::Utf8, values.len())),
     };
-    let source = |value| match says {
-        Says::Sources => source_said(value),
-        Says::Urls | Says::Ids => source_of_url(value),
+    let source = |value| {
+        let source = match says {
+            Says::Sources => source_said(value),
+            Says::Urls | Says::Ids => source_of_url(value),
+        }?;
+        // What is called so has no host.
+        let has_host = domains && (says != Says::Sources || value.contains("://"));
+        Some(match source {
+            Cow::Borrowed(source) if has_host => domain(source).into(),
+            Cow::Owned(source) if has_host => domain(&source).to_owned().into(),
+            source => source,
+        })
     };
     let texts = texts.as_string::<i32>().iter();
     texts.map(|text| text.and_then(source)).collect()
@@ -44,7 +54,7 @@ mod tests {
             None,
         ]));
         let found = |says| {
-            sources(&values, says)
+            sources(&values, says, false)
                 .iter()
                 .map(|s| s.map(str::to_owned))
                 .collect::<Vec<_>>()
@@ -53,7 +63,15 @@ mod tests {
         assert_eq!(found(Says::Sources), [a(), Some("shop".into()), None, None]);
         assert_eq!(found(Says::Urls), [a(), None, None, None]);
         assert_eq!(found(Says::Ids), [a(), None, None, None]);
+        let values: ArrayRef = Arc::new(StringArray::from(vec![
+            "http://b.c.a.co.uk/1",
+            "http://B.A.co.uk/",
+            "b.a.co.uk",
+        ]));
+        let domains = sources(&values, Says::Sources, true);
+        let domains: Vec<&str> = domains.iter().flatten().collect();
+        assert_eq!(domains, ["a.co.uk", "a.co.uk", "b.a.co.uk"]);
         let numbers: ArrayRef = Arc::new(arrow::array::Int64Array::from(vec![7]));
-        assert_eq!(sources(&numbers, Says::Sources).value(0), "7");
+        assert_eq!(sources(&numbers, Says::Sources, false).value(0), "7");
     }
 }

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use archive::{spec_files, template_memory};
-use simhash::{Fingerprinter, Model, Spec};
+use simhash::{Fingerprinter, Model, Spec, Template};
 use storage::Location;
-use template::{Contents, Memory, Templates};
+use template::{Contents, Memory, Templates, domain};
 
 use crate::error::{LookupError, Result};
 
@@ -77,9 +77,12 @@ impl TextFingerprinter {
         };
         // A person may write the host as a browser shows it.
         let without_www = source.strip_prefix("www.");
+        let by_domain = self.fingerprinter.spec().template == Template::Domains;
         let source = match without_www {
-            Some(host) if !templates.sources.contains_key(source) => host,
-            _ => source,
+            _ if templates.sources.contains_key(source) => source,
+            _ if by_domain => domain(source),
+            Some(host) => host,
+            None => source,
         };
         self.shown.clear();
         self.fingerprinter

@@ -11,6 +11,8 @@ pub enum Template {
     Off,
     /// It is left out.
     On,
+    /// It is left out, and all hosts below one registrable domain are one source.
+    Domains,
 }
 
 impl Choice for Template {
@@ -20,6 +22,11 @@ impl Choice for Template {
             "on",
             Self::On,
             "passages that many pages of a source share are left out",
+        ),
+        Name::new(
+            "domains",
+            Self::Domains,
+            "as on; the source is not the host of a URL, but its registrable domain",
         ),
         Name::new("off", Self::Off, "texts are compared with them"),
     ];

@@ -32,5 +32,5 @@ pub use memory::{Memory, Remembered};
 pub use page::Page;
 pub use passages::{Passage, each_passage};
 pub use rule::{OF_MANY_SOURCES, OF_SOURCE, Rule};
-pub use source::{host, source_of_site, source_of_url, source_said};
+pub use source::{domain, host, source_of_site, source_of_url, source_said};
 pub use templates::{Contents, Templates};

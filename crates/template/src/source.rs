@@ -1,6 +1,7 @@
 //! Sources: where documents are from.
 
 use std::borrow::Cow;
+use std::net::Ipv4Addr;
 
 /// The host in a URL, without user, port, and the dot that may end it; in lower case.
 #[must_use]
@@ -56,6 +57,15 @@ pub fn source_said(value: &str) -> Option<Cow<'_, str>> {
     }
 }
 
+/// The registrable domain of a host: one label more than the public suffix that it ends in. The host itself, if it is no more than
+/// a public suffix, an address, or the name of something else.
+#[must_use]
+pub fn domain(host: &str) -> &str {
+    let is_address = host.starts_with('[') || host.parse::<Ipv4Addr>().is_ok();
+    let domain = psl::domain_str(host).filter(|_| !is_address);
+    domain.unwrap_or(host)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -86,6 +96,25 @@ mod tests {
             ("", None),
         ] {
             assert_eq!(source_of_url(url).as_deref(), expected, "{url}");
+        }
+    }
+
+    #[test]
+    fn domains_of_hosts() {
+        for (host, expected) in [
+            ("a.b.example.co.uk", "example.co.uk"),
+            ("example.co.uk", "example.co.uk"),
+            ("co.uk", "co.uk"),
+            ("blog.github.io", "blog.github.io"),
+            ("x.blog.github.io", "blog.github.io"),
+            ("shop.example", "shop.example"),
+            ("deep.shop.example", "shop.example"),
+            ("192.168.1.1", "192.168.1.1"),
+            ("[::1]", "[::1]"),
+            ("manuals", "manuals"),
+            ("", ""),
+        ] {
+            assert_eq!(domain(host), expected, "{host}");
         }
     }
 }

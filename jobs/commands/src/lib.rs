@@ -27,9 +27,6 @@ use crate::exit::Failure;
 
 pub use crate::exit::exit_code;
 
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 /// Runs the program: `arguments` begin with its name, as those of a process do. Returns the exit code.
 ///
 /// It prints on standard output and standard error, starts to log, and handles SIGHUP, SIGINT and SIGTERM, so call it

@@ -215,6 +215,7 @@ mod tests {
             charset: None,
             is_one_document: false,
             has_byte_ids: false,
+            domains: false,
             is_joined: false,
             other_texts: Vec::new(),
             are_guessed: false,

@@ -109,8 +109,13 @@ pub(crate) trait Piece: Send {
     /// Whether a record is so long that no others should be in memory while it is parsed.
     fn is_long(&self) -> bool;
 
-    /// Adds the records' values in the columns of [`FoundColumns::names`] to `batch`.
-    fn parse(self: Box<Self>, batch: &mut BatchBuilder) -> Result<()>;
+    /// Adds the values of some of the records, given by their ascending numbers in the piece, in the columns of
+    /// [`FoundColumns::names`] to `batch`.
+    fn parse(
+        &mut self,
+        wanted: &mut dyn Iterator<Item = usize>,
+        batch: &mut BatchBuilder,
+    ) -> Result<()>;
 }
 
 /// The records of a file, one after the other.

@@ -89,12 +89,18 @@ impl Piece for JsonPiece {
         self.text.len() > BATCH_BYTES
     }
 
-    fn parse(mut self: Box<Self>, batch: &mut BatchBuilder) -> Result<()> {
-        let mut start = 0;
-        for &(end, line) in &self.objects {
+    fn parse(
+        &mut self,
+        wanted: &mut dyn Iterator<Item = usize>,
+        batch: &mut BatchBuilder,
+    ) -> Result<()> {
+        for number in wanted {
+            let start = number
+                .checked_sub(1)
+                .map_or(0, |before| self.objects[before].0);
+            let (end, line) = self.objects[number];
             let name = || format!("{}, line {line}", self.file);
             self.parser.parse(&self.text[start..end], &name, batch)?;
-            start = end;
         }
         Ok(())
     }

@@ -132,6 +132,7 @@ pub(super) async fn open(
 
 /// Rows that are read of a file.
 pub(super) enum ReadRows {
+    /// They are parsed.
     Parsed(NumberedRows),
     /// Another thread can parse them.
     Unparsed(UnparsedRows),
@@ -143,51 +144,61 @@ pub(super) struct UnparsedRows {
     batch: BatchBuilder,
     /// The number of the first.
     first: u64,
+    wanted: Option<WantedRows>,
 }
 
 impl ReadRows {
-    pub(super) fn parse(self) -> Result<NumberedRows> {
+    /// The rows; `None` if none of those that are not parsed is wanted.
+    pub(super) fn parse(self) -> Result<Option<NumberedRows>> {
         match self {
-            Self::Parsed(rows) => Ok(rows),
+            Self::Parsed(rows) => Ok(Some(rows)),
             Self::Unparsed(unparsed) => unparsed.parse(),
         }
     }
 }
 
 impl UnparsedRows {
-    fn parse(mut self) -> Result<NumberedRows> {
+    fn parse(mut self) -> Result<Option<NumberedRows>> {
         let numbers = self.first..self.first + self.piece.rows() as u64;
-        self.piece.parse(&mut self.batch)?;
+        let is_wanted = |row: &u64| self.wanted.as_ref().is_none_or(|wanted| wanted(*row));
+        let numbers: Vec<u64> = numbers.filter(is_wanted).collect();
+        let in_piece = numbers.iter().map(|row| (row - self.first) as usize);
+        self.piece
+            .parse(&mut in_piece.into_iter(), &mut self.batch)?;
         let rows = self.batch.finish()?;
-        let rows = rows.ok_or_else(|| DocumentsError::Internal("a piece without a row".into()))?;
-        Ok(NumberedRows {
-            rows,
-            numbers: numbers.collect(),
-        })
+        Ok(rows.map(|rows| NumberedRows { rows, numbers }))
     }
 }
 
-/// The columns to read of a file, or of a part of it, in record batches. If `id_type` is that of strings, the ids are, else they
-/// have the type of the file. A row without an id is an error unless
-/// `null_ids`. The first `next` opens the file. What is read is counted in `counters`, the records of a WARC file at its end. A file in a store
-/// must be read on a blocking thread.
+/// Whether the row with a number is wanted.
+pub(super) type WantedRows = Arc<dyn Fn(u64) -> bool + Send + Sync>;
+
+/// What is read of a row file, and how.
+pub(super) struct RowsToRead {
+    /// A part of the file; `None` for all of it.
+    pub(super) part: Option<Range<u64>>,
+    pub(super) limit: Limit,
+    /// If it is that of strings, the ids are, else they have the type of the file.
+    pub(super) id_type: IdType,
+    /// Whether a row may lack an id.
+    pub(super) null_ids: bool,
+    /// Others need not be parsed; `None` if all are wanted.
+    pub(super) wanted: Option<WantedRows>,
+    /// Counts what is read, the records of a WARC file at its end.
+    pub(super) counters: Option<Arc<ReadCounters>>,
+}
+
+/// The rows of a file. The first `next` opens the file. A file in a store must be read on a blocking thread.
 pub(super) fn batches(
     file: Arc<InputFile>,
-    part: Option<Range<u64>>,
-    limit: Limit,
-    id_type: IdType,
-    null_ids: bool,
-    counters: Option<Arc<ReadCounters>>,
+    reading: RowsToRead,
 ) -> impl Iterator<Item = Result<ReadRows>> + Send + 'static {
-    let mut unopened = Some((file, part));
+    let counters = reading.counters.clone();
+    let mut unopened = Some((file, reading));
     let mut open = None;
     std::iter::from_fn(move || {
-        if let Some((file, part)) = unopened.take() {
-            let id_type = match id_type {
-                IdType::String => IdType::String,
-                IdType::Bigint => file.id_type,
-            };
-            match OpenFile::open(file, part, limit, id_type, null_ids, counters.clone()) {
+        if let Some((file, reading)) = unopened.take() {
+            match OpenFile::open(file, reading) {
                 Ok(opened) => open = Some(opened),
                 Err(error) => return Some(Err(error)),
             }
@@ -269,27 +280,26 @@ struct OpenFile {
     file: Arc<InputFile>,
     id_type: IdType,
     null_ids: bool,
+    wanted: Option<WantedRows>,
     reader: RecordReader,
     /// The number of the records that were read.
     read: u64,
 }
 
 impl OpenFile {
-    fn open(
-        file: Arc<InputFile>,
-        part: Option<Range<u64>>,
-        limit: Limit,
-        id_type: IdType,
-        null_ids: bool,
-        counters: Option<Arc<ReadCounters>>,
-    ) -> Result<Self> {
-        let (mut input, format) = open_input(&file, part, limit)?;
-        input.counters = counters;
+    fn open(file: Arc<InputFile>, reading: RowsToRead) -> Result<Self> {
+        let (mut input, format) = open_input(&file, reading.part, reading.limit)?;
+        input.counters = reading.counters;
+        let id_type = match reading.id_type {
+            IdType::String => IdType::String,
+            IdType::Bigint => file.id_type,
+        };
         Ok(Self {
             reader: format.records(input, &file.columns, id_type)?,
             file,
             id_type,
-            null_ids,
+            null_ids: reading.null_ids,
+            wanted: reading.wanted,
             read: 0,
         })
     }
@@ -310,22 +320,24 @@ impl OpenFile {
                 Ok(rows.map(|rows| ReadRows::Parsed(NumberedRows { rows, numbers })))
             }
             RecordReader::Pieces(pieces) => {
-                let Some(piece) = pieces.next_piece()? else {
-                    return Ok(None);
-                };
-                let first = self.read;
-                self.read += piece.rows() as u64;
-                let is_long = piece.is_long();
-                let batch = builder(piece.bytes());
-                let unparsed = UnparsedRows {
-                    piece,
-                    batch,
-                    first,
-                };
-                if is_long {
-                    return unparsed.parse().map(|rows| Some(ReadRows::Parsed(rows)));
+                while let Some(piece) = pieces.next_piece()? {
+                    let first = self.read;
+                    self.read += piece.rows() as u64;
+                    let is_long = piece.is_long();
+                    let unparsed = UnparsedRows {
+                        batch: builder(piece.bytes()),
+                        piece,
+                        first,
+                        wanted: self.wanted.clone(),
+                    };
+                    if !is_long {
+                        return Ok(Some(ReadRows::Unparsed(unparsed)));
+                    }
+                    if let Some(rows) = unparsed.parse()? {
+                        return Ok(Some(ReadRows::Parsed(rows)));
+                    }
                 }
-                Ok(Some(ReadRows::Unparsed(unparsed)))
+                Ok(None)
             }
         }
     }

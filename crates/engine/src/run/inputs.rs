@@ -110,6 +110,9 @@ pub async fn open_batch(
         };
         documents.read_pages(pages);
     }
+    if recipe.spec().template == Template::Domains {
+        documents.source_by_domains();
+    }
     let id_type = opened
         .and_then(OpenedArchive::id_type)
         .or(documents.id_type())
@@ -460,6 +463,9 @@ fn prepare_base(
     }
     let pages = options.pages(of_base, "--base", recipe.spec())?;
     of_base.read_pages(pages);
+    if recipe.spec().template == Template::Domains {
+        of_base.source_by_domains();
+    }
     Ok(())
 }
 

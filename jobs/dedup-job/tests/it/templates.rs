@@ -438,3 +438,53 @@ fn templates_of_html_in_one_line_are_left_out() {
     assert_eq!(maps[..2], ["pages", "fingerprint"]);
     assert_eq!(dropped(&decisions).len(), 4);
 }
+
+#[test]
+fn hosts_of_one_registrable_domain_are_one_source() {
+    let dir = Dir::new();
+    let (new, decisions, archive) = (
+        dir.at("d.jsonl"),
+        dir.at("decisions.csv"),
+        dir.at("archive"),
+    );
+    let pages = (0..10).map(|n| {
+        let mut page = page("shop", &n.to_string(), &line(&name(n), 30));
+        page["url"] = format!("https://{}.shop.co.uk/", name(n)).into();
+        page
+    });
+    write_lines(&new, &pages.collect::<Vec<_>>());
+    let run = format!("run {new} --decisions {decisions} --overwrite --json");
+    dedup(&run).ok();
+    assert_eq!(
+        dropped(&decisions).len(),
+        9,
+        "of ten sources, one page each"
+    );
+    let summary = dedup(&format!("{run} --template domains")).ok().json();
+    assert!(dropped(&decisions).is_empty());
+    assert_eq!(summary["new"]["templates"]["sources"], 1);
+
+    dedup(&format!("archive create {archive} --template domains")).ok();
+    let append = format!(
+        "run {new} --base {archive} --append --day 2026-01-30 --decisions {decisions} --overwrite"
+    );
+    dedup(&append).ok();
+    assert!(dropped(&decisions).is_empty());
+    let template = "archive templates {archive} --json --source";
+    let template = template.replace("{archive}", &archive);
+    for source in ["other.shop.co.uk", "https://www.shop.co.uk/x", "shop.co.uk"] {
+        let known = dedup(&format!("{template} {source}")).ok().json();
+        assert_eq!(known["source"], "shop.co.uk", "{source}");
+    }
+    let passages = dedup(&format!("{template} a.shop.co.uk --documents {new}")).ok();
+    assert_eq!(passages.json()["passages"].as_array().unwrap().len(), 5);
+    // A look-up leaves the template out, too: the product is found, and no other.
+    let index = dir.at("index");
+    dedup(&format!("index build --base {archive} --output {index}")).ok();
+    let text = page("shop", "0", &line(&name(0), 30))["text"].clone();
+    let query = json!({ "url": "https://new.shop.co.uk/", "text": text });
+    let query_file = dir.at("q.jsonl");
+    fs::write(&query_file, query.to_string()).unwrap();
+    let found = dedup(&format!("lookup {query_file} --index {index} --json")).ok();
+    assert_eq!(found.stdout.matches("shop/").count(), 1, "{}", found.stdout);
+}

@@ -143,7 +143,8 @@ class SpecOptions(TypedDict, total=False):
         and of texts without an archive); or "none", they have no fingerprint (the default elsewhere).
     template
         Whether the template of a document's source, passages that many of its pages share, is left out of its text: "on" (the
-        default of sharp archives, and of runs without an archive) or "off" (the default elsewhere).
+        default of sharp archives, and of runs without an archive), "domains" (hosts of one registrable domain are one source), or
+        "off" (the default elsewhere).
     hash_seed
         Seed of the feature hash (default 0).
     """

@@ -6,7 +6,8 @@ use ::archive::Archive;
 use engine::run::OpenedArchive;
 use engine::template::{SharedPassage, archive_memory, shared_passages};
 use serde_json::json;
-use template::{Remembered, source_said};
+use simhash::Template;
+use template::{Remembered, domain, source_said};
 
 use crate::args::{ColumnArgs, CommonArgs};
 use crate::exit::Failure;
@@ -21,12 +22,17 @@ pub(super) fn run(
     columns: &ColumnArgs,
 ) -> Result<(), Failure> {
     let name = source_said(source).unwrap_or(source.into());
-    let (known, passages) = process::run(common, async |process: &Process| {
+    let (name, known, passages) = process::run(common, async |process: &Process| {
         let archive = Archive::open(&process.locate(dir)?).await?;
         let memory = archive_memory(&archive).await?;
         let without_www = name.strip_prefix("www.").unwrap_or(&name);
-        let known = memory.sources.get(&*name);
-        let Some(known) = known.or_else(|| memory.sources.get(without_www)).cloned() else {
+        let below = match archive.spec().template {
+            Template::Domains => domain(without_www),
+            Template::On | Template::Off => without_www,
+        };
+        let names = [&*name, below].into_iter();
+        let mut known = names.filter_map(|name| memory.sources.get_key_value(name));
+        let Some((name, known)) = known.next() else {
             return Err(Failure::Usage(format!(
                 "{dir} remembers no source {name:?}; it remembers {} sources",
                 count(memory.sources.len() as u64)
@@ -38,9 +44,9 @@ pub(super) fn run(
             let columns = columns.text_columns();
             let opened = OpenedArchive::Archive(Box::new(archive));
             let context = &process.context;
-            shared_passages(context, documents, &columns, &opened, &memory, &name).await?
+            shared_passages(context, documents, &columns, &opened, &memory, name).await?
         };
-        Ok((known, passages))
+        Ok((name.to_string(), known.clone(), passages))
     })?;
     if common.json {
         return print_json(&as_json(&name, &known, &passages));

@@ -12,7 +12,7 @@ use engine::template::archive_templates;
 use engine::{CompareOptions, Profile};
 use hamming::{Design, Limits, Plan};
 use serde_json::json;
-use simhash::{Fingerprinter, Model};
+use simhash::{Fingerprinter, Model, Template};
 use storage::Stores;
 
 use super::open_texts;
@@ -80,6 +80,9 @@ pub fn run(common: &CommonArgs, args: &ExplainArgs) -> Result<(), Failure> {
             };
             if let Some(documents) = &mut documents {
                 documents.read_pages(options.pages_under(model.spec()));
+                if model.spec().template == Template::Domains {
+                    documents.source_by_domains();
+                }
             }
             let mut given = find_texts(process, args, documents.as_ref(), &model).await?;
             let mut model = model;
