@@ -276,10 +276,13 @@ impl ArchiveError {
         let object = object.into();
         // The library would say how it was built.
         move |source| {
-            if source.to_string().contains("encrypted footer") {
+            let text = source.to_string();
+            // The metadata of an encrypted column lacks what others have.
+            if text.contains("encrypted footer") || text.contains("Required field type_ is missing")
+            {
                 Self::BadData {
                     object,
-                    reason: "the file is encrypted; decrypt it first".into(),
+                    reason: "the file, or a column of it, is encrypted; decrypt it first".into(),
                 }
             } else {
                 Self::Parquet { object, source }

@@ -19,6 +19,9 @@ use crate::fingerprint_bits::fingerprint_bits;
 
 /// The most bytes of an id: rows are held in memory by the thousand.
 const MAX_ID: usize = archive::MAX_ID_BYTES;
+/// The first bits that values share if they are no fingerprints: times of half a year in microseconds do, and among thousands of random
+/// numbers none.
+const SHARED_BITS: u32 = 20;
 /// The error of a row that has no id.
 pub(super) const NO_ID: &str = "no id; every document needs one";
 
@@ -98,23 +101,23 @@ pub(super) fn file_column<'a>(
         .ok_or_else(|| DocumentsError::Internal(format!("{object}: column {name:?} was not read")))
 }
 
-/// Whether the values look like counters or codes: they differ, and each fits 32 bits. Two fingerprints both fit 32 bits once in 2⁶⁴
-/// times.
-fn are_small(values: &ArrayRef) -> bool {
+/// Whether values are counters or times rather than fingerprints: several, and they share more of their first bits than those of
+/// random numbers do.
+fn are_no_fingerprints(values: &ArrayRef) -> bool {
     let Some(values) = values.as_primitive_opt::<Int64Type>() else {
         return false;
     };
-    let is_small = |value: i64| i32::try_from(value).is_ok() || u32::try_from(value).is_ok();
     let mut present = values.iter().flatten();
-    let Some(first) = present.next().filter(|first| is_small(*first)) else {
+    let Some(first) = present.next() else {
         return false;
     };
     let mut are_equal = true;
-    let are_small = present.all(|value| {
+    let is_near = |value: i64| {
         are_equal &= value == first;
-        is_small(value)
-    });
-    are_small && !are_equal
+        // As numbers with a sign, so that small ones below zero are near those above it.
+        value.abs_diff(first).leading_zeros() >= SHARED_BITS
+    };
+    present.all(is_near) && !are_equal
 }
 
 /// Converts a record batch of a file to the schema of the table. Refuses null ids, and ids that are
@@ -155,10 +158,10 @@ pub(super) fn conform(
         Content::Fingerprint(_) => fingerprint_bits(values),
     };
     let mut values = values.map_err(|reason| bad_data(column, reason))?;
-    if found.are_guessed && are_small(&values) {
+    if found.are_guessed && are_no_fingerprints(&values) {
         return Err(bad_data(
             column,
-            "all its values are small numbers, and fingerprints have 64 bits; name the column of texts by --text-column, or this one by --fingerprint-column".into(),
+            "all its values are near each other, and fingerprints are spread over 64 bits; name the column of texts by --text-column, or this one by --fingerprint-column".into(),
         ));
     }
     for column in &found.further_texts {

@@ -5,8 +5,16 @@ use storage::Location;
 use super::formats;
 use crate::read_counts::{Note, Notes};
 
+/// What Hugging Face's `datasets` writes about a data set beside its files.
+const ABOUT: [&str; 4] = [
+    "dataset_info.json",
+    "dataset_infos.json",
+    "dataset_dict.json",
+    "state.json",
+];
+
 /// The files found at a path, without those that are about the records beside them: HTML and plain text, which may be a page or
-/// a licence, and beside Parquet also JSON, which data sets have for their metadata.
+/// a licence, the metadata of data sets, and beside Parquet any JSON.
 pub(super) fn without_strays(
     path: &str,
     mut files: Vec<Location>,
@@ -18,6 +26,7 @@ pub(super) fn without_strays(
     let is_stray = |file: &Location| {
         let name = file.file_name();
         formats::is_one_document(&name)
+            || ABOUT.contains(&&*name)
             || (has_parquet && formats::ending(&name).is_some_and(|ending| ending == ".json"))
     };
     let strays = files.iter().filter(|file| is_stray(file)).count();

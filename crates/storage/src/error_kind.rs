@@ -29,6 +29,8 @@ pub fn io_kind(error: &std::io::Error) -> ErrorKind {
             ErrorKind::Permission
         }
         std::io::ErrorKind::UnexpectedEof | std::io::ErrorKind::InvalidData => ErrorKind::Data,
+        // Of a decompressor, not of the system.
+        std::io::ErrorKind::InvalidInput if error.raw_os_error().is_none() => ErrorKind::Data,
         _ => ErrorKind::Io,
     }
 }

@@ -163,7 +163,13 @@ impl Documents {
             })?,
             None => (record.block, Extent::Whole),
         };
-        if is_no_text(body) {
+        let mut hints = Hints {
+            content_type: full_type,
+            is_markup: false,
+            url: url_text,
+            charset: choice.charset,
+        };
+        if is_no_text(body, &hints) {
             return Err(Reason::NotText(""));
         }
         let form = match declared {
@@ -171,12 +177,7 @@ impl Documents {
             None if body.is_empty() => return Err(Reason::Empty),
             None => Form::of_bytes(body).ok_or(Reason::NotText(""))?,
         };
-        let hints = Hints {
-            content_type: full_type,
-            is_markup: form != Form::Text || ends_with(content_type, "xml"),
-            url: url_text,
-            charset: choice.charset,
-        };
+        hints.is_markup = form != Form::Text || ends_with(content_type, "xml");
         let Decoded { text, is_malformed } = charset::decode(body, &hints, buffer);
         if text.bytes().all(|byte| byte.is_ascii_whitespace()) {
             return Err(Reason::Empty);

@@ -1,9 +1,9 @@
 //! [`Form`]: what the text of a document is, by what the crawler found, by its bytes, and by what the server said.
 
-use encoding_rs::Encoding;
-use memchr::memchr;
+use encoding_rs::{Encoding, UTF_16BE, UTF_16LE};
+use memchr::{memchr, memmem};
 
-use crate::charset;
+use crate::charset::{self, Hints};
 
 /// What the text of a document is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,12 +49,19 @@ const BINARY: [(usize, &[u8]); 29] = [
     (0, b"II*\0"),
 ];
 
+/// The elements with which a page begins that does not say what it is (MIME Sniffing Standard, 7.1), and `meta` and `link`.
+const TAGS: [&str; 18] = [
+    "html", "head", "script", "iframe", "h1", "div", "font", "table", "a", "style", "title", "b",
+    "body", "br", "p", "meta", "link", "frameset",
+];
+
 /// Bytes that tell text from what is none.
 const SAMPLE: usize = 512;
 
-/// Whether a document is no text, by how it begins: a picture, an archive, a program.
+/// Whether a document is no text, by how it begins: a picture, an archive, a program. UTF-16 has bytes that other texts do not have,
+/// so it counts whether the user, or a header, says that it is in it.
 #[must_use]
-pub fn is_no_text(body: &[u8]) -> bool {
+pub fn is_no_text(body: &[u8], hints: &Hints<'_>) -> bool {
     let begins = |(at, magic): &(usize, &[u8])| {
         let found = body.get(*at..);
         found.is_some_and(|found| found.starts_with(magic))
@@ -65,7 +72,8 @@ pub fn is_no_text(body: &[u8]) -> bool {
     let has_control = || sample.iter().any(is_control);
     body.starts_with(b"%PDF-")
         || (has_control() && BINARY.iter().any(begins))
-        || (has_binary_bytes(body) && charset::utf_16(body).is_none())
+        || (has_binary_bytes(body)
+            && ![UTF_16LE, UTF_16BE].contains(&charset::choose(body, hints).encoding))
 }
 
 /// Whether a body starts as no text does, in any encoding but UTF-16 without a byte order mark: more than one byte in 32 is a binary
@@ -96,26 +104,38 @@ impl Form {
 
     /// What a document without a media type is; `None` if it is no text.
     pub(crate) fn of_bytes(body: &[u8]) -> Option<Self> {
-        const TAGS: [&str; 9] = [
-            "<!doctype html",
-            "<html",
-            "<head",
-            "<body",
-            "<title",
-            "<meta",
-            "<script",
-            "<link",
-            "<!--",
-        ];
-        let start = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body);
-        let start = start.trim_ascii_start();
-        let begins_with = |tag: &&str| {
+        let mut buffer = String::new();
+        let sample = &body[..body.len().min(SAMPLE)];
+        let is_utf_16 =
+            [UTF_16LE, UTF_16BE].contains(&charset::choose(sample, &Hints::default()).encoding);
+        let sample = if is_utf_16 {
+            let text = charset::decode(sample, &Hints::default(), &mut buffer).text;
+            text.as_bytes()
+        } else {
+            sample.strip_prefix(b"\xef\xbb\xbf").unwrap_or(sample)
+        };
+        let start = sample.trim_ascii_start();
+        let begins_with = |tag: &str| {
             let found = start.get(..tag.len());
             found.is_some_and(|found| found.eq_ignore_ascii_case(tag.as_bytes()))
         };
-        if TAGS.iter().any(begins_with) {
+        let begins_with_tag = |tag: &&str| {
+            let next = start.get(tag.len() + 1);
+            start.first() == Some(&b'<')
+                && start[1..]
+                    .get(..tag.len())
+                    .is_some_and(|name| name.eq_ignore_ascii_case(tag.as_bytes()))
+                && next.is_some_and(|next| b" \t\n\r\x0c>/".contains(next))
+        };
+        if begins_with("<!doctype html") || begins_with("<!--") || TAGS.iter().any(begins_with_tag)
+        {
             Some(Self::Html)
-        } else if memchr(0, body).is_none() && simdutf8::basic::from_utf8(body).is_ok() {
+        } else if begins_with("<?xml") {
+            let is_xhtml = memmem::find(start, b"http://www.w3.org/1999/xhtml").is_some();
+            Some(if is_xhtml { Self::Xhtml } else { Self::Text })
+        } else if is_utf_16
+            || (memchr(0, body).is_none() && simdutf8::basic::from_utf8(body).is_ok())
+        {
             Some(Self::Text)
         } else {
             None
@@ -165,7 +185,7 @@ mod tests {
             b"PK\x03\x04x",
             &[b"text", &[3; 40][..]].concat(),
         ] {
-            assert!(is_no_text(binary), "{binary:?}");
+            assert!(is_no_text(binary, &Hints::default()), "{binary:?}");
         }
         for text in [
             &b""[..],
@@ -176,7 +196,7 @@ mod tests {
             b"RIFF, OggS and CWS",
             b"t\0e\0x\0t\0",
         ] {
-            assert!(!is_no_text(text), "{text:?}");
+            assert!(!is_no_text(text, &Hints::default()), "{text:?}");
         }
     }
 }

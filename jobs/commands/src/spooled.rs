@@ -15,6 +15,8 @@ use crate::process::Process;
 const STDIN: &str = "-";
 /// Bytes by which the format is found.
 const HEAD: usize = 64 << 10;
+/// The start of the frame with the dictionary of a Zstandard-compressed WARC file.
+const DICTIONARY: &[u8] = b"\x5d\x2a\x4d\x18";
 
 impl Format {
     /// The ending of its files' names.
@@ -31,7 +33,11 @@ impl Format {
 
     /// The format of what begins so, decompressed; `None` if it may be anything.
     fn of_start(start: &[u8]) -> Option<Self> {
-        let text = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(start);
+        const MARKS: [&[u8]; 3] = [b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff"];
+        let text = MARKS.iter().find_map(|mark| start.strip_prefix(*mark));
+        // In UTF-16, zeros stand beside the letters.
+        let text = text.unwrap_or(start).iter().copied();
+        let text: Vec<u8> = text.filter(|byte| *byte != 0).collect();
         let text = text.trim_ascii_start();
         let line = text.split(|byte| *byte == b'\n').next().unwrap_or_default();
         Some(match () {
@@ -126,7 +132,12 @@ fn ending(head: &[u8], format: Option<Format>) -> Option<String> {
     let compression = if head.starts_with(b"\x1f\x8b") {
         let _ = flate2::read::MultiGzDecoder::new(head).read_to_end(&mut start);
         ".gz"
-    } else if head.starts_with(b"\x28\xb5\x2f\xfd") {
+    } else if head.starts_with(DICTIONARY) {
+        // Only crawls have one.
+        return Some(format!("{}.zst", format.unwrap_or(Format::Warc).ending()));
+    } else if head.starts_with(b"\x28\xb5\x2f\xfd")
+        || matches!(head, [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..])
+    {
         if let Ok(decoder) = zstd::stream::read::Decoder::new(head) {
             let _ = decoder.take(HEAD as u64).read_to_end(&mut start);
         }
@@ -153,11 +164,19 @@ mod tests {
             (b"<!doctype html>", ".html"),
             (b"id,text\n1,a", ".csv"),
             (b"id\ttext\n", ".csv"),
+            (b"\xff\xfe{\0\"\0", ".jsonl"),
+            (b"\xfe\xff\0i\0d\0,\0t\0\n", ".csv"),
         ] {
             assert_eq!(ending(start, None).as_deref(), Some(expected), "{start:?}");
             let zstd = zstd::encode_all(start, 1).unwrap();
             assert_eq!(ending(&zstd, None), Some(format!("{expected}.zst")));
+            let skippable = [b"\x50\x2a\x4d\x18\x02\0\0\0ab", &zstd[..]].concat();
+            assert_eq!(ending(&skippable, None), Some(format!("{expected}.zst")));
         }
+        assert_eq!(
+            ending(b"\x5d\x2a\x4d\x18\x04\0\0\0abcd", None).as_deref(),
+            Some(".warc.zst")
+        );
         // One column of texts, a text, or another compression.
         for start in [&b"text\none\n"[..], b"a text\nwith, commas", b"BZh91AY"] {
             assert_eq!(ending(start, None), None);

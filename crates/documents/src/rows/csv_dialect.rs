@@ -22,8 +22,7 @@ impl Dialect {
         delimiter: Option<u8>,
         quote: Option<Quote>,
     ) -> Self {
-        let header = first_line(start);
-        let delimiter = delimiter.unwrap_or_else(|| delimiter_of(header));
+        let delimiter = delimiter.unwrap_or_else(|| delimiter_of(start));
         let plain = Self {
             quote: None,
             ..Self::quoted(delimiter)
@@ -124,12 +123,6 @@ fn has_quoted_field(start: &[u8]) -> bool {
     start.first() == Some(&b'"') || start.windows(2).any(is_begin)
 }
 
-/// The first line of a file that is not blank, without its end. Names have no line ends.
-fn first_line(start: &[u8]) -> &[u8] {
-    let line = behind_line_ends(start);
-    &line[..line.iter().position(is_line_end).unwrap_or(line.len())]
-}
-
 pub(super) fn is_line_end(byte: &u8) -> bool {
     matches!(byte, b'\r' | b'\n')
 }
@@ -146,15 +139,21 @@ pub(super) fn without_line_end(record: &[u8]) -> &[u8] {
     record.strip_suffix(b"\r").unwrap_or(record)
 }
 
-/// The delimiter that cuts a header into the most names; if there are several names, first one that follows each closing quote.
-fn delimiter_of(header: &[u8]) -> u8 {
+/// The delimiter that cuts the header of a file that begins with `start` into the most names; if there are several names, first one
+/// that stands behind each closing quote, and before each quote that opens.
+fn delimiter_of(start: &[u8]) -> u8 {
     // Of several equal ones, the last counts, so the order is reversed.
     let delimiters = DELIMITERS.into_iter().rev();
     let best = delimiters.max_by_key(|&delimiter| {
         let dialect = Dialect::quoted(delimiter);
-        let number = names(header, dialect).len();
+        let header = dialect.header(start);
+        let names = names(header, dialect);
         let line = [header, b"\n"].concat();
-        (number > 1 && Quotes::new(dialect).are_right(&line), number)
+        let is_right = !names
+            .iter()
+            .any(|name| name.starts_with('"') || name.ends_with('"'))
+            && Quotes::new(dialect).are_right(&line);
+        (names.len() > 1 && is_right, names.len())
     });
     best.unwrap_or(DELIMITERS[0])
 }
@@ -173,14 +172,17 @@ mod tests {
             ("\"a;b|c\",text", b',', 2),
             ("\"a,b,c\";text", b';', 2),
             ("\"id\";\"text\";\"a,b,c\"", b';', 3),
+            ("id;text;\"a,b,c,d\"", b';', 3),
+            ("id\ttext\t\"a,b,c,d\"\n1\tx\ty", b'\t', 3),
             ("\"a \"\"b\"\", c\"|d|e", b'|', 3),
             ("\u{feff}\"id\";text", b';', 2),
             ("text", b',', 1),
             ("", b',', 0),
         ] {
-            let header = header.as_bytes();
-            assert_eq!(delimiter_of(header), expected, "{header:?}");
-            let found = names(header, Dialect::quoted(expected)).len();
+            let start = header.as_bytes();
+            assert_eq!(delimiter_of(start), expected, "{header:?}");
+            let dialect = Dialect::quoted(expected);
+            let found = names(dialect.header(start), dialect).len();
             assert_eq!(found, columns, "{header:?}");
         }
     }
@@ -208,6 +210,7 @@ mod tests {
             ("id\ttext\n1\t\"one\"\n", Dialect::quoted(b'\t')),
             ("id\ttext\n1\tone\n", plain(b'\t')),
             ("text\n\"one\ntwo\"\n", Dialect::quoted(b',')),
+            ("id;text;\"note\nmore\"\n1;x;y\n", Dialect::quoted(b';')),
             ("id;text\r1;5\" pipe\r2;x", Dialect::quoted(b';')),
             // Wrong in any way: the error names the line.
             ("id,text\n1,\"one\" two, three\n", Dialect::quoted(b',')),

@@ -111,7 +111,7 @@ impl Records for WholeFile {
             counters.warn(Note::Malformed, &name, what);
         }
         let text = page_text::content(self.pages, self.form, Cow::Borrowed(decoded.text));
-        let text = (!warc::is_no_text(&bytes)).then_some(text.as_bytes());
+        let text = (!warc::is_no_text(&bytes, &hints)).then_some(text.as_bytes());
         // The only column that there is.
         let added = batch.push(&[text]);
         added.map_err(|reason| DocumentsError::BadData {

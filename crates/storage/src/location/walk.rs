@@ -138,6 +138,12 @@ impl<'a> Walk<'a> {
         match file.to_str() {
             // A pipe would wait for a writer. A link that leads nowhere is an error when it is read.
             Some(name) if file.exists() && !file.is_file() => self.skipped.no_files.add(name),
+            // Stores have no such names.
+            Some(name) if name.bytes().any(|byte| byte.is_ascii_control()) => {
+                self.skipped
+                    .unreadable_names
+                    .add(&name.escape_debug().to_string());
+            }
             Some(_) => self.files.push(file),
             None => self.skipped.unreadable_names.add(&file.to_string_lossy()),
         }

@@ -67,7 +67,11 @@ pub fn choose(bytes: &[u8], hints: &Hints<'_>) -> Choice {
     } else {
         None
     };
-    let encoding = utf_16(bytes).unwrap_or_else(|| fitting(bytes, [header, within], hints.url));
+    let is_utf_16 = |encoding: &&'static Encoding| [UTF_16LE, UTF_16BE].contains(encoding);
+    let declared = header.filter(|header| is_utf_16(header) && can_be_utf_16(bytes, header));
+    let encoding = declared
+        .or_else(|| utf_16(bytes))
+        .unwrap_or_else(|| fitting(bytes, [header, within], hints.url));
     Choice {
         encoding,
         mark: 0,
@@ -370,32 +374,75 @@ impl Tried {
     }
 }
 
-/// The kind of UTF-16 that bytes without a byte order mark are in: some bytes are zero, nearly all of them the high ones of ASCII,
-/// and read so, nearly all characters are those of texts.
+/// The fewest bytes that tell UTF-16 from others.
+const LEAST_UTF_16: usize = 8;
+
+/// The kind of UTF-16 that bytes without a byte order mark are in: they are not UTF-8, and read so, nearly all characters are those of
+/// texts, some of them ASCII or the punctuation of CJK texts. Bytes of other encodings make characters, too, but not these.
 pub(crate) fn utf_16(bytes: &[u8]) -> Option<&'static Encoding> {
     let sample = &bytes[..bytes.len().min(TRIED) & !1];
-    memchr(0, sample)?;
-    let mut zeros = [0_usize; 2];
-    for pair in sample.chunks_exact(2) {
-        zeros[0] += usize::from(pair[0] == 0);
-        zeros[1] += usize::from(pair[1] == 0);
-    }
-    let [even, odd] = zeros;
-    let (encoding, read): (_, fn([u8; 2]) -> u16) = if odd > 20 * even {
-        (UTF_16LE, u16::from_le_bytes)
-    } else if even > 20 * odd {
-        (UTF_16BE, u16::from_be_bytes)
-    } else {
+    if sample.len() < LEAST_UTF_16 || is_utf_8_with_controls(sample) {
         return None;
-    };
-    let units = sample.chunks_exact(2).map(|pair| read([pair[0], pair[1]]));
-    let is_text = |unit: &u16| {
-        matches!(unit,
-            0x09 | 0x0a | 0x0d | 0x20..=0x7e | 0xa0..=0x10ff | 0x1e00..=0x206f
-            | 0x20a0..=0x20bf | 0x3000..=0x30ff | 0x3400..=0x9fff | 0xac00..=0xd7a3 | 0xd800..=0xdfff | 0xff00..=0xffef)
-    };
-    let (characters, texts) = (sample.len() / 2, units.filter(is_text).count());
-    (20 * (characters - texts) <= characters).then_some(encoding)
+    }
+    let telling = |encoding| Units::read(sample, encoding).filter(Units::tell);
+    let [little, big] = [UTF_16LE, UTF_16BE].map(telling);
+    match (little, big) {
+        (Some(little), Some(big)) if big.telling > little.telling => Some(UTF_16BE),
+        (Some(_), _) => Some(UTF_16LE),
+        (None, Some(_)) => Some(UTF_16BE),
+        (None, None) => None,
+    }
+}
+
+/// Whether bytes that are declared to be in a kind of UTF-16 can be that.
+pub(crate) fn can_be_utf_16(bytes: &[u8], declared: &'static Encoding) -> bool {
+    let sample = &bytes[..bytes.len().min(TRIED) & !1];
+    !is_utf_8_with_controls(sample) && Units::read(sample, declared).is_some()
+}
+
+/// Whether bytes are UTF-8, with at most a few control characters, zeros among them. Of Latin texts in UTF-16, every second byte is
+/// zero; of other alphabets below U+2000, every second byte is another control character.
+fn is_utf_8_with_controls(bytes: &[u8]) -> bool {
+    let is_control = |byte: &&u8| matches!(byte, 0..=8 | 0x0b | 0x0e..=0x1a | 0x1c..=0x1f);
+    let (characters, errors) = utf_8_characters(bytes);
+    8 * bytes.iter().filter(is_control).count() <= bytes.len()
+        && (bytes.is_ascii() || characters > errors)
+}
+
+/// What bytes are if they are read as UTF-16.
+struct Units {
+    /// Characters that only a text in UTF-16 has.
+    telling: usize,
+    all: usize,
+}
+
+impl Units {
+    /// `None` if more than one character in twenty is not one of texts.
+    fn read(sample: &[u8], encoding: &'static Encoding) -> Option<Self> {
+        let read: fn([u8; 2]) -> u16 = if encoding == UTF_16BE {
+            u16::from_be_bytes
+        } else {
+            u16::from_le_bytes
+        };
+        let (mut texts, mut telling) = (0, 0);
+        for pair in sample.chunks_exact(2) {
+            let unit = read([pair[0], pair[1]]);
+            texts += usize::from(matches!(unit,
+                0x09 | 0x0a | 0x0d | 0x20..=0x7e | 0xa0..=0x10ff | 0x1e00..=0x206f
+                | 0x20a0..=0x20bf | 0x3000..=0x30ff | 0x3400..=0x9fff | 0xac00..=0xd7a3 | 0xd800..=0xdfff | 0xff00..=0xffef));
+            telling += usize::from(matches!(
+                unit,
+                0x0a | 0x0d | 0x20..=0x7e | 0x3001 | 0x3002 | 0xff01 | 0xff0c | 0xff0e | 0xff1f
+            ));
+        }
+        let all = sample.len() / 2;
+        (all > 0 && 20 * (all - texts) <= all).then_some(Self { telling, all })
+    }
+
+    /// Whether there is at least one telling character in a hundred.
+    fn tell(&self) -> bool {
+        self.telling > 0 && 100 * self.telling >= self.all
+    }
 }
 
 /// The encoding that the bytes are most likely in, none of those of Unicode.

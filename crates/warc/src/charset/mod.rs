@@ -9,7 +9,6 @@ mod choose;
 mod encodings;
 mod prescan;
 
-pub(crate) use choose::utf_16;
 pub use choose::{Choice, FEW, SAMPLE, choose, choose_within};
 pub use encoding_rs::Encoding;
 

@@ -188,13 +188,21 @@ fn html_without_a_type_is_recognised() {
         "\u{feff}\n <Html lang=de>",
         "<!-- x --><p>",
         "<body>",
+        "<p>",
+        "<DIV\nclass=x>",
+        "<br/>",
     ] {
         assert_eq!(Form::of_bytes(body.as_bytes()), Some(Form::Html), "{body}");
+        let units: Vec<u8> = body.encode_utf16().flat_map(u16::to_le_bytes).collect();
+        let form = Form::of_bytes(&[b"\xff\xfe", &units[..]].concat());
+        assert_eq!(form, Some(Form::Html), "{body}");
     }
-    for body in ["", "< html", "<p>", "{}", "<ht"] {
+    for body in ["", "< html", "<px>", "<p", "{}", "<ht", "<?xml?><feed>"] {
         assert_eq!(Form::of_bytes(body.as_bytes()), Some(Form::Text), "{body}");
     }
-    assert_eq!(Form::of_bytes(b"\xff\xfe"), None);
+    let xhtml = "<?xml version=\"1.0\"?>\n<html xmlns=\"http://www.w3.org/1999/xhtml\">";
+    assert_eq!(Form::of_bytes(xhtml.as_bytes()), Some(Form::Xhtml));
+    assert_eq!(Form::of_bytes(b"\xff\xff"), None);
 }
 
 #[test]

@@ -111,7 +111,8 @@ impl Bodies {
         let mut extent = None;
         self.decoded.clear();
         if is_chunked(&response.headers) {
-            extent = chunked::decode(response.body, &mut self.decoded);
+            extent = chunked::decode(response.body, &mut self.decoded)
+                .or_else(|| chunked::decode_leniently(response.body, &mut self.decoded));
         } else if chunked::decode(response.body, &mut self.decoded) == Some(Extent::Whole)
             && !self.decoded.is_empty()
         {
@@ -153,6 +154,14 @@ impl Bodies {
                     Some(Extent::Start) => Some(Extent::Start),
                     Some(Extent::Whole) | None => Some(decoded),
                 };
+            }
+        }
+        // Some are chunked within another coding, or twice.
+        if extent.is_some() {
+            self.next.clear();
+            let within = chunked::decode(&self.decoded, &mut self.next);
+            if within == Some(Extent::Whole) && !self.next.is_empty() {
+                std::mem::swap(&mut self.decoded, &mut self.next);
             }
         }
         let (body, extent) = match extent {

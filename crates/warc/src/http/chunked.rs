@@ -39,9 +39,38 @@ pub(super) fn decode(body: &[u8], output: &mut Vec<u8>) -> Option<Extent> {
     }
 }
 
+/// As [`decode`], of a body whose server wrote line ends of its own: `\n`, more of them, or none behind a chunk. `None` unless all
+/// sizes are there, up to the last one: no text has them.
+pub(super) fn decode_leniently(body: &[u8], output: &mut Vec<u8>) -> Option<Extent> {
+    let before = output.len();
+    let mut rest = body;
+    loop {
+        rest = rest.trim_ascii_start();
+        let line_end = memchr(b'\n', &rest[..rest.len().min(MAX_LINE)]);
+        let line = &rest[..line_end.unwrap_or(rest.len())];
+        let size = parse_digits(line.strip_suffix(b"\r").unwrap_or(line));
+        match size {
+            Some(0) if output.len() > before => return Some(Extent::Whole),
+            Some(size) if size > 0 && line_end.is_some_and(|end| size < rest.len() - end) => {
+                let (chunk, after) = rest[line.len() + 1..].split_at(size);
+                output.extend_from_slice(chunk);
+                rest = after;
+            }
+            _ => {
+                output.truncate(before);
+                return None;
+            }
+        }
+    }
+}
+
 /// The size in a line such as `1f8;name=value\r`. A line without a carriage return is none: text may begin with a number.
 fn parse_size(line: &[u8]) -> Option<usize> {
-    let line = line.strip_suffix(b"\r")?;
+    parse_digits(line.strip_suffix(b"\r")?)
+}
+
+/// The size in a line without its end.
+fn parse_digits(line: &[u8]) -> Option<usize> {
     let digits = &line[..memchr(b';', line).unwrap_or(line.len())];
     let digits = digits.trim_ascii();
     if digits.is_empty() {
@@ -94,6 +123,46 @@ mod tests {
         ] {
             let content = content.map(|(content, extent): (&str, _)| (content.into(), extent));
             assert_eq!(decoded(body.as_bytes()), content, "{body:?}");
+        }
+    }
+
+    #[test]
+    fn line_ends_of_other_servers() {
+        for body in [
+            "4\nWiki\n6\npedia \n0\n\n",
+            "\r\n4\r\nWiki\r\n\r\n6\r\npedia \r\n0\r\n",
+            "4\r\nWiki6\r\npedia 0\r\n\r\n",
+            "4\nWiki6\npedia 0",
+        ] {
+            let mut output = Vec::new();
+            assert_eq!(
+                decoded(body.as_bytes()).filter(|(_, extent)| *extent == Extent::Whole),
+                None
+            );
+            let extent = decode_leniently(body.as_bytes(), &mut output);
+            assert_eq!(
+                (&output[..], extent),
+                (&b"Wikipedia "[..], Some(Extent::Whole)),
+                "{body:?}"
+            );
+        }
+        for body in [
+            "",
+            "0",
+            "2026\nin text",
+            "4\nWiki",
+            "4\nWiki\n",
+            "<p>",
+            "4\nWiki\nx\n0\n",
+            "99\nWiki\n0\n",
+        ] {
+            let mut output = b"before".to_vec();
+            assert_eq!(
+                decode_leniently(body.as_bytes(), &mut output),
+                None,
+                "{body:?}"
+            );
+            assert_eq!(output, b"before");
         }
     }
 

@@ -634,3 +634,71 @@ fn a_data_set_of_splits_is_read_without_options() {
         [(test, train(0, 2), 0), (train(0, 1), train(1, 2), 0)]
     );
 }
+
+/// A zero byte in a text is one character, wherever it stands.
+#[test]
+fn a_zero_byte_makes_no_utf_16() {
+    let dir = Dir::new();
+    let plain = text(3);
+    for at in [0, 1, 20, 21, plain.len()] {
+        let mut with = plain.clone();
+        with.insert(at, '\0');
+        fs::write(dir.join("a.txt"), &plain).unwrap();
+        fs::write(dir.join("b.txt"), &with).unwrap();
+        fs::write(dir.join("c.html"), format!("<p>{with}")).unwrap();
+        run(&dir, &["a.txt", "b.txt", "c.html"], &["--overwrite"]).ok();
+        assert_eq!(pairs(&dir).len(), 3, "{at}");
+    }
+}
+
+/// Chinese, Japanese and Korean texts in UTF-16 have few zeros.
+#[test]
+fn utf_16_of_cjk_is_read_in_pages_and_crawls() {
+    use crate::helpers::crawl_files::record;
+    let chinese = "昨天晚上我们在海边散步了很长时间，谈论了这个冬天读过的书。后来开始下雨，我们不得不比预想的更早回家。";
+    let japanese = "昨日の夜、私たちは海辺を長い間散歩し、この冬に読んだ本について話しました。その後雨が降り始めました。";
+    let korean = "어제 저녁 우리는 바닷가를 오랫동안 걸으며 이번 겨울에 읽은 책에 대해 이야기했다. 그 뒤에 비가 왔다.";
+    for text in [chinese, japanese, korean] {
+        let page = format!("<!doctype html><p>{text}</p>");
+        for to_bytes in [u16::to_le_bytes, u16::to_be_bytes] {
+            let bytes: Vec<u8> = page.encode_utf16().flat_map(to_bytes).collect();
+            let dir = Dir::new();
+            fs::write(dir.join("a.html"), &page).unwrap();
+            fs::write(dir.join("b.html"), &bytes).unwrap();
+            fs::write(
+                dir.join("c.txt"),
+                text.encode_utf16().flat_map(to_bytes).collect::<Vec<_>>(),
+            )
+            .unwrap();
+            let http = [&b"HTTP/1.1 200 OK\r\n\r\n"[..], &bytes].concat();
+            let block = record(
+                "response",
+                "r1",
+                "http://a.example/",
+                "application/http; msgtype=response",
+                &http,
+            );
+            fs::write(dir.join("d.warc"), block).unwrap();
+            run(&dir, &["a.html", "b.html", "c.txt", "d.warc"], &[]).ok();
+            let found = pairs(&dir);
+            assert_eq!(found.len(), 6, "{text}: {found:?}");
+        }
+    }
+}
+
+/// Stores have no names with control characters: such files are counted, and the others are read.
+#[test]
+fn control_characters_in_names_end_no_run() {
+    let dir = Dir::new();
+    fs::create_dir(dir.join("day")).unwrap();
+    for name in ["good.csv", "a\tb.csv", "c\nd.csv"] {
+        fs::write(
+            dir.join("day").join(name),
+            "id,text\n1,one two three four\n",
+        )
+        .unwrap();
+    }
+    let summary = run(&dir, &["day"], &[]).ok().json();
+    assert_eq!(summary["new"]["rows"], 1);
+    assert_eq!(summary["new"]["notes"]["unreadable_names"]["number"], 2);
+}

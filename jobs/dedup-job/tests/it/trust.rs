@@ -308,6 +308,9 @@ fn what_may_be_meant_is_asked_for() {
     .unwrap();
     run("numbers.csv", "").fails(65, &["fp", "--text-column", "--fingerprint-column"]);
     run("numbers.csv", "--fingerprint-column fp").ok();
+    let times = (0..9).map(|n| format!("{{\"id\":{n},\"fp\":170000000000{n},\"html\":\"{n}\"}}\n"));
+    fs::write(dir.join("times.jsonl"), times.collect::<String>()).unwrap();
+    run("times.jsonl", "").fails(65, &["fp", "near each other", "--text-column"]);
     fs::write(
         dir.join("fingerprints.csv"),
         "id,fp\na,1\nb,-6148914691236517206\n",
