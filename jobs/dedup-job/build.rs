@@ -10,6 +10,8 @@ const PACKED: &str = "-Wl,-z,pack-relative-relocs";
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rerun-if-env-changed=RUSTC_LINKER");
+    println!("cargo::rerun-if-env-changed=CARGO_ENCODED_RUSTFLAGS");
     for option in [FOLDED, PACKED] {
         if works(option).unwrap_or(false) {
             println!("cargo::rustc-link-arg-bins={option}");
@@ -21,7 +23,9 @@ fn main() {
 fn works(option: &str) -> Option<bool> {
     let directory = var("OUT_DIR").ok()?;
     let directory = Path::new(&directory);
-    let is_shipped = directory.iter().any(|part| part == "dist");
+    // TARGET/PROFILE/build/PACKAGE/out
+    let profile = directory.ancestors().nth(3)?;
+    let is_shipped = profile.ends_with("dist");
     if option == PACKED && is_shipped {
         return None;
     }

@@ -1,5 +1,6 @@
 //! Converts a file's rows to the schema of the documents' table.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use archive::IdType;
@@ -19,9 +20,10 @@ use crate::fingerprint_bits::fingerprint_bits;
 
 /// The most bytes of an id: rows are held in memory by the thousand.
 const MAX_ID: usize = archive::MAX_ID_BYTES;
-/// The first bits that values share if they are no fingerprints: times of half a year in microseconds do, and among thousands of random
-/// numbers none.
-const SHARED_BITS: u32 = 20;
+/// Values of a record batch that tell whether they are fingerprints.
+const SAMPLE: usize = 1000;
+/// The fewest of them that tell it by 48 bits.
+const SEVERAL: usize = 4;
 /// The error of a row that has no id.
 pub(super) const NO_ID: &str = "no id; every document needs one";
 
@@ -101,23 +103,18 @@ pub(super) fn file_column<'a>(
         .ok_or_else(|| DocumentsError::Internal(format!("{object}: column {name:?} was not read")))
 }
 
-/// Whether values are counters or times rather than fingerprints: several, and they share more of their first bits than those of
-/// random numbers do.
+/// Whether values are counters or times rather than fingerprints: they differ, and all fit 32 bits; or there are several, and all fit
+/// 48 bits. Four fingerprints all fit 48 bits once in 2⁶⁴ times, and near-duplicates of one once in 2¹⁶.
 fn are_no_fingerprints(values: &ArrayRef) -> bool {
     let Some(values) = values.as_primitive_opt::<Int64Type>() else {
         return false;
     };
-    let mut present = values.iter().flatten();
-    let Some(first) = present.next() else {
-        return false;
+    let distinct: BTreeSet<i64> = values.iter().flatten().take(SAMPLE).collect();
+    let fit = |bits: u32| {
+        let mut magnitudes = distinct.iter().map(|value| value.unsigned_abs());
+        magnitudes.all(|magnitude| magnitude >> bits == 0)
     };
-    let mut are_equal = true;
-    let is_near = |value: i64| {
-        are_equal &= value == first;
-        // As numbers with a sign, so that small ones below zero are near those above it.
-        value.abs_diff(first).leading_zeros() >= SHARED_BITS
-    };
-    present.all(is_near) && !are_equal
+    (distinct.len() >= 2 && fit(32)) || (distinct.len() >= SEVERAL && fit(48))
 }
 
 /// Converts a record batch of a file to the schema of the table. Refuses null ids, and ids that are
@@ -161,7 +158,7 @@ pub(super) fn conform(
     if found.are_guessed && are_no_fingerprints(&values) {
         return Err(bad_data(
             column,
-            "all its values are near each other, and fingerprints are spread over 64 bits; name the column of texts by --text-column, or this one by --fingerprint-column".into(),
+            "all its values are small numbers, or times, and fingerprints have 64 bits; name the column of texts by --text-column, or this one by --fingerprint-column".into(),
         ));
     }
     for column in &found.further_texts {
@@ -169,14 +166,14 @@ pub(super) fn conform(
         let further = further.map_err(|reason| bad_data(column, reason))?;
         values = joined(&values, &further);
     }
-    let sources = || match &found.source {
-        Some((name, says)) => Ok(source::sources(
-            file_column(batch, name, object)?,
-            *says,
-            found.domains,
-        )),
-        None => Ok::<_, DocumentsError>(source::sources(&ids, Says::Ids, found.domains)),
+    let sources_by = |domains| match &found.source {
+        Some((name, says)) => {
+            let values = file_column(batch, name, object)?;
+            Ok::<_, DocumentsError>(source::sources(values, *says, domains))
+        }
+        None => Ok(source::sources(&ids, Says::Ids, domains)),
     };
+    let sources = || sources_by(found.domains);
     if let (Some(left_out), Content::Text(_)) = (&found.left_out, content) {
         values = left_out.contents(&values, &sources()?);
     }
@@ -185,7 +182,7 @@ pub(super) fn conform(
     } else {
         None
     };
-    let mut columns = vec![ids, values];
+    let mut columns = vec![Arc::clone(&ids), values];
     if schema.field_with_name(SKETCH).is_ok() {
         let sketches = file_column(batch, SKETCH, object)?;
         let sketches = arrow::compute::cast(sketches, &DataType::Binary);
@@ -195,10 +192,10 @@ pub(super) fn conform(
         let bytes = text_bytes(&columns[1]);
         let sources = sources.unwrap_or_else(|| StringArray::new_null(batch.num_rows()));
         if found.prefer.has_keys() {
+            // Preferred sources are hosts.
+            let hosts = sources_by(false)?;
             let column = |name: &str| file_column(batch, name, object);
-            let keys = found
-                .prefer
-                .keys(column, &sources, file, positions.values());
+            let keys = found.prefer.keys(column, &hosts, file, positions.values());
             let [keys, rest] = keys.map_err(|error| match error {
                 KeysError::Values(name, reason) => bad_data(&name, reason),
                 KeysError::Other(error) => error,

@@ -3,7 +3,7 @@
 use archive::ArchiveError;
 use datafusion::error::DataFusionError;
 use storage::{ErrorKind, StorageError, io_kind};
-use streams::{Stopped, causes, query_kind, query_message};
+use streams::{Stopped, causes, exhausted_memory, query_kind, query_message};
 
 /// Result of this crate.
 pub type Result<T, E = DocumentsError> = std::result::Result<T, E>;
@@ -73,10 +73,15 @@ pub enum DocumentsError {
 }
 
 impl DocumentsError {
-    /// Wraps an error of a query that was part of `operation`.
+    /// Wraps an error of a query that was part of `operation`; an exhausted memory pool becomes [`Self::OutOfMemory`].
     pub(crate) fn query(operation: impl Into<String>) -> impl FnOnce(DataFusionError) -> Self {
         let operation = operation.into();
-        move |source| Self::Query { operation, source }
+        move |source| match exhausted_memory(&source) {
+            Some(what) => Self::OutOfMemory {
+                what: format!("{operation}: {what}"),
+            },
+            None => Self::Query { operation, source },
+        }
     }
 
     /// The file and the offset of a wrong cut, if [`Self::WrongCut`] is the cause.

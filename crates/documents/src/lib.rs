@@ -9,6 +9,7 @@ mod columns_read;
 mod conform;
 pub mod crawl_counts;
 mod cuts;
+mod documents_table;
 pub mod error;
 mod file;
 mod fingerprint_bits;
@@ -45,13 +46,13 @@ use std::sync::Arc;
 use archive::IdType;
 use arrow::array::AsArray as _;
 use arrow::datatypes::SchemaRef;
-use datafusion::catalog::streaming::StreamingTable;
 use datafusion::prelude::{DataFrame, SessionContext};
 use futures::{StreamExt as _, TryStreamExt as _};
 use simhash::Spec;
 use storage::Location;
 use tokio::sync::Semaphore;
 
+use documents_table::DocumentsTable;
 use file::InputFile;
 use partition_reader::{PartitionReader, Rows, row_limit};
 use rows::held::HeldFiles;
@@ -576,16 +577,19 @@ fn read_table(
     splits: Vec<Split>,
     counters: Option<&Arc<ReadCounters>>,
 ) -> Result<DataFrame> {
-    let reader = |splits: Vec<Split>| PartitionReader {
-        splits: splits.into(),
-        schema: Arc::clone(&schema),
-        id_type,
-        rows: rows.clone(),
-        counters: counters.map(Arc::clone),
-        context: context.clone(),
+    let table = DocumentsTable {
+        dealt: splits::deal(splits, partitions),
+        partitions,
+        reader: PartitionReader {
+            splits: [].into(),
+            schema,
+            id_type,
+            rows: rows.clone(),
+            counters: counters.map(Arc::clone),
+            context: context.clone(),
+        },
     };
-    let streams = shared_reader::partitions(splits::deal(splits, partitions), partitions, reader);
-    StreamingTable::try_new(schema, streams)
-        .and_then(|table| context.read_table(Arc::new(table)))
+    context
+        .read_table(Arc::new(table))
         .map_err(DocumentsError::query("planning the batch"))
 }

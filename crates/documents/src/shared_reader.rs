@@ -19,25 +19,30 @@ use super::file::NumberedRows;
 use super::partition_reader::PartitionReader;
 use super::rows::ReadRows;
 use super::splits::Split;
-use crate::error::Result;
+use crate::error::{DocumentsError, Result};
 
 /// Rows, with the number of their split.
 type Item = Result<(usize, ReadRows)>;
+/// The thread that finds the records; whoever comes to its end first takes it, so that its panic continues there.
+type Thread = Arc<Mutex<Option<SpawnedTask<()>>>>;
 /// Converts the rows of a split.
 type Conform = Box<dyn Fn(Result<NumberedRows>) -> Result<RecordBatch> + Send + Sync>;
 
-/// Partitions that read splits as they are dealt. If there are fewer than `partitions`, several share the splits of one, if these are
-/// of row files.
+/// The partitions that read splits as they are dealt. If there are fewer deals than `partitions`, several partitions read one deal
+/// together, provided that its files are row files. They are of one plan, which is executed once.
 pub(super) fn partitions(
-    dealt: Vec<Vec<Split>>,
+    dealt: &[Vec<Split>],
     partitions: usize,
-    reader: impl Fn(Vec<Split>) -> PartitionReader,
+    reader: &PartitionReader,
 ) -> Vec<Arc<dyn PartitionStream>> {
     let all = dealt.len().max(1);
-    let streams = dealt.into_iter().enumerate().flat_map(|(number, splits)| {
+    let streams = dealt.iter().enumerate().flat_map(|(number, splits)| {
         let shares = partitions / all + usize::from(number < partitions % all);
         let is_shared = shares > 1 && splits.iter().all(|split| split.rows.is_none());
-        let reader = reader(splits);
+        let reader = PartitionReader {
+            splits: splits.as_slice().into(),
+            ..reader.clone()
+        };
         if !is_shared {
             return vec![Arc::new(reader) as Arc<dyn PartitionStream>];
         }
@@ -57,43 +62,33 @@ pub(super) fn partitions(
 
 /// The reader of several partitions.
 #[derive(Debug)]
-pub(super) struct SharedReader {
+struct SharedReader {
     reader: PartitionReader,
     shares: usize,
-    /// One for each time that the table is read.
-    begun: Mutex<Vec<Begun>>,
+    /// `None` until the first partition begins.
+    begun: Mutex<Option<Begun>>,
 }
 
 /// What the partitions that have not begun take.
 #[derive(Debug)]
 struct Begun {
     shares: Vec<Option<Receiver<Item>>>,
-    /// The thread that finds the records. Whoever comes to its end first waits for it, so that its panic continues there.
-    thread: Arc<Mutex<Option<SpawnedTask<()>>>>,
+    thread: Thread,
 }
 
 /// One of the partitions.
 #[derive(Debug)]
-pub(super) struct Share {
+struct Share {
     shared: Arc<SharedReader>,
     number: usize,
 }
 
 impl SharedReader {
-    /// The rows for a partition. The first one begins to read.
-    fn take(&self, number: usize) -> (Option<Receiver<Item>>, Arc<Mutex<Option<SpawnedTask<()>>>>) {
+    /// The rows for a partition, which takes them once. The first one begins to read.
+    fn take(&self, number: usize) -> (Option<Receiver<Item>>, Thread) {
         let mut begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner);
-        let at = begun
-            .iter()
-            .position(|begun| begun.shares[number].is_some())
-            .unwrap_or_else(|| {
-                begun.push(self.begin());
-                begun.len() - 1
-            });
-        (
-            begun[at].shares[number].take(),
-            Arc::clone(&begun[at].thread),
-        )
+        let begun = begun.get_or_insert_with(|| self.begin());
+        (begun.shares[number].take(), Arc::clone(&begun.thread))
     }
 
     fn begin(&self) -> Begun {
@@ -115,9 +110,10 @@ impl SharedReader {
     }
 }
 
-/// Sends each item to a partition that has none, until none is there any more.
+/// Sends each item to a partition that has none, until one is an error or no partition is there any more.
 fn send_all(runtime: &Handle, items: impl Iterator<Item = Item>, mut senders: Vec<Sender<Item>>) {
     for item in items {
+        let is_last = item.is_err();
         loop {
             let places = senders.iter().map(|sender| Box::pin(sender.reserve()));
             let gone = match runtime.block_on(select_all(places)) {
@@ -132,6 +128,9 @@ fn send_all(runtime: &Handle, items: impl Iterator<Item = Item>, mut senders: Ve
                 return;
             }
         }
+        if is_last {
+            return;
+        }
     }
 }
 
@@ -145,6 +144,10 @@ impl PartitionStream for Share {
         let (receiver, thread) = self.shared.take(self.number);
         let conform = |split| Box::new(reader.conformed(split, split.to_string())) as Conform;
         let conform: Vec<Conform> = reader.splits.iter().map(conform).collect();
+        if receiver.is_none() {
+            let again = DocumentsError::Internal("a partition of documents is read again".into());
+            return reader.counted(stream::iter([Err(again)]), &context);
+        }
         let batches = stream::unfold((receiver, conform), move |(receiver, conform)| {
             let thread = Arc::clone(&thread);
             async move {

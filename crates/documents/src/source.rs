@@ -9,7 +9,7 @@ use template::{domain, source_of_url, source_said};
 
 use super::columns::Says;
 
-/// The sources of documents by the values of a column; null where it says none. Of URLs the registrable domains if `domains`.
+/// The sources of documents by the values of a column; null where it says none. The registrable domains of hosts if `domains`.
 pub(super) fn sources(values: &ArrayRef, says: Says, domains: bool) -> StringArray {
     let texts = match values.data_type() {
         DataType::Binary => lossy_texts(values.as_binary::<i32>().iter()),
@@ -23,11 +23,9 @@ pub(super) fn sources(values: &ArrayRef, says: Says, domains: bool) -> StringArr
             Says::Sources => source_said(value),
             Says::Urls | Says::Ids => source_of_url(value),
         }?;
-        // What is called so has no host.
-        let has_host = domains && (says != Says::Sources || value.contains("://"));
         Some(match source {
-            Cow::Borrowed(source) if has_host => domain(source).into(),
-            Cow::Owned(source) if has_host => domain(&source).to_owned().into(),
+            Cow::Borrowed(source) if domains => domain(source).into(),
+            Cow::Owned(source) if domains => domain(&source).to_owned().into(),
             source => source,
         })
     };
@@ -70,7 +68,7 @@ mod tests {
         ]));
         let domains = sources(&values, Says::Sources, true);
         let domains: Vec<&str> = domains.iter().flatten().collect();
-        assert_eq!(domains, ["a.co.uk", "a.co.uk", "b.a.co.uk"]);
+        assert_eq!(domains, ["a.co.uk", "a.co.uk", "a.co.uk"]);
         let numbers: ArrayRef = Arc::new(arrow::array::Int64Array::from(vec![7]));
         assert_eq!(sources(&numbers, Says::Sources, false).value(0), "7");
     }

@@ -9,7 +9,7 @@ use datafusion::error::DataFusionError;
 use documents::DocumentsError;
 use hamming::{DesignError, PlanError};
 use storage::{ErrorKind, StorageError, io_kind};
-use streams::{Stopped, causes, full_disk, query_kind, query_message};
+use streams::{Stopped, causes, exhausted_memory, full_disk, query_kind, query_message};
 
 /// Result of this crate.
 pub type Result<T, E = EngineError> = std::result::Result<T, E>;
@@ -109,15 +109,11 @@ impl EngineError {
     /// Wraps an error of a query that was part of `operation`; an exhausted memory pool becomes [`Self::OutOfMemory`].
     pub fn query(operation: impl Into<String>) -> impl FnOnce(DataFusionError) -> Self {
         let operation = operation.into();
-        move |source| match source.find_root() {
-            DataFusionError::ResourcesExhausted(what)
-                if !what.contains("disk") && !what.contains("allowable limit") =>
-            {
-                Self::OutOfMemory {
-                    what: format!("{operation}: {}", first_line(what)),
-                }
-            }
-            _ => Self::Query { operation, source },
+        move |source| match exhausted_memory(&source) {
+            Some(what) => Self::OutOfMemory {
+                what: format!("{operation}: {what}"),
+            },
+            None => Self::Query { operation, source },
         }
     }
 
@@ -235,8 +231,4 @@ fn missing_parts(missing: &[u32], damaged: &[u32]) -> String {
     let damaged = of(damaged, "damaged");
     let all: Vec<String> = missing.into_iter().chain(damaged).collect();
     format!("is incomplete: {}", all.join(", "))
-}
-
-fn first_line(message: &str) -> &str {
-    message.lines().next().unwrap_or_default()
 }

@@ -11,6 +11,8 @@ mod threads;
 pub use ahead::{join, read_ahead, read_ahead_on_thread};
 pub use batches::{BATCH_BYTES, BATCH_ROWS, BatchSize, bytes, coalesced, of_batches};
 pub use memory::{free_bytes, limit_bytes};
-pub use query::{Own, causes, full_disk, query_kind, query_message, root_message};
+pub use query::{
+    Own, causes, exhausted_memory, full_disk, query_kind, query_message, root_message,
+};
 pub use table::table;
 pub use threads::{Stopped, blocking, ended, thread_pool};

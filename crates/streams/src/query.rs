@@ -60,6 +60,19 @@ pub fn root_message(error: &DataFusionError) -> String {
     }
 }
 
+/// What did not fit, if an error says that a session's memory is exhausted, and not its disk.
+#[must_use]
+pub fn exhausted_memory(error: &DataFusionError) -> Option<&str> {
+    match error.find_root() {
+        DataFusionError::ResourcesExhausted(what)
+            if !what.contains("disk") && !what.contains("allowable limit") =>
+        {
+            what.lines().next()
+        }
+        _ => None,
+    }
+}
+
 /// The first error of a full disk among an error and its causes.
 #[must_use]
 pub fn full_disk<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e std::io::Error> {

@@ -58,8 +58,8 @@ const TAGS: [&str; 18] = [
 /// Bytes that tell text from what is none.
 const SAMPLE: usize = 512;
 
-/// Whether a document is no text, by how it begins: a picture, an archive, a program. UTF-16 has bytes that other texts do not have,
-/// so it counts whether the user, or a header, says that it is in it.
+/// Whether a document is no text, by how it begins: a picture, an archive, a program. Bytes that are binary elsewhere are usual in
+/// UTF-16, so a document that its bytes or `hints` say to be in UTF-16 is a text.
 #[must_use]
 pub fn is_no_text(body: &[u8], hints: &Hints<'_>) -> bool {
     let begins = |(at, magic): &(usize, &[u8])| {

@@ -15,7 +15,7 @@ use super::json_objects::{Objects, bad_line};
 use crate::columns::{Content, FoundColumns, Role};
 use crate::error::{DocumentsError, Result};
 
-/// Bytes at which a piece is full: several threads have one each.
+/// A piece is full at so many bytes. It is small, because each thread holds one.
 const PIECE_BYTES: usize = BATCH_BYTES / 4;
 
 /// The objects of a file, in pieces.

@@ -148,7 +148,7 @@ pub(super) struct UnparsedRows {
 }
 
 impl ReadRows {
-    /// The rows; `None` if none of those that are not parsed is wanted.
+    /// The rows; `None` if they were not parsed, and none of them is wanted.
     pub(super) fn parse(self) -> Result<Option<NumberedRows>> {
         match self {
             Self::Parsed(rows) => Ok(Some(rows)),

@@ -139,7 +139,7 @@ impl<'a> Walk<'a> {
             // A pipe would wait for a writer. A link that leads nowhere is an error when it is read.
             Some(name) if file.exists() && !file.is_file() => self.skipped.no_files.add(name),
             // Stores have no such names.
-            Some(name) if name.bytes().any(|byte| byte.is_ascii_control()) => {
+            Some(name) if has_control(name) && !has_control(self.location.given()) => {
                 self.skipped
                     .unreadable_names
                     .add(&name.escape_debug().to_string());
@@ -148,6 +148,10 @@ impl<'a> Walk<'a> {
             None => self.skipped.unreadable_names.add(&file.to_string_lossy()),
         }
     }
+}
+
+fn has_control(name: &str) -> bool {
+    name.bytes().any(|byte| byte.is_ascii_control())
 }
 
 /// The table that a symlink's target lies in; `None` if the target is the table itself, or `link` is no symlink.

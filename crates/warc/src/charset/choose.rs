@@ -69,8 +69,9 @@ pub fn choose(bytes: &[u8], hints: &Hints<'_>) -> Choice {
     };
     let is_utf_16 = |encoding: &&'static Encoding| [UTF_16LE, UTF_16BE].contains(encoding);
     let declared = header.filter(|header| is_utf_16(header) && can_be_utf_16(bytes, header));
-    let encoding = declared
-        .or_else(|| utf_16(bytes))
+    // Servers say `utf-16` of either kind: the bytes come first.
+    let encoding = utf_16(bytes)
+        .or(declared)
         .unwrap_or_else(|| fitting(bytes, [header, within], hints.url));
     Choice {
         encoding,
@@ -401,7 +402,8 @@ pub(crate) fn can_be_utf_16(bytes: &[u8], declared: &'static Encoding) -> bool {
 }
 
 /// Whether bytes are UTF-8, with at most a few control characters, zeros among them. Of Latin texts in UTF-16, every second byte is
-/// zero; of other alphabets below U+2000, every second byte is another control character.
+/// zero; of most other alphabets below U+2000, every second byte is another control character. Where it is a tab or a line end, as
+/// in Devanagari, the low bytes and the zeros of spaces suffice.
 fn is_utf_8_with_controls(bytes: &[u8]) -> bool {
     let is_control = |byte: &&u8| matches!(byte, 0..=8 | 0x0b | 0x0e..=0x1a | 0x1c..=0x1f);
     let (characters, errors) = utf_8_characters(bytes);
@@ -467,6 +469,57 @@ fn top_level_domain(url: &str) -> Option<&[u8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Texts in UTF-16 without a mark, whatever a header says of its kind; and texts in UTF-8 with a few zeros.
+    #[test]
+    fn utf_16_is_told_by_the_bytes() {
+        for text in [
+            "The council met on Tuesday.",
+            "Вчера вечером мы долго сидели.",
+            "कल शाम हम नदी के किनारे बैठे थे।",
+            "ਕੱਲ੍ਹ ਸ਼ਾਮ ਅਸੀਂ ਨਦੀ ਕੰਢੇ ਬੈਠੇ ਸੀ।",
+            "నిన్న సాయంత్రం మేము నది ఒడ్డున కూర్చున్నాము.",
+            "ഇന്നലെ വൈകുന്നേരം ഞങ്ങൾ നദീതീരത്ത് ഇരുന്നു.",
+            "昨天晚上，我们在河边坐了很久。",
+            "어제 저녁 우리는 강가에 앉아 있었다.",
+        ] {
+            for (encoding, to_bytes) in [
+                (UTF_16LE, u16::to_le_bytes as fn(u16) -> [u8; 2]),
+                (UTF_16BE, u16::to_be_bytes),
+            ] {
+                let bytes: Vec<u8> = text.encode_utf16().flat_map(to_bytes).collect();
+                for header in [
+                    None,
+                    Some("utf-16"),
+                    Some("utf-16le"),
+                    Some("utf-16be"),
+                    Some("utf-8"),
+                ] {
+                    let content_type = header.map(|header| format!("text/html; charset={header}"));
+                    let hints = Hints {
+                        content_type: content_type.as_deref().map(str::as_bytes),
+                        ..Hints::default()
+                    };
+                    assert_eq!(
+                        choose(&bytes, &hints).encoding,
+                        encoding,
+                        "{text}, {header:?}"
+                    );
+                }
+            }
+            let text = text.repeat(3);
+            let starts = text.char_indices().map(|(at, _)| at).step_by(7);
+            for at in starts {
+                let mut with_zero = text.clone();
+                with_zero.insert(at, '\0');
+                assert_eq!(
+                    choose(with_zero.as_bytes(), &Hints::default()).encoding,
+                    UTF_8,
+                    "{text}, {at}"
+                );
+            }
+        }
+    }
 
     #[test]
     fn top_level_domains_are_found() {

@@ -193,6 +193,7 @@ fn html_without_a_type_is_recognised() {
         "<br/>",
     ] {
         assert_eq!(Form::of_bytes(body.as_bytes()), Some(Form::Html), "{body}");
+        let body = body.trim_start_matches('\u{feff}');
         let units: Vec<u8> = body.encode_utf16().flat_map(u16::to_le_bytes).collect();
         let form = Form::of_bytes(&[b"\xff\xfe", &units[..]].concat());
         assert_eq!(form, Some(Form::Html), "{body}");

@@ -699,6 +699,54 @@ fn control_characters_in_names_end_no_run() {
         .unwrap();
     }
     let summary = run(&dir, &["day"], &[]).ok().json();
-    assert_eq!(summary["new"]["rows"], 1);
+    assert_eq!(summary["new"]["documents"], 1);
     assert_eq!(summary["new"]["notes"]["unreadable_names"]["number"], 2);
+}
+
+/// Partitions share a file: each row is read once, by each reader of a plan.
+#[test]
+fn a_table_is_read_twice_by_one_plan() {
+    let dir = Dir::new();
+    let rows = 20_000;
+    let lines = (0..rows).map(|n| format!("{{\"id\":\"{n}\",\"text\":\"{}\"}}\n", text(n % 7)));
+    fs::write(dir.join("a.jsonl"), lines.collect::<String>()).unwrap();
+    let csv = (0..rows).map(|n| format!("{n},{}\n", text(n % 7)));
+    fs::write(
+        dir.join("b.csv"),
+        format!("id,text\n{}", csv.collect::<String>()),
+    )
+    .unwrap();
+    for file in ["a.jsonl", "b.csv"] {
+        let table = format!("t={}", dir.at(file));
+        for (query, expected) in [
+            ("select count(*) as n from t", rows),
+            ("select count(distinct id) as n from t", rows),
+            (
+                "select count(*) as n from t a join t b on a.id = b.id",
+                rows,
+            ),
+            (
+                "select count(*) as n from t where id not in (select id from t limit 100)",
+                rows - 100,
+            ),
+        ] {
+            for threads in ["1", "2", "5"] {
+                let arguments = [
+                    "sql",
+                    "--json",
+                    "--threads",
+                    threads,
+                    "--table",
+                    &table,
+                    query,
+                ];
+                let ran = dedup_job(arguments).ok();
+                assert!(
+                    ran.stdout.contains(&format!("{expected}")),
+                    "{file}, {query}, {threads}: {}",
+                    ran.stdout
+                );
+            }
+        }
+    }
 }
