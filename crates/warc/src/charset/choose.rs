@@ -405,7 +405,7 @@ pub(crate) fn can_be_utf_16(bytes: &[u8], declared: &'static Encoding) -> bool {
 /// zero; of most other alphabets below U+2000, every second byte is another control character. Where it is a tab or a line end, as
 /// in Devanagari, the low bytes and the zeros of spaces suffice.
 fn is_utf_8_with_controls(bytes: &[u8]) -> bool {
-    let is_control = |byte: &&u8| matches!(byte, 0..=8 | 0x0b | 0x0e..=0x1a | 0x1c..=0x1f);
+    let is_control = |byte: &&u8| matches!(byte, 0..=8 | 0x0b | 0x0c | 0x0e..=0x1a | 0x1c..=0x1f);
     let (characters, errors) = utf_8_characters(bytes);
     8 * bytes.iter().filter(is_control).count() <= bytes.len()
         && (bytes.is_ascii() || characters > errors)
