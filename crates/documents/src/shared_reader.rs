@@ -69,7 +69,7 @@ struct SharedReader {
     begun: Mutex<Option<Begun>>,
 }
 
-/// What the partitions that have not begun take.
+/// The rows for the partitions that have not begun, and the thread that finds them.
 #[derive(Debug)]
 struct Begun {
     shares: Vec<Option<Receiver<Item>>>,

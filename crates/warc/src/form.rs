@@ -1,6 +1,6 @@
 //! [`Form`]: what the text of a document is, by what the crawler found, by its bytes, and by what the server said.
 
-use encoding_rs::{Encoding, UTF_16BE, UTF_16LE};
+use encoding_rs::Encoding;
 use memchr::{memchr, memmem};
 
 use crate::charset::{self, Hints};
@@ -49,7 +49,8 @@ const BINARY: [(usize, &[u8]); 29] = [
     (0, b"II*\0"),
 ];
 
-/// The elements with which a page begins that does not say what it is (MIME Sniffing Standard, 7.1), and `meta` and `link`.
+/// A document without a media type is HTML if it begins with one of these elements: those of the MIME Sniffing Standard (7.1), `meta`,
+/// `link` and `frameset`.
 const TAGS: [&str; 18] = [
     "html", "head", "script", "iframe", "h1", "div", "font", "table", "a", "style", "title", "b",
     "body", "br", "p", "meta", "link", "frameset",
@@ -72,8 +73,7 @@ pub fn is_no_text(body: &[u8], hints: &Hints<'_>) -> bool {
     let has_control = || sample.iter().any(is_control);
     body.starts_with(b"%PDF-")
         || (has_control() && BINARY.iter().any(begins))
-        || (has_binary_bytes(body)
-            && ![UTF_16LE, UTF_16BE].contains(&charset::choose(body, hints).encoding))
+        || (has_binary_bytes(body) && !charset::is_utf_16(charset::choose(body, hints).encoding))
 }
 
 /// Whether a body starts as no text does, in any encoding but UTF-16 without a byte order mark: more than one byte in 32 is a binary
@@ -106,8 +106,7 @@ impl Form {
     pub(crate) fn of_bytes(body: &[u8]) -> Option<Self> {
         let mut buffer = String::new();
         let sample = &body[..body.len().min(SAMPLE)];
-        let is_utf_16 =
-            [UTF_16LE, UTF_16BE].contains(&charset::choose(sample, &Hints::default()).encoding);
+        let is_utf_16 = charset::is_utf_16(charset::choose(sample, &Hints::default()).encoding);
         let sample = if is_utf_16 {
             let text = charset::decode(sample, &Hints::default(), &mut buffer).text;
             text.as_bytes()

@@ -15,7 +15,7 @@ use super::json_objects::{Objects, bad_line};
 use crate::columns::{Content, FoundColumns, Role};
 use crate::error::{DocumentsError, Result};
 
-/// A piece is full at so many bytes. It is small, because each thread holds one.
+/// A piece ends with the object that reaches this number of bytes. It is small, because each thread holds a piece.
 const PIECE_BYTES: usize = BATCH_BYTES / 4;
 
 /// The objects of a file, in pieces.
@@ -185,8 +185,8 @@ impl Parser {
     }
 }
 
-/// Escapes the control characters in the strings of an object. JSON has none there, but a text may have some, and an object that is read
-/// for its text must not be refused when it is read for other fields.
+/// Escapes the control characters in the strings of an object. JSON has none there, but a text may have some, and an object that is
+/// read for its text must not be refused when it is read for other fields.
 fn escape_controls(line: Cow<'_, str>) -> Cow<'_, str> {
     if !line.bytes().any(|byte| byte < b' ') {
         return line;

@@ -184,7 +184,7 @@ pub(super) struct RowsToRead {
     pub(super) null_ids: bool,
     /// Others need not be parsed; `None` if all are wanted.
     pub(super) wanted: Option<WantedRows>,
-    /// Counts what is read, the records of a WARC file at its end.
+    /// The reader notes here what it reads, and at the end of a WARC file adds the counts of its records.
     pub(super) counters: Option<Arc<ReadCounters>>,
 }
 

@@ -13,7 +13,7 @@ use encoding_rs::{
 };
 use memchr::{memchr, memchr2, memmem};
 
-use super::{Hints, find_charset, prescan};
+use super::{Hints, find_charset, is_utf_16, prescan};
 
 /// Bytes from the first one on that is not ASCII by which an encoding is found.
 pub const SAMPLE: usize = 256 << 10;
@@ -67,7 +67,6 @@ pub fn choose(bytes: &[u8], hints: &Hints<'_>) -> Choice {
     } else {
         None
     };
-    let is_utf_16 = |encoding: &&'static Encoding| [UTF_16LE, UTF_16BE].contains(encoding);
     let declared = header.filter(|header| is_utf_16(header) && can_be_utf_16(bytes, header));
     // Servers say `utf-16` of either kind: the bytes come first.
     let encoding = utf_16(bytes)
@@ -105,7 +104,7 @@ fn other_bytes(bytes: &[u8], most: usize) -> usize {
 /// The encoding that the bytes allow: one of the `declared`, or else what the bytes are like.
 fn fitting(bytes: &[u8], declared: [Option<&'static Encoding>; 2], url: &str) -> &'static Encoding {
     let declared = declared.into_iter().flatten();
-    let mut declared = declared.filter(|encoding| ![UTF_8, UTF_16LE, UTF_16BE].contains(encoding));
+    let mut declared = declared.filter(|encoding| *encoding != UTF_8 && !is_utf_16(encoding));
     if is_iso_2022_jp(bytes) {
         return ISO_2022_JP;
     }

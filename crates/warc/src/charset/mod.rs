@@ -12,7 +12,7 @@ mod prescan;
 pub use choose::{Choice, FEW, SAMPLE, choose, choose_within};
 pub use encoding_rs::Encoding;
 
-use encoding_rs::{CoderResult, UTF_8};
+use encoding_rs::{CoderResult, UTF_8, UTF_16BE, UTF_16LE};
 use memchr::memchr;
 
 /// What is known of a document's encoding.
@@ -53,6 +53,11 @@ pub fn decode<'a>(bytes: &'a [u8], hints: &Hints<'_>, buffer: &'a mut String) ->
     let mut decoded = decode_as(choice.encoding, &bytes[choice.mark..], buffer);
     decoded.is_malformed |= choice.is_other_than_declared;
     decoded
+}
+
+/// Whether an encoding is a kind of UTF-16.
+pub(crate) fn is_utf_16(encoding: &'static Encoding) -> bool {
+    encoding == UTF_16LE || encoding == UTF_16BE
 }
 
 /// The value of `charset` in a content type such as `text/html; charset=utf-8`: how the HTML Standard extracts an encoding from

@@ -4,7 +4,7 @@
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252, X_USER_DEFINED};
 use memchr::{memchr, memmem};
 
-use super::find_charset;
+use super::{find_charset, is_utf_16};
 
 /// Bytes that are searched for a declaration: more than the standard's 1,024, because browsers also use one that they meet later.
 const LENGTH: usize = 64 << 10;
@@ -110,11 +110,7 @@ fn find_xml(bytes: &[u8]) -> Option<&'static Encoding> {
 
 /// UTF-8 instead of UTF-16: the declaration could not be read if it were true.
 fn without_utf_16(encoding: &'static Encoding) -> &'static Encoding {
-    if encoding == UTF_16LE || encoding == UTF_16BE {
-        UTF_8
-    } else {
-        encoding
-    }
+    if is_utf_16(encoding) { UTF_8 } else { encoding }
 }
 
 /// The attributes of a tag: names and values ("get an attribute").
