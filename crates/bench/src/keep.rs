@@ -19,7 +19,7 @@ const NEAR: f64 = 0.5;
 const OURS: [&str; 4] = [
     "",
     "--profile paper",
-    "-k 8 --sketch 256 --verify sketch",
+    "-k 7 --sketch 256 --verify sketch",
     "--profile paper --weight tf",
 ];
 /// Other programs, as `keep.py` calls them.

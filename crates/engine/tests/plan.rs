@@ -15,7 +15,7 @@ use simhash::Spec;
 fn probe() -> Probe {
     Probe {
         batch: BatchRef {
-            location: "day.parquet".into(),
+            path: "day.parquet".into(),
             digest: "0".into(),
             day_digest: String::new(),
             bytes: 0,

@@ -1,15 +1,20 @@
 //! [`Distinct`]: the distinct fingerprints of a batch, and the rows of each; [`EntriesByRow`], the
 //! inverse.
 
+use crate::huge_array::HugeArray;
+
 /// The distinct fingerprints of a batch in ascending order, and the rows that hold each.
 ///
 /// A document copied a million times is one value with a million rows, so that neither the tables nor the probe grow
 /// with the copies.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug)]
 pub struct Distinct {
-    values: Vec<u64>,
+    /// The number of values.
+    count: usize,
+    /// The values; zeros after them.
+    values: HugeArray<u64>,
     /// Value `i` has the rows `rows[starts[i]..starts[i + 1]]`.
-    starts: Vec<u32>,
+    starts: HugeArray<u32>,
     rows: RowOrder,
 }
 
@@ -22,12 +27,6 @@ enum RowOrder {
     Rotated { first: u32, count: u32 },
     /// Any order.
     Listed(Vec<u32>),
-}
-
-impl Default for RowOrder {
-    fn default() -> Self {
-        Self::Rotated { first: 0, count: 0 }
-    }
 }
 
 impl RowOrder {
@@ -94,32 +93,49 @@ impl Distinct {
         // Strictly less: if both ends held the same value, its rows would not be ascending.
         let is_rotated = before.is_empty() || (after.is_sorted() && after.last() < before.first());
         if is_rotated {
-            let sorted = after.iter().chain(before).copied();
-            let (values, starts) = distinct_with_starts(sorted);
             let rows = RowOrder::Rotated {
                 first: before.len() as u32,
                 count,
             };
-            return Self {
-                values,
-                starts,
-                rows,
-            };
+            let sorted = after.iter().chain(before).copied();
+            return Self::of_sorted(sorted, fingerprints.len(), rows);
         }
         let rows = sorted_rows(fingerprints, count);
-        let (values, starts) =
-            distinct_with_starts(rows.iter().map(|&row| fingerprints[row as usize]));
+        let sorted = rows.iter().map(|&row| fingerprints[row as usize]);
+        let by_value = Self::of_sorted(sorted, rows.len(), RowOrder::Listed(Vec::new()));
         Self {
+            rows: RowOrder::Listed(rows),
+            ..by_value
+        }
+    }
+
+    /// Collects an ascending sequence of at most `most` values.
+    fn of_sorted(sorted: impl Iterator<Item = u64>, most: usize, rows: RowOrder) -> Self {
+        let (mut values, mut starts) = (HugeArray::zeroed(most), HugeArray::zeroed(most + 1));
+        let (of_values, of_starts): (&mut [u64], &mut [u32]) = (&mut values, &mut starts);
+        let (mut count, mut length) = (0, 0);
+        let mut last = None;
+        for value in sorted {
+            if last != Some(value) {
+                (of_values[count], of_starts[count]) = (value, length);
+                count += 1;
+                last = Some(value);
+            }
+            length += 1;
+        }
+        of_starts[count] = length;
+        Self {
+            count,
             values,
             starts,
-            rows: RowOrder::Listed(rows),
+            rows,
         }
     }
 
     /// The distinct fingerprints, ascending.
     #[must_use]
     pub fn values(&self) -> &[u64] {
-        &self.values
+        &self.values[..self.count]
     }
 
     /// The rows that have the value with index `entry`, ascending.
@@ -144,11 +160,11 @@ impl Distinct {
     /// Builds the map from each row to its entry.
     #[must_use]
     pub fn entries_by_row(&self) -> EntriesByRow {
-        let entries = 0..self.values.len() as u32;
+        let entries = 0..self.count as u32;
         match &self.rows {
             RowOrder::Rotated { first, count } => {
                 let mut starts = vec![0_u64; (*count as usize).div_ceil(64)];
-                for &at in &self.starts[..self.values.len()] {
+                for &at in &self.starts[..self.count] {
                     starts[at as usize / 64] |= 1 << (at % 64);
                 }
                 let mut before = 0;
@@ -183,7 +199,7 @@ impl Distinct {
             RowOrder::Rotated { .. } => 0,
             RowOrder::Listed(rows) => 4 * rows.capacity(),
         };
-        8 * self.values.capacity() + 4 * self.starts.capacity() + rows
+        self.values.bytes() + self.starts.bytes() + rows
     }
 }
 
@@ -246,23 +262,6 @@ impl EntriesByRow {
             Self::Listed(entries) => 4 * entries.capacity(),
         }
     }
-}
-
-/// Returns the distinct values of an ascending sequence, and the index of the first copy of each,
-/// followed by the length of the sequence.
-fn distinct_with_starts(sorted: impl Iterator<Item = u64>) -> (Vec<u64>, Vec<u32>) {
-    let mut values: Vec<u64> = Vec::with_capacity(sorted.size_hint().0);
-    let mut starts = Vec::with_capacity(sorted.size_hint().0 + 1);
-    let mut length = 0;
-    for value in sorted {
-        if values.last() != Some(&value) {
-            values.push(value);
-            starts.push(length);
-        }
-        length += 1;
-    }
-    starts.push(length);
-    (values, starts)
 }
 
 #[cfg(test)]

@@ -8,17 +8,17 @@ const MOST_VALUES: usize = 1024;
 /// Fewer pairs than this may agree by chance.
 const LEAST_PAIRS: usize = 16;
 
-/// The differences of the pairs of a sample of a batch; by default of none.
+/// A sample of the values of a batch; by default of none.
 #[derive(Debug, Clone, Default)]
 pub struct Related {
-    differences: Vec<u64>,
+    sample: Vec<u64>,
 }
 
 impl Related {
     /// Samples the distinct values of a batch. The same values give the same sample.
     #[must_use]
     pub fn of(values: &[u64]) -> Self {
-        let sample: Vec<u64> = if values.len() <= MOST_VALUES {
+        let mut sample: Vec<u64> = if values.len() <= MOST_VALUES {
             values.to_vec()
         } else {
             // The values are in order, so those of a sample must not have equal steps.
@@ -28,24 +28,29 @@ impl Related {
                 })
                 .collect()
         };
-        let pairs = sample.iter().enumerate();
-        let differences = pairs.flat_map(|(at, a)| sample[..at].iter().map(move |b| a ^ b));
-        Self {
-            // A value drawn twice is no pair.
-            differences: differences.filter(|difference| *difference != 0).collect(),
-        }
+        // A value drawn twice is no pair.
+        sample.sort_unstable();
+        sample.dedup();
+        Self { sample }
+    }
+
+    /// The differences of all pairs.
+    fn differences(&self) -> impl Iterator<Item = u64> {
+        let pairs = self.sample.iter().enumerate();
+        pairs.flat_map(|(at, a)| self.sample[..at].iter().map(move |b| a ^ b))
     }
 
     /// By how much the share of pairs whose difference passes `test` exceeds that of `random` pairs; 0 if so few do that it may be
     /// chance.
     pub(crate) fn excess(&self, test: impl Fn(u64) -> bool, random: f64) -> f64 {
-        let passing = self
-            .differences
-            .iter()
-            .filter(|difference| test(**difference));
-        match passing.count() {
+        let pairs = self.sample.len() * self.sample.len().saturating_sub(1) / 2;
+        match self
+            .differences()
+            .filter(|&difference| test(difference))
+            .count()
+        {
             ..LEAST_PAIRS => 0.0,
-            passing => (passing as f64 / self.differences.len() as f64 - random).max(0.0),
+            passing => (passing as f64 / pairs as f64 - random).max(0.0),
         }
     }
 }

@@ -45,7 +45,14 @@ pub fn measure(args: &Args, directory: &Path) -> Vec<Value> {
             let decisions = scratch.path().join(format!("{day}.parquet"));
             let mut night = Command::new(dedup_job(args));
             night
-                .args(["run", "--quiet", "--append", "--new"])
+                .args([
+                    "run",
+                    "--quiet",
+                    "--append",
+                    "--text-column",
+                    "text",
+                    "--new",
+                ])
                 .arg(sites.file(&format!("day-{day}.parquet")))
                 .arg("--base")
                 .arg(&archive)

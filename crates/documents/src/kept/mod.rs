@@ -62,7 +62,7 @@ pub struct KeptFiles {
 pub struct KeptDrafts {
     drafts: Vec<Draft>,
     /// Copies that the parts of a job made, and their targets.
-    copies: Vec<(Location, Location)>,
+    copies: Vec<(MadeCopy, Location)>,
     /// Copies of an earlier run, of documents that are not kept now.
     stale: Vec<Location>,
     /// Bytes of all files.
@@ -93,7 +93,8 @@ impl KeptDrafts {
         }));
         published?;
         let copying = self.copies.iter();
-        let copying = copying.map(|(copy, target)| copy.copy_within_store(target));
+        let copying =
+            copying.map(|(copy, target)| copy.location.copy_within_store(copy.bytes, target));
         futures::stream::iter(copying)
             .buffer_unordered(COPIED_AT_ONCE)
             .try_collect::<()>()
@@ -337,7 +338,7 @@ impl Documents {
                 if made.location.current_size().await? != made.bytes {
                     return Err(made.damaged());
                 }
-                copies.copies.push((made.location, target.clone()));
+                copies.copies.push((made, target.clone()));
                 continue;
             }
             let mut draft = new_draft(target, scratch)?;

@@ -1,5 +1,4 @@
-//! A reference to a batch, for other processes: where its file of fingerprints is, and what the file
-//! must contain.
+//! A reference to a batch, also for other processes: what its file of fingerprints contains, and where this process has it.
 
 use std::path::PathBuf;
 
@@ -8,11 +7,12 @@ use archive::fingerprint_file::FingerprintFile;
 use serde::{Deserialize, Serialize};
 use simhash::Spec;
 
-/// A reference to a batch's file of fingerprints, which one process sends to another.
+/// A reference to a batch's file of fingerprints.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct BatchRef {
-    /// Path or URL of the file.
-    pub location: String,
+    /// The file. Another process has it elsewhere.
+    #[serde(skip)]
+    pub path: PathBuf,
     /// Digest of its rows.
     pub digest: String,
     /// See [`FingerprintFile::day_digest`].
@@ -30,11 +30,11 @@ pub struct BatchRef {
 }
 
 impl BatchRef {
-    /// A reference to `file`, which other processes find at `location`.
+    /// A reference to `file`.
     #[must_use]
-    pub fn new(file: &FingerprintFile, location: String) -> Self {
+    pub fn new(file: &FingerprintFile) -> Self {
         Self {
-            location,
+            path: file.path.clone(),
             digest: file.digest.clone(),
             day_digest: file.day_digest.clone(),
             bytes: file.bytes,
@@ -55,11 +55,11 @@ impl BatchRef {
         }
     }
 
-    /// The file, which this process has at `path`.
+    /// The file.
     #[must_use]
-    pub fn file(&self, path: PathBuf) -> FingerprintFile {
+    pub fn file(&self) -> FingerprintFile {
         FingerprintFile {
-            path,
+            path: self.path.clone(),
             bytes: self.bytes,
             rows: self.rows,
             without_fingerprint: self.without_fingerprint,

@@ -9,13 +9,13 @@ mod tables;
 use std::cmp::Ordering;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use archive::fingerprint_file::{FingerprintFile, RowDigest};
+use archive::fingerprint_file::FingerprintFile;
 use archive::{ArchiveError, IdType};
-use arrow::array::{Array, ArrayRef, AsArray as _, BinaryArray, RecordBatch};
+use arrow::array::{Array, ArrayRef, AsArray as _, BinaryArray};
 use arrow::datatypes::Int64Type;
 use arrow::error::ArrowError;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
-use hamming::{Distinct, EntriesByRow};
+use hamming::{Distinct, EntriesByRow, HugeArray};
 
 pub use batch_ref::BatchRef;
 pub use classes::Classes;
@@ -69,35 +69,6 @@ impl Batch {
     /// # Errors
     /// [`EngineError`] when the file cannot be read, or the pool has too few bytes.
     pub fn load(file: &FingerprintFile, pool: &Arc<dyn MemoryPool>) -> Result<Self> {
-        Self::load_with(file, pool, |_| {})
-    }
-
-    /// As [`Self::load`], for a file that another process wrote: also checks the digest of its
-    /// rows.
-    ///
-    /// # Errors
-    /// As [`Self::load`], and [`EngineError::BadData`] when the rows have another digest than `file` says.
-    pub fn load_checked(file: &FingerprintFile, pool: &Arc<dyn MemoryPool>) -> Result<Self> {
-        let mut digest = RowDigest::new(&file.spec);
-        let batch = Self::load_with(file, pool, |rows| digest.update(rows))?;
-        let found = digest.finish();
-        if found != file.digest {
-            return Err(EngineError::BadData {
-                object: file.path.display().to_string(),
-                reason: format!(
-                    "its rows have digest {found}, but the batch has {}",
-                    file.digest
-                ),
-            });
-        }
-        Ok(batch)
-    }
-
-    fn load_with(
-        file: &FingerprintFile,
-        pool: &Arc<dyn MemoryPool>,
-        mut each: impl FnMut(&RecordBatch),
-    ) -> Result<Self> {
         let rows = (file.rows - file.without_fingerprint) as usize;
         if u32::try_from(rows).is_err() {
             return Err(EngineError::Usage(format!(
@@ -117,12 +88,12 @@ impl Batch {
         };
         // `Distinct::new` holds each fingerprint twice, by row and by value: 24 bytes a row.
         grow(24 * rows, "the fingerprints")?;
-        let mut fingerprints: Vec<u64> = Vec::with_capacity(rows);
+        let mut fingerprints = HugeArray::zeroed(rows);
+        let mut found = 0;
         let (mut ids, mut sketches) = (Vec::new(), Vec::new());
         let mut chunk_rows = 0;
         for record_batch in file.read()? {
             let record_batch = record_batch?;
-            each(&record_batch);
             let columns = FingerprintRows::read(&record_batch);
             let columns = columns.map_err(|source| ArchiveError::Arrow {
                 object: file.path.display().to_string(),
@@ -139,15 +110,22 @@ impl Batch {
                 continue;
             }
             let values = &values.values()[..present];
-            fingerprints.extend(values.iter().map(|value| value.cast_unsigned()));
+            let place = fingerprints.get_mut(found..found + present);
+            let place = place.ok_or_else(|| EngineError::BadData {
+                object: file.path.display().to_string(),
+                reason: format!("it has more than {rows} fingerprints"),
+            })?;
+            for (place, value) in place.iter_mut().zip(values) {
+                *place = value.cast_unsigned();
+            }
+            found += present;
             if let Some(column) = columns.sketches {
                 let chunk = column.slice(0, present);
                 grow(chunk.get_array_memory_size(), "the sketches")?;
                 sketches.push(chunk);
             }
         }
-        let distinct = Arc::new(Distinct::new(&fingerprints));
-        let found = fingerprints.len();
+        let distinct = Arc::new(Distinct::new(&fingerprints[..found]));
         drop(fingerprints);
         memory.shrink(24 * rows);
         grow(distinct.bytes(), "the fingerprints")?;

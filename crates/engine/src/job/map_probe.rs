@@ -34,9 +34,7 @@ impl ProbeMap {
         items: Vec<WorkItem>,
         seconds: impl Fn(u64) -> f64,
     ) -> Result<Planning> {
-        let batch = job
-            .share(std::path::Path::new(&probe.batch.location))
-            .await?;
+        let batch = job.share(&probe.batch.path).await?;
         let absolute = |mut item: WorkItem| {
             if let WorkItem::RowGroup { file, .. } = &mut item {
                 *file = job.stores.locate(file)?.absolute_name();
@@ -54,13 +52,7 @@ impl ProbeMap {
             items: items.collect(),
             bytes,
             map: Map::Probe(Box::new(Self {
-                probe: Probe {
-                    batch: crate::batch::BatchRef {
-                        location: String::new(),
-                        ..probe.batch
-                    },
-                    ..probe
-                },
+                probe,
                 batch,
                 design,
             })),
@@ -75,11 +67,14 @@ impl ProbeMap {
         queries: u64,
     ) -> Result<Probe> {
         let resources = Resources::from_session(context)?;
-        let location = job.shared_location(&self.batch)?.absolute_name();
         let mut probe = self.probe.clone();
-        probe.batch.location = location;
+        probe.batch.path = job.copy_of(&self.batch).await?;
         let pool = Arc::clone(&context.runtime_env().memory_pool);
-        let batch = resources.batch(&probe.batch, &pool).await?;
+        // To check its bytes takes as long as to decode them.
+        let checked = job.check_copy(&self.batch, &probe.batch.path);
+        let (checked, batch) = tokio::join!(checked, resources.batch(&probe.batch, &pool));
+        checked?;
+        let batch = batch?;
         let free = free_bytes(&pool);
         let plan = batch.plan(probe.max_distance, self.design.as_deref(), queries, free)?;
         probe.design = plan.design.name();

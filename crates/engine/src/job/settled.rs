@@ -41,7 +41,7 @@ impl Job {
         };
         let settled = Settled {
             file: self.share(&batch.file.path).await?,
-            batch: BatchRef::new(&batch.file, String::new()),
+            batch: BatchRef::new(&batch.file),
             keys,
             texts: batch.texts,
             read: batch.read.clone(),
@@ -62,8 +62,12 @@ impl Job {
             Some((file, rows)) => Some(Keys::at(self.fetch(&file).await?, rows)),
             None => None,
         };
+        let of_batch = BatchRef {
+            path: self.fetch(&settled.file).await?,
+            ..settled.batch
+        };
         let batch = FingerprintedBatch {
-            file: settled.batch.file(self.fetch(&settled.file).await?),
+            file: of_batch.file(),
             texts: settled.texts,
             read: settled.read,
             duplicate_ids: settled.duplicate_ids,

@@ -41,41 +41,43 @@ impl Job {
         self.share(file.path()).await
     }
 
-    /// A copy of a shared file in the scratch directory, or the file itself if the job is on this machine.
+    /// A checked copy of a shared file in the scratch directory, or the file itself if the job is on this machine.
     pub(crate) async fn fetch(&self, shared: &SharedFile) -> Result<PathBuf> {
+        let path = self.copy_of(shared).await?;
+        self.check_copy(shared, &path).await?;
+        Ok(path)
+    }
+
+    /// As [`Self::fetch`], not checked yet.
+    pub(super) async fn copy_of(&self, shared: &SharedFile) -> Result<PathBuf> {
         let source = self.shared_location(shared)?;
-        let path = match source.local() {
-            Some(local) => local.to_owned(),
-            None => {
-                let path = self.scratch.join(format!("shared-{}", shared.sha256));
-                if path.exists() {
-                    return Ok(path);
-                }
-                let draft = self.scratch.join(format!("shared-{}.tmp", shared.sha256));
-                let file = std::fs::File::create(&draft).map_err(|source| self.io(source))?;
-                source.copy_to(file).await?;
-                std::fs::rename(&draft, &path).map_err(|source| self.io(source))?;
-                path
-            }
-        };
-        let is_checked = |job: &Self| {
-            let checked = job.checked.lock().unwrap_or_else(PoisonError::into_inner);
-            checked.contains(shared)
-        };
-        if is_checked(self) {
-            return Ok(path);
+        if let Some(local) = source.local() {
+            return Ok(local.to_owned());
         }
-        let found = UnchangedFile::at(&path)?.digest().await?;
-        if found == (shared.bytes, shared.sha256.clone()) {
-            let mut checked = self.checked.lock().unwrap_or_else(PoisonError::into_inner);
-            checked.insert(shared.clone());
-            Ok(path)
-        } else {
-            Err(EngineError::BadData {
-                object: source.to_string(),
+        let path = self.scratch.join(format!("shared-{}", shared.sha256));
+        if !path.exists() {
+            let draft = self.scratch.join(format!("shared-{}.tmp", shared.sha256));
+            let file = std::fs::File::create(&draft).map_err(|source| self.io(source))?;
+            source.copy_to(file).await?;
+            std::fs::rename(&draft, &path).map_err(|source| self.io(source))?;
+        }
+        Ok(path)
+    }
+
+    /// Fails unless the bytes at `path` are those of the shared file; each is read once.
+    pub(super) async fn check_copy(&self, shared: &SharedFile, path: &Path) -> Result<()> {
+        let checked = || self.checked.lock().unwrap_or_else(PoisonError::into_inner);
+        if checked().contains(shared) {
+            return Ok(());
+        }
+        if UnchangedFile::at(path)?.digest().await? != (shared.bytes, shared.sha256.clone()) {
+            return Err(EngineError::BadData {
+                object: self.shared_location(shared)?.to_string(),
                 reason: "its bytes are not those that `split` wrote".into(),
-            })
+            });
         }
+        checked().insert(shared.clone());
+        Ok(())
     }
 
     /// Where a shared file is.

@@ -79,7 +79,7 @@ impl<'a> Run<'a> {
     /// The rows of `batch` in this process, whichever copy of its file the parts of a job read.
     async fn load(&self, batch: &FingerprintedBatch) -> Result<Arc<Batch>> {
         let file = &batch.file;
-        let own = BatchRef::new(file, file.path.to_string_lossy().into_owned());
+        let own = BatchRef::new(file);
         let pool = Arc::clone(&self.context.runtime_env().memory_pool);
         self.resources.batch(&own, &pool).await
     }

@@ -281,7 +281,7 @@ impl Comparison<'_> {
         self.run.enter(Stage::Build);
         let file = &self.batch.file;
         let pool = Arc::clone(&context.runtime_env().memory_pool);
-        let reference = BatchRef::new(file, file.path.to_string_lossy().into_owned());
+        let reference = BatchRef::new(file);
         let batch = self.run.load(self.batch).await?;
         let distinct = batch.distinct.values().len();
         let queries = self.view.snapshot.rows() + if settings.within { file.rows } else { 0 };

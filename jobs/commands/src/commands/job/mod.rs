@@ -221,7 +221,6 @@ pub fn map(common: &CommonArgs, args: &MapArgs) -> Result<(), Failure> {
             Found::Nothing => return Err(no_job(&args.job)),
         };
         let scratch = process.scratch.path();
-        process.resources.receive_batches(scratch.to_owned());
         let job = Job::open(process.stores(), &args.job, record, scratch, false).await?;
         let mut done = Vec::new();
         let round = args.round.unwrap_or(job.current_round());
