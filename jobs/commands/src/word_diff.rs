@@ -189,6 +189,30 @@ fn push_equal(side: &mut Vec<Part>, same: &[String], before: usize, after: usize
     }
 }
 
+/// The start of a template, as one line; `None` if there is none.
+pub fn template_start(template: &str) -> Option<String> {
+    /// Characters that are shown.
+    const SHOWN: usize = 300;
+    let mut words = template.split_whitespace().peekable();
+    words.peek()?;
+    let mut start = String::new();
+    let mut room = SHOWN;
+    for word in words {
+        let length = word.chars().count() + 1;
+        if length > room {
+            start.push(' ');
+            start.push_str(CUT);
+            break;
+        }
+        room -= length;
+        if !start.is_empty() {
+            start.push(' ');
+        }
+        start.push_str(word);
+    }
+    Some(start)
+}
+
 /// Splits a text into words and separators. Collapses white space to one space, and replaces
 /// characters that control the terminal. The flag says whether the text has more words.
 fn words(text: &str) -> (Vec<String>, bool) {

@@ -316,9 +316,9 @@ impl Search {
                 self.find_each(ids.len(), hash_of, is_own, &mut add);
             }
             IdColumn::Number(own) => {
-                let ids = read.ids.as_primitive::<Int64Type>();
-                let hash_of = |at| hash(&ids.value(at).to_le_bytes());
-                let is_own = |at, place| own.value(row_at(place)) == ids.value(at);
+                let ids: &[i64] = read.ids.as_primitive::<Int64Type>().values();
+                let hash_of = |at: usize| hash_of_number(ids[at]);
+                let is_own = |at: usize, place| own.value(row_at(place)) == ids[at];
                 self.find_each(ids.len(), hash_of, is_own, &mut add);
             }
         }
@@ -459,12 +459,18 @@ async fn fingerprints(file: &SnapshotFile, group: usize, hits: &[Hit]) -> Result
 struct IdTable {
     /// The upper half of an id's hash, and the place of its first row by id; a power of two of slots.
     slots: Vec<Option<(u32, NonZeroU32)>>,
-    /// A bit for each hash modulo their number; a power of two of words.
+    /// Two bits of one word for each hash; a power of two of words.
     filter: Vec<u64>,
 }
 
 fn hash(id: &[u8]) -> u64 {
     XxHash3_64::oneshot(id)
+}
+
+/// As [`hash`], faster.
+fn hash_of_number(id: i64) -> u64 {
+    let product = u128::from(id.cast_unsigned() ^ 0x9e37_79b9_7f4a_7c15) * 0xd1b5_4a32_d192_ed03;
+    (product >> 64) as u64 ^ product as u64
 }
 
 impl IdTable {
@@ -477,7 +483,7 @@ impl IdTable {
         (2 * rows).next_power_of_two()
     }
 
-    /// Sixteen bits an id: of the ids that are not in the table, few pass.
+    /// Sixteen bits an id: of the ids that are not in the table, one in fifty passes.
     fn words_for(rows: usize) -> usize {
         (rows / 4).next_power_of_two()
     }
@@ -498,10 +504,10 @@ impl IdTable {
             }
             let hash = match &ids {
                 IdColumn::Text(ids) => hash(ids.bytes(*row)),
-                IdColumn::Number(ids) => hash(&ids.value(*row).to_le_bytes()),
+                IdColumn::Number(ids) => hash_of_number(ids.value(*row)),
             };
-            let (word, bit) = table.filter_bit(hash);
-            table.filter[word] |= bit;
+            let (word, bits) = table.filter_bits(hash);
+            table.filter[word] |= bits;
             let mut slot = table.first_slot(hash);
             while table.slots[slot].is_some() {
                 slot = (slot + 1) % table.slots.len();
@@ -516,15 +522,15 @@ impl IdTable {
         hash as usize & (self.slots.len() - 1)
     }
 
-    fn filter_bit(&self, hash: u64) -> (usize, u64) {
-        let word = (hash >> 6) as usize & (self.filter.len() - 1);
-        (word, 1 << (hash & 63))
+    fn filter_bits(&self, hash: u64) -> (usize, u64) {
+        let word = (hash >> 12) as usize & (self.filter.len() - 1);
+        (word, 1 << (hash & 63) | 1 << (hash >> 6 & 63))
     }
 
     /// Whether an id of this hash may be in the table.
     fn may_have(&self, hash: u64) -> bool {
-        let (word, bit) = self.filter_bit(hash);
-        self.filter[word] & bit != 0
+        let (word, bits) = self.filter_bits(hash);
+        self.filter[word] & bits == bits
     }
 
     /// The place of the first row with an id of this hash for which `is_own` is true.

@@ -16,4 +16,7 @@ mod shown;
 
 pub use batch::{Batch, BatchTemplates, TemplateCounts};
 pub(crate) use pages::{pages_schema, with_pages};
-pub use shown::{SharedPassage, archive_memory, archive_templates, shared_passages};
+pub use shown::{
+    CutText, CutTexts, SharedPassage, SourceWords, archive_memory, archive_templates, cut_texts,
+    shared_passages,
+};

@@ -132,6 +132,9 @@ pub struct ShowArgs {
     /// HTML, too [default: text for HTML files and .warc files, none for others]
     #[arg(long, value_name = "HOW", requires = "documents", value_parser = choice(None::<simhash::Markup>))]
     pub markup: Option<simhash::Markup>,
+    /// Archive that remembers templates: what it leaves out of a text is grey, below the text
+    #[arg(long, value_name = "DIR", requires = "documents", conflicts_with = "markup", value_hint = ValueHint::DirPath)]
+    pub archive: Option<String>,
     /// Order of the pairs [default: as in the file]
     #[arg(long, value_name = "KEY")]
     pub sort: Option<SortPairs>,
@@ -173,7 +176,8 @@ pub struct ReportArgs {
     /// Count the words that differ in the texts of --documents, but show none of the texts
     #[arg(long)]
     pub no_text: bool,
-    /// Archive whose fingerprints show how often each bit is 1
+    /// Archive whose fingerprints show how often each bit is 1, and whose templates are grey in the texts of --documents, unless
+    /// --markup is given
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub archive: Option<String>,
     /// Show samples just above and below this similarity, from 0 to 1 [default: 0.8]

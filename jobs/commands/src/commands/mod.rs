@@ -22,10 +22,12 @@ pub mod show;
 pub mod sql;
 pub mod tune;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 
+use ::archive::Archive;
 use documents::{Columns, DocumentId, Documents, Pages};
+use engine::template::{CutText, CutTexts, cut_texts};
 use simhash::Markup;
 use storage::Location;
 
@@ -44,24 +46,53 @@ async fn open_texts(
     paths: &[String],
     columns: Columns,
 ) -> Result<Documents, Failure> {
-    let columns = Columns {
-        row_ids: true,
-        spooled: Some(process.scratch.path().to_owned()),
-        ..columns
-    };
+    let columns = shown_columns(process, columns);
     let paths = spooled(process, paths.to_vec(), None).await?;
     Ok(Documents::open(&process.context, &paths, &columns).await?)
 }
 
-/// The texts of the documents with the `wanted` ids, by id, for people to read: of pages, the text that `markup` leaves, or
-/// without one the visible text.
+/// Columns of documents that are looked up by their ids.
+fn shown_columns(process: &Process, columns: Columns) -> Columns {
+    Columns {
+        row_ids: true,
+        spooled: Some(process.scratch.path().to_owned()),
+        ..columns
+    }
+}
+
+/// Documents whose texts people read.
+struct ShownDocuments<'a> {
+    paths: &'a [String],
+    columns: Columns,
+    /// What is left of pages; without one, the visible text.
+    markup: Option<Markup>,
+    /// An archive, whose templates are cut off, unless there is a markup.
+    archive: Option<&'a str>,
+}
+
+/// The texts of the documents with the `wanted` ids, and the words of the `sources` whose templates the archive remembers.
 async fn texts_to_show(
     process: &Process,
-    paths: &[String],
-    columns: Columns,
-    markup: Option<Markup>,
+    documents: ShownDocuments<'_>,
     wanted: HashSet<DocumentId>,
-) -> Result<HashMap<String, String>, Failure> {
+    sources: &HashSet<String>,
+) -> Result<CutTexts, Failure> {
+    let ShownDocuments {
+        paths,
+        columns,
+        markup,
+        archive,
+    } = documents;
+    if let (Some(archive), None) = (archive, markup) {
+        let archive = Archive::open(&process.locate(archive)?).await?;
+        if !archive.spec().template.is_off() {
+            let columns = shown_columns(process, columns);
+            let paths = spooled(process, paths.to_vec(), None).await?;
+            let context = &process.context;
+            let cut = cut_texts(context, &paths, &columns, archive, &wanted, sources);
+            return Ok(cut.await?);
+        }
+    }
     let mut documents = open_texts(process, paths, columns).await?;
     documents.read_pages(match markup {
         None => Pages::VisibleText,
@@ -75,7 +106,17 @@ async fn texts_to_show(
             markup.strip(&page, text);
         }
     }
-    Ok(texts)
+    let whole = texts.into_iter().map(|(id, content)| {
+        let text = CutText {
+            content,
+            template: String::new(),
+        };
+        (id, text)
+    });
+    Ok(CutTexts {
+        texts: whole.collect(),
+        ..CutTexts::default()
+    })
 }
 
 /// The outputs that the paths name; files of one directory or pattern are sorted by name.

@@ -487,3 +487,61 @@ fn hosts_of_one_registrable_domain_are_one_source() {
     let found = dedup(&format!("lookup {query_file} --index {index} --json")).ok();
     assert_eq!(found.stdout.matches("shop/").count(), 1, "{}", found.stdout);
 }
+
+#[test]
+fn what_an_archive_leaves_out_is_grey_below_the_texts() {
+    let dir = Dir::new();
+    let (new, archive, decisions) = (dir.at("d.jsonl"), dir.at("archive"), dir.at("d.csv"));
+    write_lines(&new, &crawl());
+    dedup(&format!("archive create {archive}")).ok();
+    let night =
+        format!("--base {archive} --day 2026-01-01 --append --decisions {decisions} --columns url");
+    dedup(&format!("run --new {new} {night}")).ok();
+
+    let show = format!("show {decisions} --documents {new} --archive {archive}");
+    let shown = dedup(&show).ok().stdout;
+    let line_of = |start: &str| {
+        let lines = shown.lines().map(str::trim);
+        let found = lines.filter(|line| line.starts_with(start)).count();
+        assert_eq!(found, 1, "{start}: {shown}");
+    };
+    for id in [
+        "beta/article",
+        "delta/article",
+        "epsilon/article",
+        "gamma/article",
+    ] {
+        line_of(&format!("template of {id}, left out: Home News "));
+    }
+    assert!(!shown.contains('['), "the contents are equal: {shown}");
+    let whole = dedup(&format!("show {decisions} --documents {new}")).ok();
+    assert!(whole.stdout.contains('[') && !whole.stdout.contains("left out"));
+
+    let json = dedup(&format!("{show} -n 1 --json")).ok().json();
+    let article = line("article", 120);
+    assert_eq!(json["base_text"], format!("{article}\n"));
+    let template = json["base_template"].as_str().unwrap();
+    assert!(template.starts_with("Home\nNews\n") && template.ends_with("Seen 123 times"));
+
+    let page = dir.at("page.html");
+    let report = format!("report {decisions} --documents {new} -o {page}");
+    dedup(&format!("{report} --archive {archive}")).ok();
+    let html = fs::read_to_string(&page).unwrap();
+    assert!(
+        html.contains("Template, left out: Home News betatop"),
+        "{html}"
+    );
+    assert!(html.contains("<th scope=\"col\">template</th>"), "{html}");
+    let share = html.split("beta.example</th>").nth(1).unwrap();
+    let cells: Vec<&str> = share.split("</td>").collect();
+    assert!(cells[3].ends_with(" %"), "{cells:?}");
+    let share: f64 = cells[3].rsplit('>').next().unwrap()[..4].parse().unwrap();
+    let (template, content) = (6.0 * 305.0, 5.0 * 60.0 + 120.0);
+    assert!(
+        (share - 100.0 * template / (template + content)).abs() < 0.2,
+        "{share}"
+    );
+    dedup(&format!("{report} --overwrite")).ok();
+    let html = fs::read_to_string(&page).unwrap();
+    assert!(!html.contains("left out") && !html.contains(">template</th>"));
+}

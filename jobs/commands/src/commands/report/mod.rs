@@ -9,7 +9,7 @@ mod samples;
 pub(super) mod sources;
 mod warnings;
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::io::Write as _;
 use std::sync::atomic::Ordering;
 
@@ -18,6 +18,7 @@ use documents::DocumentId;
 use engine::EngineError;
 use engine::output::{OutputKind, ReadRow, read_rows};
 use engine::progress::Stage;
+use engine::template::{CutText, CutTexts};
 use serde_json::json;
 use storage::{Draft, Location};
 
@@ -25,8 +26,9 @@ use self::bit_shares::BitShares;
 use self::facts::Facts;
 use self::page::{Report, Shown};
 use self::samples::{Sample, Samples};
+use self::sources::Loss;
 use super::output_checks::Outputs;
-use super::{check_near, output_files, required, texts_to_show};
+use super::{ShownDocuments, check_near, output_files, required, texts_to_show};
 use crate::args::{CommonArgs, ReportArgs};
 use crate::exit::Failure;
 use crate::printing::{count, print, print_json, size};
@@ -59,8 +61,8 @@ pub fn run(common: &CommonArgs, args: &ReportArgs) -> Result<(), Failure> {
             files => format!("{} files", files.len()),
         };
         process.resources.progress.enter(Stage::Read);
-        let (facts, samples) = count_rows(process, &files, threshold).await?;
-        let samples = find_texts(process, args, samples).await?;
+        let (mut facts, samples) = count_rows(process, &files, threshold).await?;
+        let samples = find_texts(process, args, samples, &mut facts.losses).await?;
         let bit_shares = match &args.archive {
             Some(archive) => Some(read_bit_shares(process, archive).await?),
             None => None,
@@ -180,28 +182,41 @@ async fn count_rows(
     Ok((facts, second.into_samples()))
 }
 
-/// Looks up the texts of the samples, and compares them.
+/// Looks up the texts of the samples, and compares them; adds to the losses how much of the sources is template.
 async fn find_texts(
     process: &Process,
     args: &ReportArgs,
     samples: Vec<Sample>,
+    losses: &mut [Loss],
 ) -> Result<Vec<Shown>, Failure> {
-    let mut texts = HashMap::new();
+    let mut found = CutTexts::default();
     if !args.documents.is_empty() {
-        let columns = args.columns.text_columns();
+        let documents = ShownDocuments {
+            paths: &args.documents,
+            columns: args.columns.text_columns(),
+            markup: args.markup,
+            archive: args.archive.as_deref(),
+        };
         let ids = samples
             .iter()
             .flat_map(|sample| [&sample.new_id, &sample.base_id]);
         let wanted = ids.map(|id| DocumentId::Text(id.as_str().into())).collect();
-        texts = texts_to_show(process, &args.documents, columns, args.markup, wanted).await?;
+        let sources: HashSet<String> = losses.iter().flat_map(Loss::names).collect();
+        found = texts_to_show(process, documents, wanted, &sources).await?;
     }
-    let compare = |sample: &Sample| {
-        let (new, base) = (texts.get(&sample.new_id)?, texts.get(&sample.base_id)?);
-        Some(word_diff::compare(new, base))
-    };
-    let shown = samples.into_iter().map(|sample| Shown {
-        sides: compare(&sample),
-        sample,
+    for loss in losses {
+        let mut words = loss.names().filter_map(|name| found.sources.get(&name));
+        loss.words = words.next().copied();
+    }
+    let shown = samples.into_iter().map(|sample| {
+        let text = |id| found.texts.get(id);
+        let both = text(&sample.new_id).zip(text(&sample.base_id));
+        let start = |text: &CutText| word_diff::template_start(&text.template);
+        Shown {
+            sides: both.map(|(new, base)| word_diff::compare(&new.content, &base.content)),
+            templates: both.map_or([None, None], |(new, base)| [start(new), start(base)]),
+            sample,
+        }
     });
     Ok(shown.collect())
 }

@@ -49,6 +49,8 @@ pub(super) struct Shown {
     pub(super) sample: Sample,
     /// The two texts, compared; `None` if one was not found or none were looked up.
     pub(super) sides: Option<Sides>,
+    /// The start of what is left out of each as template.
+    pub(super) templates: [Option<String>; 2],
 }
 
 /// Returns the page as HTML.
@@ -374,20 +376,37 @@ fn write_losses(html: &mut String, losses: &[Loss]) {
     html.push_str(
         "<section><h2>Sources that lose most</h2><div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Sources that \
          lose most\"><table class=\"heat\"><thead><tr><td></td><th scope=\"col\">documents</th><th scope=\"col\">dropped</th>\
-         <th scope=\"col\">share</th></tr></thead><tbody>",
+         <th scope=\"col\">share</th>",
     );
+    let templates = losses.iter().any(|loss| loss.words.is_some());
+    if templates {
+        html.push_str("<th scope=\"col\">template</th>");
+    }
+    html.push_str("</tr></thead><tbody>");
     for loss in losses {
         let share = loss.dropped as f64 / loss.documents.max(1) as f64;
         let _ = write!(
             html,
-            "<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td style=\"--share: {share:.2}\">{:.1} %</td></tr>",
+            "<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td style=\"--share: {share:.2}\">{:.1} %</td>",
             escaped_start(&loss.source),
             count(loss.documents),
             count(loss.dropped),
             100.0 * share
         );
+        if templates {
+            let share = loss.words.map_or(String::new(), |words| {
+                let share = words.template as f64 / words.all.max(1) as f64;
+                format!("{:.1} %", 100.0 * share)
+            });
+            let _ = write!(html, "<td>{share}</td>");
+        }
+        html.push_str("</tr>");
     }
-    html.push_str("</tbody></table></div></section>\n");
+    html.push_str("</tbody></table></div>");
+    if templates {
+        html.push_str("<p>Template: about how many of the words of their documents runs against the archive leave out.</p>");
+    }
+    html.push_str("</section>\n");
 }
 
 fn write_matrix(html: &mut String, matrix: &Matrix) {
@@ -481,8 +500,9 @@ fn write_sample(html: &mut String, report: &Report<'_>, shown: &Shown) {
                 OutputKind::Decisions => ("dropped".to_owned(), format!("kept{day}")),
                 _ => ("new document".to_owned(), format!("other document{day}")),
             };
-            write_side(html, &new, &sides.left, "del");
-            write_side(html, &base, &sides.right, "ins");
+            let [of_new, of_base] = &shown.templates;
+            write_side(html, &new, &sides.left, "del", of_new.as_deref());
+            write_side(html, &base, &sides.right, "ins", of_base.as_deref());
             html.push_str("</div>");
         }
         _ => {}
@@ -544,7 +564,7 @@ fn reason(report: &Report<'_>, shown: &Shown, texts: bool) -> String {
     format!("{bits}{similarity}{words}.{why}{left_out}")
 }
 
-fn write_side(html: &mut String, name: &str, parts: &[Part], mark: &str) {
+fn write_side(html: &mut String, name: &str, parts: &[Part], mark: &str, template: Option<&str>) {
     let _ = write!(html, "<div><h4>{}</h4><p dir=\"auto\">", escape(name));
     let mut room = SIDE_CHARACTERS;
     for part in parts {
@@ -565,7 +585,15 @@ fn write_side(html: &mut String, name: &str, parts: &[Part], mark: &str) {
             }
         }
     }
-    html.push_str("</p></div>");
+    html.push_str("</p>");
+    if let Some(template) = template {
+        let _ = write!(
+            html,
+            "<p class=\"template\" dir=\"auto\">Template, left out: {}</p>",
+            escape(template)
+        );
+    }
+    html.push_str("</div>");
 }
 
 /// The first `room` characters of a text; subtracts their number from `room`.

@@ -6,7 +6,9 @@ use std::collections::HashMap;
 
 use documents::{source_of_site, source_of_url};
 use engine::output::ReadRow;
+use engine::template::SourceWords;
 use simhash::hash::murmur3_low64;
+use template::domain;
 
 /// The most sources in the matrix.
 const MOST_SOURCES: usize = 10;
@@ -50,6 +52,15 @@ pub(super) struct Loss {
     pub(super) source: String,
     pub(super) documents: u64,
     pub(super) dropped: u64,
+    /// Words of its documents, if they were looked up in an archive's templates.
+    pub(super) words: Option<SourceWords>,
+}
+
+impl Loss {
+    /// What its template may be remembered under: the host, or its registrable domain.
+    pub(super) fn names(&self) -> impl Iterator<Item = String> + use<> {
+        [self.source.clone(), domain(&self.source).to_owned()].into_iter()
+    }
 }
 
 impl Sites {
@@ -95,6 +106,7 @@ impl Sites {
                 source: self.sources.names[*number as usize].to_string(),
                 documents: *documents,
                 dropped: *dropped,
+                words: None,
             });
         let named = |loss: &Loss| loss.dropped > 0 && !loss.source.is_empty();
         let mut losses: Vec<Loss> = losses.filter(named).collect();
@@ -251,6 +263,7 @@ mod tests {
             source: "a.example".into(),
             documents: 2,
             dropped: 2,
+            words: None,
         };
         assert_eq!(sites.losses(), [loss]);
         rows.iter().for_each(|row| sites.add_again(row));

@@ -8,7 +8,7 @@ use unicode_width::UnicodeWidthStr as _;
 
 use super::{Pair, Texts};
 use crate::printing::{date, visible};
-use crate::word_diff::{self, Part};
+use crate::word_diff::{self, Part, template_start};
 
 /// Width, in characters, if the output is no terminal.
 const DEFAULT_WIDTH: usize = 100;
@@ -84,9 +84,14 @@ pub(super) fn write_pair(text: &mut String, shown: &Shown<'_>, style: &Style) {
     let Some(texts) = shown.texts else {
         return;
     };
-    let find = |id: &String| texts.get(id).map(String::as_str);
+    let find = |id: &String| texts.get(id);
     match (find(&pair.new_id), find(&pair.base_id)) {
-        (Some(new), Some(base)) => write_sides(text, new, base, style),
+        (Some(new), Some(base)) => {
+            write_sides(text, &new.content, &base.content, style);
+            for (id, side) in [(&pair.new_id, new), (&pair.base_id, base)] {
+                write_template(text, id, &side.template, style);
+            }
+        }
         (new, base) => {
             let missing = [(new, &pair.new_id), (base, &pair.base_id)].into_iter();
             for (_, id) in missing.filter(|(found, _)| found.is_none()) {
@@ -95,6 +100,29 @@ pub(super) fn write_pair(text: &mut String, shown: &Shown<'_>, style: &Style) {
         }
     }
     text.push('\n');
+}
+
+/// Writes the template that is left out of a text, if it has one, in grey.
+fn write_template(text: &mut String, id: &str, template: &str, style: &Style) {
+    let Some(start) = template_start(template) else {
+        return;
+    };
+    let line = format!("template of {}, left out: {}", visible(id), visible(&start));
+    let grey = AnsiStyle::new().fg_color(Some(AnsiColor::BrightBlack.into()));
+    let part = Part::Equal(line);
+    for (line, _) in wrap(
+        &[part],
+        style.width.saturating_sub(2).max(10),
+        style,
+        AnsiColor::Red,
+    ) {
+        let line = line.trim_end();
+        let _ = if style.colours {
+            writeln!(text, "  {grey}{line}{grey:#}")
+        } else {
+            writeln!(text, "  {line}")
+        };
+    }
 }
 
 fn write_sides(text: &mut String, new: &str, base: &str, style: &Style) {

@@ -4,16 +4,17 @@ mod layout;
 mod pager;
 
 use std::cmp::Ordering;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::{BinaryHeap, HashMap, HashSet};
 
 use documents::DocumentId;
 use engine::output::{ReadRow, read_rows};
+use engine::template::CutText;
 use serde_json::json;
 use simhash::hash::murmur3_low64;
 
 use self::layout::{Shown, Style};
 use super::report::sources::source_of_row;
-use super::{check_near, texts_to_show};
+use super::{ShownDocuments, check_near, texts_to_show};
 use crate::args::{CommonArgs, ShowArgs, SortPairs};
 use crate::exit::Failure;
 use crate::printing::{count, date, print};
@@ -49,7 +50,9 @@ pub fn run(common: &CommonArgs, args: &ShowArgs) -> Result<(), Failure> {
         Ok((pairs, total, texts))
     })?;
     if common.json {
-        let lines = pairs.iter().map(|pair| as_json(pair, texts.as_ref()));
+        let of_archive = args.archive.is_some();
+        let line = |pair| as_json(pair, texts.as_ref(), of_archive);
+        let lines = pairs.iter().map(line);
         return print(&lines.collect::<String>());
     }
     let style = Style::of_stdout();
@@ -105,7 +108,7 @@ impl Pair {
 }
 
 /// The texts of documents, by id.
-pub(super) type Texts = HashMap<String, String>;
+pub(super) type Texts = HashMap<String, CutText>;
 
 /// The texts of the pairs' documents; `None` without --documents.
 async fn find_texts(
@@ -116,24 +119,35 @@ async fn find_texts(
     if args.documents.is_empty() {
         return Ok(None);
     }
-    let columns = args.columns.text_columns();
+    let documents = ShownDocuments {
+        paths: &args.documents,
+        columns: args.columns.text_columns(),
+        markup: args.markup,
+        archive: args.archive.as_deref(),
+    };
     let ids = pairs.iter().flat_map(|pair| [&pair.new_id, &pair.base_id]);
     let wanted = ids.map(|id| DocumentId::Text(id.as_str().into())).collect();
-    let texts = texts_to_show(process, &args.documents, columns, args.markup, wanted).await?;
-    Ok(Some(texts))
+    let found = texts_to_show(process, documents, wanted, &HashSet::new()).await?;
+    Ok(Some(found.texts))
 }
 
-fn as_json(pair: &Pair, texts: Option<&Texts>) -> String {
+fn as_json(pair: &Pair, texts: Option<&Texts>, of_archive: bool) -> String {
     let text = |id: &String| texts.and_then(|texts| texts.get(id));
-    let value = json!({
+    let content = |id| text(id).map(|text| &text.content);
+    let template = |id| text(id).map(|text| &text.template);
+    let mut value = json!({
         "new_id": pair.new_id,
         "base_id": pair.base_id,
         "distance": pair.distance,
         "base_day": pair.base_day.map(date),
         "similarity": pair.similarity,
-        "new_text": text(&pair.new_id),
-        "base_text": text(&pair.base_id),
+        "new_text": content(&pair.new_id),
+        "base_text": content(&pair.base_id),
     });
+    if of_archive {
+        value["new_template"] = json!(template(&pair.new_id));
+        value["base_template"] = json!(template(&pair.base_id));
+    }
     format!("{value}\n")
 }
 
