@@ -54,12 +54,6 @@ impl Resources {
         self.cache.is_some_and(|cache| bytes > cache)
     }
 
-    /// Forgets the loaded batches; the last task that uses one frees it.
-    pub fn release_batches(&self) {
-        let mut batches = self.batches.lock().unwrap_or_else(PoisonError::into_inner);
-        batches.clear();
-    }
-
     /// The resources of a session.
     ///
     /// # Errors

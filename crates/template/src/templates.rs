@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::codec::{self, Damaged, read, read_keys, read_name, write, write_keys, write_name};
-use crate::passages::each_passage;
+use crate::passages::{Passage, each_passage};
 
 /// The first bytes of templates as bytes.
 const MAGIC: &[u8; 8] = b"DJTEMPS1";
@@ -78,6 +78,17 @@ impl Contents {
         source: Option<&str>,
         text: &'t [u8],
     ) -> &'t [u8] {
+        self.cut(templates, source, text, |_| {})
+    }
+
+    /// As [`Self::content`]. Calls `left_out` with the passages of the template; if the whole text is returned, none is left out.
+    pub fn cut<'t>(
+        &'t mut self,
+        templates: &Templates,
+        source: Option<&str>,
+        text: &'t [u8],
+        mut left_out: impl FnMut(Passage<'t>),
+    ) -> &'t [u8] {
         let own = source.and_then(|source| templates.sources.get(source));
         let many: &[u32] = match source {
             Some(_) => &templates.many_sources,
@@ -94,7 +105,9 @@ impl Contents {
             let is_template = passage.key.is_some_and(|key| {
                 own.binary_search(&key).is_ok() || many.binary_search(&key).is_ok()
             });
-            if !is_template {
+            if is_template {
+                left_out(passage);
+            } else {
                 content.extend_from_slice(passage.text);
                 left += passage.words;
             }

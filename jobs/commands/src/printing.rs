@@ -142,7 +142,7 @@ pub fn size(bytes: u64) -> String {
 pub fn visible(text: &str) -> String {
     let is_steering = |c: char| {
         c.is_control()
-            || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}')
+            || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' | '\u{61c}')
     };
     text.chars()
         .map(|c| if is_steering(c) { '\u{fffd}' } else { c })

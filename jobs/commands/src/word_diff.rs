@@ -193,24 +193,18 @@ fn push_equal(side: &mut Vec<Part>, same: &[String], before: usize, after: usize
 pub fn template_start(template: &str) -> Option<String> {
     /// Characters that are shown.
     const SHOWN: usize = 300;
-    let mut words = template.split_whitespace().peekable();
-    words.peek()?;
-    let mut start = String::new();
-    let mut room = SHOWN;
-    for word in words {
-        let length = word.chars().count() + 1;
-        if length > room {
-            start.push(' ');
-            start.push_str(CUT);
-            break;
-        }
-        room -= length;
-        if !start.is_empty() {
-            start.push(' ');
-        }
-        start.push_str(word);
+    let words: Vec<&str> = template.split_whitespace().collect();
+    let line = words.join(" ");
+    if line.is_empty() {
+        return None;
     }
-    Some(start)
+    let Some((most, _)) = line.char_indices().nth(SHOWN) else {
+        return Some(line);
+    };
+    let ends = line[..most].split_word_bound_indices();
+    // The last word may be cut.
+    let end = ends.map(|(at, _)| at).last().filter(|at| *at > 0);
+    Some(format!("{}{CUT}", &line[..end.unwrap_or(most)]))
 }
 
 /// Splits a text into words and separators. Collapses white space to one space, and replaces
@@ -236,6 +230,22 @@ fn words(text: &str) -> (Vec<String>, bool) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_start_of_a_template_is_one_short_line() {
+        let start = |template: &str| template_start(template).unwrap_or_default();
+        assert_eq!(template_start(" \n\t"), None);
+        assert_eq!(start("Home\n  News \n"), "Home News");
+        assert_eq!(start(&"a".repeat(300)), "a".repeat(300));
+        assert_eq!(start(&"a".repeat(301)), "a".repeat(300) + CUT);
+        let han = start(&"近似文書".repeat(100));
+        assert!((299..=300).contains(&(han.chars().count() - 1)), "{han}");
+        let words = start(&"template ".repeat(100));
+        assert!(
+            words.ends_with("template …") && words.chars().count() < 302,
+            "{words}"
+        );
+    }
 
     fn equal(text: &str) -> Part {
         Part::Equal(text.to_owned())

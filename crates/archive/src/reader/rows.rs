@@ -384,7 +384,66 @@ fn cast_ids(ids: &ArrayRef, id_type: IdType) -> std::result::Result<ArrayRef, Ar
         };
         // Without such bytes, nothing is copied.
         let text = StringArray::try_from_binary(bytes.clone()).unwrap_or_else(|_| lossy());
-        return arrow::compute::cast_with_options(&text, &id_type.data_type(), &options);
+        return cast_ids(&(Arc::new(text) as ArrayRef), id_type);
+    }
+    let is_text = match ids.data_type() {
+        DataType::Dictionary(_, values) => values.is_string(),
+        other => other.is_string(),
+    };
+    if id_type == IdType::Bigint && is_text {
+        let text = arrow::compute::cast(ids, &DataType::Utf8)?;
+        if let Some(id) = text
+            .as_string::<i32>()
+            .iter()
+            .flatten()
+            .find(|id| !is_integer(id))
+        {
+            return Err(ArrowError::CastError(format!(
+                "the id {id:?} is not written as an integer is, and the ids are integers"
+            )));
+        }
     }
     arrow::compute::cast_with_options(ids, &id_type.data_type(), &options)
+}
+
+/// Whether an id is written as an integer is: "007" and "7" are two ids.
+fn is_integer(id: &str) -> bool {
+    let digits = id.strip_prefix('-').unwrap_or(id);
+    !digits.is_empty()
+        && digits.bytes().all(|byte| byte.is_ascii_digit())
+        && (!digits.starts_with('0') || id == "0")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn different_texts_never_become_one_integer() {
+        let cast = |id: &str| {
+            let ids = Arc::new(StringArray::from(vec![id])) as ArrayRef;
+            to_id_type(&ids, IdType::Bigint).map(|ids| {
+                let ids = ids.as_primitive::<arrow::datatypes::Int64Type>();
+                ids.value(0)
+            })
+        };
+        for number in [0, 7, -7, 100, i64::MIN, i64::MAX] {
+            assert_eq!(cast(&number.to_string()).unwrap(), number);
+        }
+        for id in [
+            "007",
+            "+7",
+            " 7",
+            "7 ",
+            "-0",
+            "00",
+            "7.0",
+            "1e3",
+            "",
+            "-",
+            "9223372036854775808",
+        ] {
+            assert!(cast(id).is_err(), "{id:?}");
+        }
+    }
 }

@@ -6,6 +6,7 @@ use chrono::NaiveDate;
 use simhash::Spec;
 
 use super::Archive;
+use crate::day_batch::BatchName;
 use crate::error::Result;
 use crate::run_defaults::RunDefaults;
 use crate::schema::IdType;
@@ -32,7 +33,7 @@ pub struct Info {
 }
 
 /// The size of one day in an archive.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DayInfo {
     /// Rows, each with a fingerprint.
     pub rows: u64,
@@ -40,6 +41,8 @@ pub struct DayInfo {
     pub files: u64,
     /// Bytes of the data files.
     pub bytes: u64,
+    /// Rows of each batch.
+    pub batches: BTreeMap<BatchName, u64>,
 }
 
 impl Archive {
@@ -64,7 +67,10 @@ impl Archive {
                 None => &mut info.without_day,
             };
             // A damaged log may claim any number.
-            day.rows = day.rows.saturating_add(file.rows.unwrap_or(0));
+            let rows = file.rows.unwrap_or(0);
+            day.rows = day.rows.saturating_add(rows);
+            let of_batch = day.batches.entry(file.batch_name).or_default();
+            *of_batch = of_batch.saturating_add(rows);
             day.files += 1;
             day.bytes = day.bytes.saturating_add(file.size);
         }

@@ -62,7 +62,7 @@ pub struct KeptFiles {
 pub struct KeptDrafts {
     drafts: Vec<Draft>,
     /// Copies that the parts of a job made, and their targets.
-    copies: Vec<(MadeCopy, Location)>,
+    copies: Vec<(Location, Location)>,
     /// Copies of an earlier run, of documents that are not kept now.
     stale: Vec<Location>,
     /// Bytes of all files.
@@ -93,8 +93,7 @@ impl KeptDrafts {
         }));
         published?;
         let copying = self.copies.iter();
-        let copying =
-            copying.map(|(copy, target)| copy.location.copy_within_store(copy.bytes, target));
+        let copying = copying.map(|(copy, target)| copy.copy_within_store(target));
         futures::stream::iter(copying)
             .buffer_unordered(COPIED_AT_ONCE)
             .try_collect::<()>()
@@ -333,12 +332,12 @@ impl Documents {
             }
             copies.bytes += made.bytes;
             let is_in_store = target.local().is_none() && target.root() == made.location.root();
-            if is_in_store {
+            if is_in_store && made.bytes <= COPIED_BY_STORE {
                 // A store has no part of an object; and to read it all would take as long as to copy it.
                 if made.location.current_size().await? != made.bytes {
                     return Err(made.damaged());
                 }
-                copies.copies.push((made, target.clone()));
+                copies.copies.push((made.location, target.clone()));
                 continue;
             }
             let mut draft = new_draft(target, scratch)?;
@@ -435,6 +434,8 @@ impl MadeCopy {
     }
 }
 
+/// Bytes that every store copies in one request: Amazon S3 refuses more than 5 GB.
+const COPIED_BY_STORE: u64 = 4 << 30;
 /// Objects that a store copies at the same time.
 const COPIED_AT_ONCE: usize = 32;
 

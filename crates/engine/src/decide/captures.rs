@@ -467,7 +467,7 @@ fn hash(id: &[u8]) -> u64 {
     XxHash3_64::oneshot(id)
 }
 
-/// As [`hash`], faster.
+/// The hash of an id that is a number; not [`hash`] of its bytes.
 fn hash_of_number(id: i64) -> u64 {
     let product = u128::from(id.cast_unsigned() ^ 0x9e37_79b9_7f4a_7c15) * 0xd1b5_4a32_d192_ed03;
     (product >> 64) as u64 ^ product as u64

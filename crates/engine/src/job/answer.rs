@@ -247,9 +247,14 @@ impl Job {
             }
             Err(error) => return Err(NoAnswer::Failed(self.io(error))),
         };
+        let of_round = if round == self.current_round() {
+            String::new()
+        } else {
+            format!(" --round {round}")
+        };
         let wrong = |what: String| {
             NoAnswer::Failed(EngineError::Configuration(format!(
-                "{location}: {what}; remove it, and do the part again: dedup-job map {} --part {part}",
+                "{location}: {what}; remove it, and do the part again: dedup-job map {}{of_round} --part {part}",
                 self.name()
             )))
         };

@@ -8,7 +8,7 @@ use super::map_documents::{SKETCHED_BYTES_PER_SECOND, TEXT_BYTES_PER_SECOND};
 
 /// Seconds until a process has started, and read what its command needs of the job.
 const START_SECONDS: f64 = 0.03;
-/// Seconds of one core to load a document of the batch: its fingerprint and id.
+/// Seconds to load a document of the batch, its fingerprint and id: one core decodes, and another checks.
 const LOAD_SECONDS: f64 = 30e-9;
 /// Seconds of one core to settle a document: its fingerprint is sorted, written and shared.
 const SETTLE_SECONDS: f64 = 200e-9;

@@ -70,7 +70,7 @@ impl ProbeMap {
         let mut probe = self.probe.clone();
         probe.batch.path = job.copy_of(&self.batch).await?;
         let pool = Arc::clone(&context.runtime_env().memory_pool);
-        // To check its bytes takes as long as to decode them.
+        // To check its bytes takes as long as to decode them. What the check says counts first: damaged bytes stop the reader, too.
         let checked = job.check_copy(&self.batch, &probe.batch.path);
         let (checked, batch) = tokio::join!(checked, resources.batch(&probe.batch, &pool));
         checked?;

@@ -26,6 +26,7 @@ mod answer;
 mod copies;
 mod cut;
 mod forecast;
+mod json_objects;
 mod left;
 mod left_out;
 mod map_documents;
@@ -43,9 +44,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use chrono::NaiveDate;
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use storage::{Location, StorageError, Stores};
+use storage::{Location, Stores};
 
 use crate::error::{EngineError, Result};
 use documents::{FileCuts, FileVersion};
@@ -63,6 +63,7 @@ pub(crate) use plan::{Item, Map, Planning};
 pub use plan::{PlannedMapSummary, Split};
 pub(crate) use shared::SharedFile;
 
+use json_objects::{ANEW, PLAN, create_json, read_json, to_json};
 use plan::{PlannedMap, Round};
 
 /// Version of the layout of jobs. Another one is refused.
@@ -185,9 +186,25 @@ pub async fn remove(stores: &Stores, job: &str) -> Result<()> {
     // The record last: without it, nothing names the rest.
     for name in [DONE, RECORD] {
         let record = root.child(name)?;
-        if let Some(Named { id }) = read_json(&record).await? {
-            work(&root, &id)?.remove_all().await?;
-            record.remove().await?;
+        match read_json(&record).await {
+            Ok(Some(Named { id })) => work(&root, &id)?.remove_all().await?,
+            Ok(None) => continue,
+            Err(EngineError::BadData { .. }) => remove_works(&root).await?,
+            Err(error) => return Err(error),
+        }
+        record.remove().await?;
+    }
+    Ok(())
+}
+
+/// Removes what jobs at a place have beside a record that is damaged.
+async fn remove_works(root: &Location) -> Result<()> {
+    let listed = root.store().list_with_delimiter(Some(root.path())).await;
+    let listed = listed.map_err(|error| root.store_error(error))?;
+    for directory in listed.common_prefixes {
+        let name = directory.filename().unwrap_or_default();
+        if let Some(id) = name.strip_prefix("work-").filter(|id| id.len() == 32) {
+            work(root, id)?.remove_all().await?;
         }
     }
     Ok(())
@@ -242,7 +259,7 @@ impl Job {
         }
         let mut rounds = Vec::new();
         loop {
-            let path = location.child(&format!("round-{}/plan.json", rounds.len() + 1))?;
+            let path = location.child(&format!("round-{}/{PLAN}", rounds.len() + 1))?;
             match read_json::<Round>(&path).await? {
                 Some(round) => rounds.push(round),
                 None => break,
@@ -431,7 +448,7 @@ impl Job {
         let round = Round { maps };
         let number = self.current_round() + 1;
         if !self.is_ready() {
-            let plan = self.location.child(&format!("round-{number}/plan.json"))?;
+            let plan = self.location.child(&format!("round-{number}/{PLAN}"))?;
             create_json(&plan, &round).await?;
         }
         Ok(Split::new(self.name(), number, &round))
@@ -443,7 +460,7 @@ impl Job {
     /// When something cannot be written or removed.
     pub async fn finish_reduce(&self, keep: bool) -> Result<()> {
         let done = self.root.child(DONE)?;
-        done.write(to_json(&self.record)?).await?;
+        done.write(to_json(&done, &self.record)?).await?;
         if !keep {
             self.location.remove_all().await?;
             self.root.child(RECORD)?.remove().await?;
@@ -470,17 +487,6 @@ pub async fn clean(stores: &Stores, job: &str) -> Result<()> {
     Ok(())
 }
 
-/// Creates an object; one with the same bytes may be there.
-async fn create_json(object: &Location, value: &impl Serialize) -> Result<()> {
-    let bytes = to_json(value)?;
-    if object.create(bytes.clone()).await? || object.read().await? == bytes {
-        return Ok(());
-    }
-    Err(EngineError::TryAgain(format!(
-        "{object}: another `split` wrote it meanwhile; run the same command again"
-    )))
-}
-
 fn versions(files: &[FileVersion]) -> BTreeMap<&str, &str> {
     let pairs = files.iter();
     pairs
@@ -497,26 +503,4 @@ fn check_version(location: &Location, record: &Record) -> Result<()> {
         "{location}: version {} of dedup-job made this job (format {}), and this is version {own} (format {FORMAT}): use one version for all of a job, or begin anew by `dedup-job split {location} --restart`",
         record.version, record.format
     )))
-}
-
-/// Reads a JSON object of the job; `None` if the store has no such object.
-async fn read_json<T: DeserializeOwned>(object: &Location) -> Result<Option<T>> {
-    let bytes = match object.read().await {
-        Ok(bytes) => bytes,
-        Err(StorageError::NotFound { .. }) => return Ok(None),
-        Err(error) => return Err(error.into()),
-    };
-    match serde_json::from_slice(&bytes) {
-        Ok(value) => Ok(Some(value)),
-        Err(error) => Err(EngineError::BadData {
-            object: object.to_string(),
-            reason: format!("it is no part of a job of this version: {error}"),
-        }),
-    }
-}
-
-fn to_json(value: &impl Serialize) -> Result<bytes::Bytes> {
-    let json = serde_json::to_vec(value);
-    let json = json.map_err(|error| EngineError::Internal(error.to_string()))?;
-    Ok(json.into())
 }

@@ -5,7 +5,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::cut::cut;
 use super::{CarriedMap, CopyMap, DigestMap, FingerprintMap, PagesMap, ProbeMap, VerifyMap};
-use crate::error::Result;
+use crate::error::{EngineError, Result};
 use crate::work_items::WorkItem;
 use documents::SplitPlan;
 
@@ -96,7 +96,8 @@ impl Planning {
         let Self { map, items, bytes } = self;
         let seconds = items.iter().map(|(_, cost)| cost).sum();
         let parts = cut(items, parts);
-        let all = super::to_json(&(name, &map, &parts))?;
+        let all = serde_json::to_vec(&(name, &map, &parts));
+        let all = all.map_err(|error| EngineError::Internal(error.to_string()))?;
         Ok(PlannedMap {
             name: name.to_owned(),
             digest: storage::hex(&Sha256::digest(all)),

@@ -49,7 +49,7 @@ impl Job {
             wrong_cuts,
         };
         let object = self.location.child(NAME)?;
-        Ok(object.write(to_json(&settled)?).await?)
+        Ok(object.write(to_json(&object, &settled)?).await?)
     }
 
     /// The batch that an earlier `split` settled, and the wrong cuts that it met; `None` if none did.

@@ -6,10 +6,10 @@ use std::sync::PoisonError;
 use archive::spec_files;
 use serde::{Deserialize, Serialize};
 use simhash::Spec;
-use storage::{Draft, Location, UnchangedFile};
+use storage::{Draft, Location, StorageError, UnchangedFile};
 
-use super::Job;
 use super::map_documents::ModelPlan;
+use super::{ANEW, Job};
 use crate::error::{EngineError, Result};
 use crate::recipe::SpecOptions;
 
@@ -51,20 +51,29 @@ impl Job {
     /// As [`Self::fetch`], not checked yet.
     pub(super) async fn copy_of(&self, shared: &SharedFile) -> Result<PathBuf> {
         let source = self.shared_location(shared)?;
+        let missing = || EngineError::BadData {
+            object: source.to_string(),
+            reason: format!("it is missing; {ANEW}"),
+        };
         if let Some(local) = source.local() {
-            return Ok(local.to_owned());
+            let there = local.exists().then(|| local.to_owned());
+            return there.ok_or_else(missing);
         }
         let path = self.scratch.join(format!("shared-{}", shared.sha256));
         if !path.exists() {
             let draft = self.scratch.join(format!("shared-{}.tmp", shared.sha256));
             let file = std::fs::File::create(&draft).map_err(|source| self.io(source))?;
-            source.copy_to(file).await?;
+            match source.copy_to(file).await {
+                Ok(_) => {}
+                Err(StorageError::NotFound { .. }) => return Err(missing()),
+                Err(error) => return Err(error.into()),
+            }
             std::fs::rename(&draft, &path).map_err(|source| self.io(source))?;
         }
         Ok(path)
     }
 
-    /// Fails unless the bytes at `path` are those of the shared file; each is read once.
+    /// Fails unless the bytes at `path` are those of the shared file. A process checks a file once.
     pub(super) async fn check_copy(&self, shared: &SharedFile, path: &Path) -> Result<()> {
         let checked = || self.checked.lock().unwrap_or_else(PoisonError::into_inner);
         if checked().contains(shared) {
@@ -73,7 +82,7 @@ impl Job {
         if UnchangedFile::at(path)?.digest().await? != (shared.bytes, shared.sha256.clone()) {
             return Err(EngineError::BadData {
                 object: self.shared_location(shared)?.to_string(),
-                reason: "its bytes are not those that `split` wrote".into(),
+                reason: format!("its bytes are not those that `split` wrote; {ANEW}"),
             });
         }
         checked().insert(shared.clone());

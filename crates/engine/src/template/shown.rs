@@ -1,4 +1,4 @@
-//! Templates for people: the passages of documents that an archive's memory calls template.
+//! Templates for people: the passages of documents that an archive's memory calls template, and texts cut by them.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -7,14 +7,14 @@ use archive::{Archive, IdType};
 use arrow::array::{Array as _, AsArray as _};
 use datafusion::prelude::SessionContext;
 use futures::StreamExt as _;
-use template::{Memory, each_passage};
+use template::{Contents, Memory, each_passage};
 
 use super::batch::read_memory;
 use crate::error::{EngineError, Result};
 use crate::profile::Profile;
 use crate::recipe::SpecOptions;
 use crate::run::{OpenedArchive, open_batch};
-use documents::{Columns, DocumentId, LeftOut, SOURCE, TextRows, visible};
+use documents::{Columns, DocumentId, Documents, LeftOut, SOURCE, TextRows, visible};
 
 /// A passage of a template.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,29 +62,53 @@ pub async fn shared_passages(
     memory: &Memory,
     source: &str,
 ) -> Result<Vec<SharedPassage>> {
+    let columns = Columns {
+        with_sources: true,
+        ..columns.clone()
+    };
+    let options = SpecOptions::default();
+    let opening = open_batch(
+        context,
+        paths,
+        &columns,
+        Some(opened),
+        &options,
+        Profile::Sharp,
+    );
+    let (documents, recipe, id_type) = opening.await?;
+    let markup = recipe.spec().markup;
     let templates = memory.templates();
     let mut found: HashMap<u32, SharedPassage> = HashMap::new();
-    let each = |_: DocumentId, of: Option<&str>, text: &[u8]| {
-        if of != Some(source) {
-            return;
-        }
-        let mut in_text: HashSet<u32> = HashSet::new();
-        each_passage(text, |passage| {
-            let Some(key) = passage.key.filter(|key| templates.has(source, *key)) else {
-                return;
+    let mut shown = String::new();
+    let table = documents.table_with_sources(context, id_type, 1)?;
+    let failed = || EngineError::query(documents.given());
+    let mut rows = table.execute_stream().await.map_err(failed())?;
+    while let Some(batch) = rows.next().await {
+        let batch = batch.map_err(failed())?;
+        let sources = batch.column_by_name(SOURCE);
+        let sources = sources.and_then(|column| column.as_string_opt::<i32>());
+        let sources = sources.into_iter().flatten();
+        for (of, text) in sources.zip(TextRows::read(&batch)?.texts) {
+            let Some(text) = text.filter(|_| of == Some(source)) else {
+                continue;
             };
-            if !in_text.insert(key) {
-                return;
-            }
-            let shared = found.entry(key).or_insert_with(|| SharedPassage {
-                text: String::from_utf8_lossy(passage.text).trim().to_owned(),
-                documents: 0,
-                of_many_sources: templates.many_sources.binary_search(&key).is_ok(),
+            let mut in_text: HashSet<u32> = HashSet::new();
+            each_passage(visible(markup, text, &mut shown), |passage| {
+                let Some(key) = passage.key.filter(|key| templates.has(source, *key)) else {
+                    return;
+                };
+                if !in_text.insert(key) {
+                    return;
+                }
+                let shared = found.entry(key).or_insert_with(|| SharedPassage {
+                    text: String::from_utf8_lossy(passage.text).trim().to_owned(),
+                    documents: 0,
+                    of_many_sources: templates.many_sources.binary_search(&key).is_ok(),
+                });
+                shared.documents += 1;
             });
-            shared.documents += 1;
-        });
-    };
-    each_text(context, paths, columns, opened, each).await?;
+        }
+    }
     let mut found: Vec<SharedPassage> = found.into_values().collect();
     found.sort_by(|a, b| (b.documents, &a.text).cmp(&(a.documents, &b.text)));
     Ok(found)
@@ -99,124 +123,80 @@ pub struct CutText {
     pub template: String,
 }
 
-/// Words of the documents of a source, about.
+/// About how many words the documents of a source have.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SourceWords {
+    /// Words of their whole texts.
     pub all: u64,
-    /// Those of its template.
+    /// Those that are left out as template.
     pub template: u64,
 }
 
-/// Documents as an archive compares them.
+/// Texts as an archive compares them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CutTexts {
-    /// Texts by id; if several documents have an id, the first that is read.
+    /// By id; if several documents have an id, the first that is read.
     pub texts: HashMap<String, CutText>,
-    /// Words by source.
+    /// By source.
     pub sources: HashMap<String, SourceWords>,
 }
 
-/// Cuts the texts of the documents at `paths` with the `wanted` ids, by the templates that the archive remembers now, and counts the
-/// words of `sources`.
+/// Cuts the texts of the documents with the `wanted` ids by what is left out, and counts the words of `sources`.
 ///
 /// # Errors
-/// [`EngineError`] when the documents, or what the archive remembers, cannot be read.
+/// [`EngineError`] when the documents cannot be read.
 pub async fn cut_texts(
     context: &SessionContext,
-    paths: &[String],
-    columns: &Columns,
-    archive: Archive,
+    documents: &Documents,
+    left_out: &LeftOut,
     wanted: &HashSet<DocumentId>,
     sources: &HashSet<String>,
 ) -> Result<CutTexts> {
-    let templates = archive_memory(&archive).await?.templates();
+    let templates = &left_out.templates;
     let mut found = CutTexts::default();
-    let each = |id: DocumentId, source: Option<&str>, text: &[u8]| {
-        let counted = source.and_then(|source| sources.get(source));
-        let is_wanted = wanted.contains(&id);
-        if counted.is_none() && !is_wanted {
-            return;
-        }
-        let (mut content, mut template) = (Vec::new(), Vec::new());
-        let mut words = SourceWords::default();
-        each_passage(text, |passage| {
-            let has = |source| passage.key.is_some_and(|key| templates.has(source, key));
-            let is_template = source.is_some_and(has);
-            let part = if is_template {
-                &mut template
-            } else {
-                &mut content
-            };
-            part.extend_from_slice(passage.text);
-            words.all += u64::from(passage.words);
-            words.template += u64::from(passage.words) * u64::from(is_template);
-        });
-        if words.all == words.template {
-            // A text that is nothing but template is compared whole.
-            content = text.to_vec();
-            template.clear();
-            words.template = 0;
-        }
-        if let Some(source) = counted {
-            let of_source = found.sources.entry(source.clone()).or_default();
-            of_source.all += words.all;
-            of_source.template += words.template;
-        }
-        if is_wanted {
-            found.texts.entry(id.to_string()).or_insert_with(|| {
-                let [content, template] =
-                    [content, template].map(|part| String::from_utf8_lossy(&part).into_owned());
-                CutText { content, template }
-            });
-        }
-    };
-    let opened = OpenedArchive::Archive(Box::new(archive));
-    each_text(context, paths, columns, &opened, each).await?;
-    Ok(found)
-}
-
-/// Calls `each` with the id, the source and the text, without markup, of each document at `paths`, as a run against the archive reads
-/// them.
-async fn each_text(
-    context: &SessionContext,
-    paths: &[String],
-    columns: &Columns,
-    opened: &OpenedArchive,
-    mut each: impl FnMut(DocumentId, Option<&str>, &[u8]),
-) -> Result<()> {
-    let columns = Columns {
-        with_sources: true,
-        ..columns.clone()
-    };
-    let options = SpecOptions::default();
-    let opening = open_batch(
-        context,
-        paths,
-        &columns,
-        Some(opened),
-        &options,
-        Profile::Sharp,
-    );
-    let (documents, recipe, _) = opening.await?;
-    let markup = recipe.spec().markup;
-    let mut shown = String::new();
-    // People name documents by texts.
+    let (mut contents, mut shown) = (Contents::default(), String::new());
+    // Pairs and decisions give ids as texts.
     let table = documents.table_with_sources(context, IdType::String, 1)?;
     let failed = || EngineError::query(documents.given());
     let mut rows = table.execute_stream().await.map_err(failed())?;
     while let Some(batch) = rows.next().await {
         let batch = batch.map_err(failed())?;
-        let sources = batch.column_by_name(SOURCE);
-        let sources = sources.and_then(|column| column.as_string_opt::<i32>());
+        let of_rows = batch.column_by_name(SOURCE);
+        let of_rows = of_rows.and_then(|column| column.as_string_opt::<i32>());
         let read = TextRows::read(&batch)?;
         for row in (0..batch.num_rows()).filter(|&row| read.texts.is_valid(row)) {
-            let source = sources.filter(|sources| sources.is_valid(row));
-            each(
-                DocumentId::read(read.ids, row),
-                source.map(|sources| sources.value(row)),
-                visible(markup, read.texts.value(row), &mut shown),
-            );
+            let id = DocumentId::read(read.ids, row);
+            let source = of_rows.filter(|sources| sources.is_valid(row));
+            let source = source.map(|sources| sources.value(row));
+            let counted = source.and_then(|source| sources.get(source));
+            let is_wanted = wanted.contains(&id);
+            if counted.is_none() && !is_wanted {
+                continue;
+            }
+            let text = visible(left_out.markup, read.texts.value(row), &mut shown);
+            let mut template: Vec<u8> = Vec::new();
+            let mut words = SourceWords::default();
+            let content = contents.cut(templates, source, text, |passage| {
+                template.extend_from_slice(passage.text);
+                words.template += u64::from(passage.words);
+            });
+            if content.len() == text.len() {
+                template.clear();
+                words.template = 0;
+            }
+            if let Some(source) = counted {
+                each_passage(text, |passage| words.all += u64::from(passage.words));
+                let of_source = found.sources.entry(source.clone()).or_default();
+                of_source.all += words.all;
+                of_source.template += words.template;
+            }
+            if is_wanted {
+                let [content, template] =
+                    [content, &template].map(|part| String::from_utf8_lossy(part).into_owned());
+                let cut = CutText { content, template };
+                found.texts.entry(id.to_string()).or_insert(cut);
+            }
         }
     }
-    Ok(())
+    Ok(found)
 }

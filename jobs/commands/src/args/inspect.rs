@@ -132,7 +132,7 @@ pub struct ShowArgs {
     /// HTML, too [default: text for HTML files and .warc files, none for others]
     #[arg(long, value_name = "HOW", requires = "documents", value_parser = choice(None::<simhash::Markup>))]
     pub markup: Option<simhash::Markup>,
-    /// Archive that remembers templates: what it leaves out of a text is grey, below the text
+    /// Archive that remembers templates: the start of what it leaves out of a text is grey, below the text
     #[arg(long, value_name = "DIR", requires = "documents", conflicts_with = "markup", value_hint = ValueHint::DirPath)]
     pub archive: Option<String>,
     /// Order of the pairs [default: as in the file]
@@ -170,7 +170,7 @@ pub struct ReportArgs {
     #[arg(long, value_name = "PATH", num_args = 1.., value_hint = ValueHint::AnyPath)]
     pub documents: Vec<String>,
     /// Which text of HTML pages in --documents is shown; with any value but none, texts of Parquet, JSON and CSV are parsed as
-    /// HTML, too [default: text for HTML files and .warc files, none for others]
+    /// HTML, too [default: as in --archive, or else text for HTML files and .warc files, none for others]
     #[arg(long, value_name = "HOW", requires = "documents", value_parser = choice(None::<simhash::Markup>))]
     pub markup: Option<simhash::Markup>,
     /// Count the words that differ in the texts of --documents, but show none of the texts

@@ -27,9 +27,11 @@ use std::sync::Arc;
 
 use ::archive::Archive;
 use documents::{Columns, DocumentId, Documents, Pages};
-use engine::template::{CutText, CutTexts, cut_texts};
-use simhash::Markup;
+use engine::recipe::SpecOptions;
+use engine::template::{CutText, CutTexts, archive_templates, cut_texts};
+use simhash::{Markup, Template};
 use storage::Location;
+use template::domain;
 
 use crate::exit::Failure;
 use crate::process::Process;
@@ -46,18 +48,13 @@ async fn open_texts(
     paths: &[String],
     columns: Columns,
 ) -> Result<Documents, Failure> {
-    let columns = shown_columns(process, columns);
-    let paths = spooled(process, paths.to_vec(), None).await?;
-    Ok(Documents::open(&process.context, &paths, &columns).await?)
-}
-
-/// Columns of documents that are looked up by their ids.
-fn shown_columns(process: &Process, columns: Columns) -> Columns {
-    Columns {
+    let columns = Columns {
         row_ids: true,
         spooled: Some(process.scratch.path().to_owned()),
         ..columns
-    }
+    };
+    let paths = spooled(process, paths.to_vec(), None).await?;
+    Ok(Documents::open(&process.context, &paths, &columns).await?)
 }
 
 /// Documents whose texts people read.
@@ -70,7 +67,7 @@ struct ShownDocuments<'a> {
     archive: Option<&'a str>,
 }
 
-/// The texts of the documents with the `wanted` ids, and the words of the `sources` whose templates the archive remembers.
+/// The texts of the documents with the `wanted` ids; and, with an archive that leaves templates out, the words of the `sources`.
 async fn texts_to_show(
     process: &Process,
     documents: ShownDocuments<'_>,
@@ -85,12 +82,32 @@ async fn texts_to_show(
     } = documents;
     if let (Some(archive), None) = (archive, markup) {
         let archive = Archive::open(&process.locate(archive)?).await?;
-        if !archive.spec().template.is_off() {
-            let columns = shown_columns(process, columns);
-            let paths = spooled(process, paths.to_vec(), None).await?;
-            let context = &process.context;
-            let cut = cut_texts(context, &paths, &columns, archive, &wanted, sources);
-            return Ok(cut.await?);
+        if let Some(left_out) = archive_templates(&archive).await? {
+            let columns = Columns {
+                with_sources: true,
+                ..columns
+            };
+            let mut documents = open_texts(process, paths, columns).await?;
+            let spec = archive.spec();
+            documents.read_pages(SpecOptions::default().pages_under(spec));
+            if spec.template == Template::Domains {
+                documents.source_by_domains();
+            }
+            // All hosts of a domain may be one source.
+            let source_of = |host: &str| match spec.template {
+                Template::Domains => domain(host).to_owned(),
+                Template::On | Template::Off => host.to_owned(),
+            };
+            let names = sources.iter().map(|host| source_of(host)).collect();
+            let cut = cut_texts(&process.context, &documents, &left_out, &wanted, &names);
+            let CutTexts { texts, sources: of } = cut.await?;
+            let words = sources
+                .iter()
+                .filter_map(|host| Some((host.clone(), *of.get(&source_of(host))?)));
+            return Ok(CutTexts {
+                texts,
+                sources: words.collect(),
+            });
         }
     }
     let mut documents = open_texts(process, paths, columns).await?;

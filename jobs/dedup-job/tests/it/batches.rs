@@ -79,11 +79,15 @@ fn a_batch_is_compared_with_the_batches_before_it() {
     };
     check_reruns("after all");
     let info = dedup(&format!("archive info {batches} --json")).ok().json();
-    assert_eq!(
-        info["days"].as_object().map(serde_json::Map::len),
-        Some(1),
-        "{info}"
-    );
+    let days = info["days"].as_object().unwrap();
+    assert_eq!(days.len(), 1, "{info}");
+    let of_day = days["2026-03-01"]["batches"].as_object().unwrap();
+    let names: Vec<&str> = of_day.keys().map(String::as_str).collect();
+    assert_eq!(names, ["", "3", "morning", "noon"], "{info}");
+    let rows: u64 = of_day.values().filter_map(Value::as_u64).sum();
+    assert_eq!(rows, info["fingerprints"]);
+    let shown = dedup(&format!("archive info {batches}")).ok().stdout;
+    assert!(shown.contains("; batches: without a name "), "{shown}");
     dedup(&format!("archive compact {batches}")).ok();
     dedup(&format!(
         "archive vacuum {batches} --older-than 0s --nothing-runs"

@@ -625,14 +625,17 @@ fn an_archive_remembers_the_columns_of_its_first_day() {
             "run {new} --base {archive} --append --day {day} -o {output} {options} --json"
         ))
     };
-    for append in [
-        format!("archive append {archive} --input {first} --day 2026-01-01"),
-        format!("run {first} --base {archive} --append --day 2026-01-01 -o {output}"),
+    let columns = "--id-column key --text-column page.body";
+    let append = format!("archive append {archive} --input {first} --day 2026-01-01");
+    let night = format!("run {first} --base {archive} --append --day 2026-01-01 -o {output}");
+    for (of_archive, append, of_day) in [
+        ("", &append, columns),
+        ("", &night, columns),
+        (columns, &night, ""),
     ] {
         let _ = std::fs::remove_dir_all(&archive);
-        dedup(&format!("archive create {archive}")).ok();
-        let columns = "--id-column key --text-column page.body";
-        dedup(&format!("{append} {columns}")).ok();
+        dedup(&format!("archive create {archive} {of_archive}")).ok();
+        dedup(&format!("{append} {of_day}")).ok();
         assert_eq!(runs()["id_column"], "key");
         assert_eq!(runs()["text_column"], "page.body");
         assert_eq!(run(&second, "2026-01-02", "").ok().json()["hits"], 2);

@@ -9,6 +9,7 @@ use rand::seq::SliceRandom as _;
 use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 use serde_json::Value;
+use sha2::{Digest as _, Sha256};
 use testkit::proxy::{Fault, Request};
 
 use crate::helpers::crawl_files::{
@@ -443,6 +444,31 @@ fn what_is_no_answer() {
     dedup(&format!("map {job} --part 1,2")).ok();
     dedup(&format!("split {job}")).ok();
 
+    // The fingerprints of the batch that all parts read.
+    let plan = fs::read_to_string(work(&job).join("round-2/plan.json")).unwrap();
+    let objects = fs::read_dir(work(&job).join("objects")).unwrap();
+    let names = objects.map(|object| object.unwrap().file_name().into_string().unwrap());
+    let names: Vec<String> = names.filter(|name| plan.contains(name)).collect();
+    assert!(!names.is_empty(), "{plan}");
+    for name in names {
+        let object = work(&job).join("objects").join(&name);
+        let sound = fs::read(&object).unwrap();
+        let mut damaged: Vec<Vec<u8>> = (1..20)
+            .map(|part| {
+                let mut damaged = sound.clone();
+                damaged[sound.len() * part / 20] ^= 1;
+                damaged
+            })
+            .collect();
+        damaged.extend([sound[..sound.len() / 2].to_vec(), Vec::new()]);
+        for bytes in damaged {
+            fs::write(&object, bytes).unwrap();
+            let map = dedup(&format!("map {job} --part 0"));
+            map.fails(65, &[&name, "not those that `split` wrote"]);
+        }
+        fs::write(&object, sound).unwrap();
+    }
+
     // A damaged answer is named, and made again.
     let part = work(&job).join("round-2/part-00001");
     dedup(&format!("map {job} --part 0..2")).ok();
@@ -471,7 +497,11 @@ fn what_is_no_answer() {
     let json = fs::read_to_string(&record).unwrap();
     let version = format!("\"version\":\"{}\"", env!("CARGO_PKG_VERSION"));
     assert!(json.contains(&version));
-    fs::write(&record, json.replace(&version, "\"version\":\"0.0.9\"")).unwrap();
+    let (other, _) = json.rsplit_once('\n').unwrap();
+    let other = other.replace(&version, "\"version\":\"0.0.9\"");
+    let digest = Sha256::digest(format!("job.json{other}"));
+    let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    fs::write(&record, format!("{other}\n{digest}")).unwrap();
     for line in [
         format!("split {job}"),
         format!("map {job} --part 1"),
@@ -480,6 +510,44 @@ fn what_is_no_answer() {
         dedup(&line).fails(78, &["0.0.9", env!("CARGO_PKG_VERSION")]);
     }
     fs::write(&record, json).unwrap();
+
+    // The job itself: no bit of its plans may change.
+    let plans = ["round-1/plan.json", "round-2/plan.json", "batch.json"];
+    let plans = plans.map(|name| work(&job).join(name));
+    for object in plans.iter().chain([&record]) {
+        let sound = fs::read(object).unwrap();
+        let mut damaged: Vec<Vec<u8>> = (0..6)
+            .map(|part| {
+                let mut damaged = sound.clone();
+                damaged[sound.len() * part / 6] ^= 4;
+                damaged
+            })
+            .collect();
+        damaged.extend([sound[1..].to_vec(), b"{}".to_vec(), Vec::new()]);
+        damaged.push([sound.clone(), b"x".to_vec()].concat());
+        if *object == plans[0] {
+            damaged.push(fs::read(&plans[1]).unwrap());
+        }
+        for bytes in damaged {
+            fs::write(object, bytes).unwrap();
+            for command in ["split", "reduce"] {
+                let ran = dedup(&format!("{command} {job}"));
+                ran.fails(65, &[object.to_str().unwrap(), "damaged", "--restart"]);
+            }
+        }
+        fs::write(object, sound).unwrap();
+    }
+    let objects = fs::read_dir(work(&job).join("objects")).unwrap();
+    for object in objects.map(|object| object.unwrap().path()) {
+        let sound = fs::read(&object).unwrap();
+        fs::remove_file(&object).unwrap();
+        let ran = dedup(&format!("split {job}"));
+        assert!(ran.code == 0 || ran.code == 65, "{ran:?}");
+        if ran.code == 65 {
+            ran.fails(65, &["is missing", "--restart"]);
+        }
+        fs::write(&object, sound).unwrap();
+    }
 
     // A changed input.
     fs::copy(
@@ -491,7 +559,8 @@ fn what_is_no_answer() {
     dedup(&format!("split {other}")).fails(78, &["batch.parquet", "--restart"]);
     dedup(&format!("map {job} --part 1")).ok();
     dedup(&format!("split {job}")).fails(78, &["batch.parquet", "--restart"]);
-    // Anew, with another batch and other options.
+    // Anew, with another batch and other options; the record is damaged, too.
+    fs::write(&record, "{").unwrap();
     let mut random = ChaCha8Rng::seed_from_u64(1);
     let options = format!("{options} -k 4 --restart");
     do_rounds(&command, &job, &options, NONE, &mut random);

@@ -514,6 +514,13 @@ fn what_an_archive_leaves_out_is_grey_below_the_texts() {
         line_of(&format!("template of {id}, left out: Home News "));
     }
     assert!(!shown.contains('['), "the contents are equal: {shown}");
+    let mut in_colours = command();
+    in_colours.args(show.split(' ')).env("CLICOLOR_FORCE", "1");
+    let coloured = Ran::of(in_colours.output().unwrap()).ok().stdout;
+    assert!(
+        coloured.contains("\u{1b}[90mtemplate of beta/article"),
+        "{coloured}"
+    );
     let whole = dedup(&format!("show {decisions} --documents {new}")).ok();
     assert!(whole.stdout.contains('[') && !whole.stdout.contains("left out"));
 
@@ -528,7 +535,7 @@ fn what_an_archive_leaves_out_is_grey_below_the_texts() {
     dedup(&format!("{report} --archive {archive}")).ok();
     let html = fs::read_to_string(&page).unwrap();
     assert!(
-        html.contains("Template, left out: Home News betatop"),
+        html.contains("<p class=\"template\" dir=\"auto\">Template, left out: Home News betatop"),
         "{html}"
     );
     assert!(html.contains("<th scope=\"col\">template</th>"), "{html}");

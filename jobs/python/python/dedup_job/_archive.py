@@ -140,7 +140,9 @@ class Archive:
         return Summary(call_json(["archive", "set", *to_arguments(self._options), "--", self.path, *pairs]))
 
     def days(self) -> dict[datetime.date, Summary]:
-        """Each day that the archive holds, with its numbers of `fingerprints`, `files` and `bytes`."""
+        """Each day that the archive holds, with its numbers of `fingerprints`, `files` and `bytes`; and if its batches have names,
+        the fingerprints of each in `batches`.
+        """
         days = self.info().raw["days"]
         return {datetime.date.fromisoformat(day): Summary(facts) for day, facts in days.items()}
 
@@ -157,31 +159,34 @@ class Archive:
 
     def append(
         self,
-        batch: Union[Path, Iterable[Path], Arrow],
+        new: Union[Path, Iterable[Path], Arrow],
         day: Day | None = None,
         *,
+        batch: str | None = None,
         progress: ProgressOption = None,
         **options: Any,
     ) -> Summary:
         """Commit documents, or their fingerprints, as a day, without searching for pairs.
 
-        `dedup_job.run(batch, base=path, append=True, day=day)` searches and commits at once.
+        `dedup_job.run(new, base=path, append=True, day=day)` searches and commits at once.
 
         Parameters
         ----------
-        batch
+        new
             Files, or a table in memory: ids and texts, or ids and fp. It must have a column of ids: row numbers would name
             documents of other days, too. Or paths of other archives, whose days are copied with their decisions.
         day
             Date of the documents; of archives, the only day to copy.
+        batch
+            Name of the batch, if its day has several.
         """
-        batch = collect_paths(batch)
+        new = collect_paths(new)
         with scratch_directory(self._options.get("scratch")) as directory:
-            if are_paths(batch):
-                paths = paths_to_list(batch)
+            if are_paths(new):
+                paths = paths_to_list(new)
             else:
-                paths = [write_batch(batch, directory, options={**self._options, **options}, row_ids=False)]
-            return self._call("append", {"input": paths, "day": day, **options}, progress)
+                paths = [write_batch(new, directory, options={**self._options, **options}, row_ids=False)]
+            return self._call("append", {"input": paths, "day": day, "batch": batch, **options}, progress)
 
     def remove(
         self,
@@ -210,6 +215,12 @@ class Archive:
     def history(self, id: Union[str, int]) -> Summary:
         """The captures of a document: their days, whether each was kept, and how much it differs from the one before."""
         return Summary(call_json(["history", *to_arguments(self._options), "--", self.path, str(_plain_id(id))]))
+
+    def groups(self, count: int = 10) -> Summary:
+        """The groups of duplicates over all days: their number and sizes, and the `count` largest. A document that was dropped counts
+        for the kept one that is nearest now.
+        """
+        return Summary(call_json(["groups", *to_arguments({**self._options, "count": count}), "--", self.path]))
 
     def compact(self, before: Day | None = None, *, rows_per_file: int | None = None) -> Summary:
         """Merge the small files of each day into few large ones."""

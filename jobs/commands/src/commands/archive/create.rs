@@ -1,6 +1,6 @@
 //! `dedup-job archive create`.
 
-use ::archive::{Archive, IdType, frequencies};
+use ::archive::{Archive, IdType, RunDefaults, frequencies};
 use engine::Profile;
 use engine::recipe::OptionFile;
 
@@ -52,7 +52,13 @@ pub(super) fn run(
         let options = options.for_profile(profile);
         let (model, files) = options.model_and_files()?;
         let spec = model.spec();
-        let defaults = profile.run_defaults(spec.sketch);
+        // Those of --learn are of other files.
+        let named = Some(columns).filter(|_| learn.is_empty());
+        let defaults = RunDefaults {
+            id_column: named.and_then(|columns| columns.id_column.clone()),
+            text_column: named.and_then(|columns| columns.text_column.clone()),
+            ..profile.run_defaults(spec.sketch)
+        };
         let kept = decisions || profile.has_kept();
         let created = Archive::create(&location, id_type, kept, spec, &files, &defaults);
         let archive = created.await?;

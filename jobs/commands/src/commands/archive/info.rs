@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use ::archive::{Archive, ArchiveError, Info, RunDefaults, Verified};
+use ::archive::{Archive, ArchiveError, DayInfo, Info, RunDefaults, Verified};
 use serde::Serialize;
 use template::Memory;
 
@@ -96,10 +96,15 @@ fn as_json(dir: &str, known: &Known, verified: Option<Verified>) -> serde_json::
         .days
         .iter()
         .map(|(date, day)| {
-            let day = serde_json::json!({
+            let mut facts = serde_json::json!({
                 "fingerprints": day.rows, "files": day.files, "bytes": day.bytes,
             });
-            (date.to_string(), day)
+            if has_names(day) {
+                let batches = day.batches.iter();
+                let batches = batches.map(|(name, rows)| (name.to_string(), (*rows).into()));
+                facts["batches"] = serde_json::Value::Object(batches.collect());
+            }
+            (date.to_string(), facts)
         })
         .collect();
     serde_json::json!({
@@ -119,6 +124,28 @@ fn as_json(dir: &str, known: &Known, verified: Option<Verified>) -> serde_json::
         "verified_files": verified.map(|verified| verified.files),
         "files_without_checksum": verified.map(|verified| verified.without_checksum),
     })
+}
+
+/// Whether batches of a day have names.
+fn has_names(day: &DayInfo) -> bool {
+    day.batches.keys().any(|name| !name.is_empty())
+}
+
+/// The batches of a day, if they have names.
+fn batches_text(day: &DayInfo) -> String {
+    if !has_names(day) {
+        return String::new();
+    }
+    let batches = day.batches.iter().map(|(name, rows)| {
+        let name = if name.is_empty() {
+            "without a name".to_owned()
+        } else {
+            name.to_string()
+        };
+        format!("{name} {}", count(*rows))
+    });
+    let batches: Vec<String> = batches.collect();
+    format!("; batches: {}", batches.join(", "))
 }
 
 /// The settings of runs that an archive records, for people.
@@ -176,10 +203,11 @@ fn as_text(dir: &str, known: &Known, verified: Option<Verified>) -> String {
     for (date, day) in &info.days {
         let _ = writeln!(
             text,
-            "  {date}: {} fingerprints, {} files, {}",
+            "  {date}: {} fingerprints, {} files, {}{}",
             count(day.rows),
             day.files,
-            size(day.bytes)
+            size(day.bytes),
+            batches_text(day)
         );
     }
     if info.without_day.files > 0 {

@@ -9,7 +9,6 @@ mod samples;
 pub(super) mod sources;
 mod warnings;
 
-use std::collections::HashSet;
 use std::io::Write as _;
 use std::sync::atomic::Ordering;
 
@@ -201,12 +200,11 @@ async fn find_texts(
             .iter()
             .flat_map(|sample| [&sample.new_id, &sample.base_id]);
         let wanted = ids.map(|id| DocumentId::Text(id.as_str().into())).collect();
-        let sources: HashSet<String> = losses.iter().flat_map(Loss::names).collect();
+        let sources = losses.iter().map(|loss| loss.source.clone()).collect();
         found = texts_to_show(process, documents, wanted, &sources).await?;
     }
     for loss in losses {
-        let mut words = loss.names().filter_map(|name| found.sources.get(&name));
-        loss.words = words.next().copied();
+        loss.words = found.sources.get(&loss.source).copied();
     }
     let shown = samples.into_iter().map(|sample| {
         let text = |id| found.texts.get(id);

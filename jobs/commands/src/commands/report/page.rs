@@ -404,7 +404,8 @@ fn write_losses(html: &mut String, losses: &[Loss]) {
     }
     html.push_str("</tbody></table></div>");
     if templates {
-        html.push_str("<p>Template: about how many of the words of their documents runs against the archive leave out.</p>");
+        html.push_str("<p>Template: about how many of the words of their documents runs against the archive leave out; of those of \
+             the whole domain, if the archive takes domains for sources.</p>");
     }
     html.push_str("</section>\n");
 }

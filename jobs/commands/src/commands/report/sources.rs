@@ -8,7 +8,6 @@ use documents::{source_of_site, source_of_url};
 use engine::output::ReadRow;
 use engine::template::SourceWords;
 use simhash::hash::murmur3_low64;
-use template::domain;
 
 /// The most sources in the matrix.
 const MOST_SOURCES: usize = 10;
@@ -52,15 +51,8 @@ pub(super) struct Loss {
     pub(super) source: String,
     pub(super) documents: u64,
     pub(super) dropped: u64,
-    /// Words of its documents, if they were looked up in an archive's templates.
+    /// Words of its documents, or of those of its domain, if an archive's templates were looked up.
     pub(super) words: Option<SourceWords>,
-}
-
-impl Loss {
-    /// What its template may be remembered under: the host, or its registrable domain.
-    pub(super) fn names(&self) -> impl Iterator<Item = String> + use<> {
-        [self.source.clone(), domain(&self.source).to_owned()].into_iter()
-    }
 }
 
 impl Sites {
