@@ -20,6 +20,7 @@ use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_writer::{ArrowWriter, ArrowWriterOptions};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::ParquetMetaDataReader;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use simhash::Spec;
 use storage::{StorageError, hex};
@@ -43,17 +44,16 @@ const WRITTEN_BYTES: usize = 256 << 10;
 /// and, if the spec has sketches, the sketch. Numbers are 8 bytes, little-endian; before a text id
 /// comes its length in bytes.
 #[derive(Debug, Clone)]
-pub struct RowDigest(Sha256);
+pub(crate) struct RowDigest(Sha256);
 
 impl RowDigest {
     /// Starts the digest of rows under `spec`, with no rows yet.
-    #[must_use]
-    pub fn new(spec: &Spec) -> Self {
+    fn new(spec: &Spec) -> Self {
         Self(Sha256::new_with_prefix(spec.digest()))
     }
 
     /// Adds the rows of a record batch with the schema [`schema::fingerprint_schema`].
-    pub fn update(&mut self, batch: &RecordBatch) {
+    fn update(&mut self, batch: &RecordBatch) {
         let fingerprints = batch.column(0).as_primitive::<Int64Type>();
         let text = batch.column(1).as_string_opt::<i32>();
         let numbers = batch.column(1).as_primitive_opt::<Int64Type>();
@@ -74,16 +74,16 @@ impl RowDigest {
     }
 
     /// The digest in hexadecimal.
-    #[must_use]
-    pub fn finish(self) -> String {
+    fn finish(self) -> String {
         hex(&self.0.finalize())
     }
 }
 
-/// A finished file of fingerprints on the local disk.
-#[derive(Debug, Clone)]
+/// A finished file of fingerprints on the local disk. Other processes are told what is in it; each has it elsewhere.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct FingerprintFile {
-    /// The file's path.
+    /// The file's path in this process.
+    #[serde(skip)]
     pub path: PathBuf,
     /// The file's size in bytes.
     pub bytes: u64,

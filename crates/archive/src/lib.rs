@@ -67,7 +67,7 @@ pub use dropped::{DROPPED_DAY, DROPPED_FILE, DROPPED_ROW, RowsByFile};
 pub use encoded_fingerprints::Encoded;
 pub use error::{ArchiveError, Result};
 pub use file_checksums::Tail;
-pub use fingerprint_file::{FingerprintFile, FingerprintWriter, RowDigest};
+pub use fingerprint_file::{FingerprintFile, FingerprintWriter};
 pub use id_set::IdSet;
 pub use input_files::input_files;
 pub use merge::{Merge, Merged};

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use arrow::array::{AsArray as _, BinaryArray, BooleanArray, RecordBatch};
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
+use serde::{Deserialize, Serialize};
 use simhash::SketchBits;
 
 /// Column of fingerprints: BIGINT, the 64 bits in two's complement.
@@ -34,7 +35,7 @@ pub const CHECKSUMS_KEY: &str = "dedup-job.row-group-checksums";
 pub const SHA256_TAG: &str = "sha256";
 /// Tag of a data file: offsets and checksums of its sector sums and its footer; see `file_checksums`.
 pub const TAIL_TAG: &str = "dedup-job.tail";
-/// Tag of a data file: digest of its day's rows, a [`RowDigest`](crate::RowDigest).
+/// Tag of a data file: digest of its day's rows, as in [`FingerprintFile::digest`](crate::FingerprintFile::digest).
 pub const DAY_DIGEST_TAG: &str = "dedup-job.day-digest";
 /// Tag of a data file: what names its commit in rulings.
 pub const COMMIT_TAG: &str = "dedup-job.commit";
@@ -50,7 +51,7 @@ pub const DECISIONS_TAG: &str = "dedup-job.decisions";
 pub const MAX_ID_BYTES: usize = 8 << 10;
 
 /// The type of an archive's ids, fixed when it is created.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum IdType {
     /// UTF-8 text.
     String,

@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use archive::{ColumnNames, FingerprintReader, TailFacts};
+use archive::{ColumnNames, FingerprintFile, FingerprintReader, TailFacts};
 use datafusion::execution::memory_pool::MemoryPool;
 use datafusion::prelude::SessionContext;
 use storage::Stores;
 use tokio::sync::OnceCell;
 
-use crate::batch::{Batch, BatchRef};
+use crate::batch::Batch;
 use crate::error::{EngineError, Result};
 use crate::progress::Progress;
 
@@ -28,6 +28,14 @@ pub struct Resources {
     readers: Mutex<HashMap<String, FingerprintReader>>,
     /// Bytes of files that the system's cache can hold, besides everything else; `None` for any.
     cache: Option<u64>,
+}
+
+async fn load(file: &FingerprintFile, pool: &Arc<dyn MemoryPool>) -> Result<Arc<Batch>> {
+    let (file, pool) = (file.clone(), Arc::clone(pool));
+    let loaded = tokio::task::spawn_blocking(move || Batch::load(&file, &pool)).await;
+    // The Parquet reader panics at some damaged files.
+    let stopped = |error| EngineError::Internal(format!("loading the batch failed: {error}"));
+    loaded.map_err(stopped)?.map(Arc::new)
 }
 
 impl Resources {
@@ -63,30 +71,20 @@ impl Resources {
         resources.ok_or_else(|| EngineError::Internal("a session of another engine".into()))
     }
 
-    /// The batch of `reference`; the first task that asks loads it.
+    /// The batch of `file`; the first task that asks loads it.
     ///
     /// # Errors
     /// [`EngineError`] when it cannot be loaded.
     pub async fn batch(
         &self,
-        reference: &BatchRef,
+        file: &FingerprintFile,
         pool: &Arc<dyn MemoryPool>,
     ) -> Result<Arc<Batch>> {
         let cell = {
             let mut batches = self.batches.lock().unwrap_or_else(PoisonError::into_inner);
-            Arc::clone(batches.entry(reference.digest.clone()).or_default())
+            Arc::clone(batches.entry(file.digest.clone()).or_default())
         };
-        cell.get_or_try_init(|| self.load(reference, pool))
-            .await
-            .cloned()
-    }
-
-    async fn load(&self, reference: &BatchRef, pool: &Arc<dyn MemoryPool>) -> Result<Arc<Batch>> {
-        let (file, pool) = (reference.file(), Arc::clone(pool));
-        let loaded = tokio::task::spawn_blocking(move || Batch::load(&file, &pool)).await;
-        // The Parquet reader panics at some damaged files.
-        let stopped = |error| EngineError::Internal(format!("loading the batch failed: {error}"));
-        loaded.map_err(stopped)?.map(Arc::new)
+        cell.get_or_try_init(|| load(file, pool)).await.cloned()
     }
 
     /// Keeps the reader of an open file for the tasks that call [`Self::reader`] with its `path`.

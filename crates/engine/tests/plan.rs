@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use archive::{ColumnNames, IdType, TailFacts};
+use archive::{ColumnNames, FingerprintFile, IdType, TailFacts};
 use datafusion::physical_plan::displayable;
-use engine::batch::BatchRef;
 use engine::pairs::Similarities;
 use engine::probe::Probe;
 use engine::resources::Resources;
@@ -14,14 +13,14 @@ use simhash::Spec;
 
 fn probe() -> Probe {
     Probe {
-        batch: BatchRef {
+        batch: FingerprintFile {
             path: "day.parquet".into(),
             digest: "0".into(),
             day_digest: String::new(),
             bytes: 0,
             rows: 0,
             without_fingerprint: 0,
-            bigint_ids: false,
+            id_type: IdType::String,
             spec: Spec::default(),
         },
         max_distance: 3,

@@ -203,7 +203,7 @@ pub fn template_start(template: &str) -> Option<String> {
     };
     let ends = line[..most].split_word_bound_indices();
     // The last word may be cut.
-    let end = ends.map(|(at, _)| at).last().filter(|at| *at > 0);
+    let end = ends.map(|(at, _)| at).next_back().filter(|at| *at > 0);
     Some(format!("{}{CUT}", &line[..end.unwrap_or(most)]))
 }
 

@@ -1,6 +1,5 @@
 //! The batch in memory: its distinct fingerprints, the ids and sketches of its rows, and its tables.
 
-mod batch_ref;
 mod classes;
 mod id_column;
 mod rows;
@@ -17,7 +16,6 @@ use arrow::error::ArrowError;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
 use hamming::{Distinct, EntriesByRow, HugeArray};
 
-pub use batch_ref::BatchRef;
 pub use classes::Classes;
 pub(crate) use id_column::IdColumn;
 pub(crate) use rows::{FingerprintRows, select_columns};

@@ -1,9 +1,9 @@
 //! The settled batch: what the fingerprints of a job's parts became, so that each later command need not sort them again.
 
+use archive::FingerprintFile;
 use serde::{Deserialize, Serialize};
 
 use super::{Job, SharedFile, read_json, to_json};
-use crate::batch::BatchRef;
 use crate::decide::Keys;
 use crate::error::Result;
 use crate::fingerprint::FingerprintedBatch;
@@ -15,8 +15,8 @@ const NAME: &str = "batch.json";
 /// A settled batch. Its files are in the job.
 #[derive(Debug, Serialize, Deserialize)]
 struct Settled {
-    file: SharedFile,
-    batch: BatchRef,
+    file: FingerprintFile,
+    fingerprints: SharedFile,
     keys: Option<(SharedFile, u64)>,
     texts: TextCounts,
     read: ReadCounts,
@@ -40,8 +40,8 @@ impl Job {
             None => None,
         };
         let settled = Settled {
-            file: self.share(&batch.file.path).await?,
-            batch: BatchRef::new(&batch.file),
+            file: batch.file.clone(),
+            fingerprints: self.share(&batch.file.path).await?,
             keys,
             texts: batch.texts,
             read: batch.read.clone(),
@@ -62,12 +62,11 @@ impl Job {
             Some((file, rows)) => Some(Keys::at(self.fetch(&file).await?, rows)),
             None => None,
         };
-        let of_batch = BatchRef {
-            path: self.fetch(&settled.file).await?,
-            ..settled.batch
-        };
         let batch = FingerprintedBatch {
-            file: of_batch.file(),
+            file: FingerprintFile {
+                path: self.fetch(&settled.fingerprints).await?,
+                ..settled.file
+            },
             texts: settled.texts,
             read: settled.read,
             duplicate_ids: settled.duplicate_ids,

@@ -49,7 +49,7 @@ impl Emitter {
         let class_pairs = match probe.answer {
             Answer::Pairs | Answer::PairsByClass => None,
             Answer::ClassPairs(originals) => {
-                let id_type = probe.batch.id_type();
+                let id_type = probe.batch.id_type;
                 let sketches = probe.sketches;
                 Some(ClassPairs::new(&batch, id_type, sketches, originals, pool)?)
             }

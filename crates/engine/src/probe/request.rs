@@ -1,19 +1,19 @@
 //! The request of a probe: plain values, which the plan of a job has, too.
 
-use archive::{ColumnNames, RowColumns};
+use archive::{ColumnNames, FingerprintFile, RowColumns};
 use arrow::datatypes::SchemaRef;
 use serde::{Deserialize, Serialize};
 use simhash::SketchBits;
 use simhash::sketch::{differing_bits, similarity_by_bits};
 
-use crate::batch::{BatchRef, TablePart};
+use crate::batch::TablePart;
 use crate::class_pairs;
 use crate::pairs::{self, Similarities};
 
 /// The batch and the settings to probe with.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Probe {
-    pub batch: BatchRef,
+    pub batch: FingerprintFile,
     /// Fingerprints that differ in at most this many bits are a pair.
     pub max_distance: u32,
     /// Design of the tables.
@@ -119,13 +119,13 @@ impl Probe {
     #[must_use]
     pub fn schema(&self) -> SchemaRef {
         if matches!(self.answer, Answer::ClassPairs(_)) {
-            return class_pairs::schema(self.batch.id_type());
+            return class_pairs::schema(self.batch.id_type);
         }
         let similarities = match self.sketches {
             Some(_) => Similarities::Known,
             None => Similarities::Unknown,
         };
-        pairs::schema(self.batch.id_type(), similarities)
+        pairs::schema(self.batch.id_type, similarities)
     }
 
     /// The tables of one part of the batch.

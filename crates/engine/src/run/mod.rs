@@ -27,7 +27,7 @@ use std::sync::atomic::Ordering;
 use datafusion::prelude::SessionContext;
 use hamming::Kernel;
 
-use crate::batch::{Batch, BatchRef};
+use crate::batch::Batch;
 use crate::error::{EngineError, Result};
 use crate::fingerprint::FingerprintedBatch;
 use crate::job::{Job, Split};
@@ -78,10 +78,8 @@ impl<'a> Run<'a> {
 
     /// The rows of `batch` in this process, whichever copy of its file the parts of a job read.
     async fn load(&self, batch: &FingerprintedBatch) -> Result<Arc<Batch>> {
-        let file = &batch.file;
-        let own = BatchRef::new(file);
         let pool = Arc::clone(&self.context.runtime_env().memory_pool);
-        self.resources.batch(&own, &pool).await
+        self.resources.batch(&batch.file, &pool).await
     }
 
     /// Reports that `stage` begins.

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use archive::{Archive, ColumnNames, DirectBuffers, IdType, Pin, Ruling};
+use archive::{Archive, ColumnNames, DirectBuffers, FingerprintFile, IdType, Pin, Ruling};
 use arrow::buffer::BooleanBuffer;
 use datafusion::dataframe::DataFrame;
 use datafusion::execution::SendableRecordBatchStream;
@@ -21,7 +21,6 @@ use super::base::Others;
 use super::opened::plain_columns;
 use super::summary::{BaseSummary, Clock, ProbeSeconds};
 use super::view::View;
-use crate::batch::BatchRef;
 use crate::decide::Decide;
 use crate::error::{EngineError, Result};
 use crate::fingerprint::FingerprintedBatch;
@@ -281,7 +280,6 @@ impl Comparison<'_> {
         self.run.enter(Stage::Build);
         let file = &self.batch.file;
         let pool = Arc::clone(&context.runtime_env().memory_pool);
-        let reference = BatchRef::new(file);
         let batch = self.run.load(self.batch).await?;
         let distinct = batch.distinct.values().len();
         let queries = self.view.snapshot.rows() + if settings.within { file.rows } else { 0 };
@@ -293,7 +291,7 @@ impl Comparison<'_> {
             None => free_bytes(&pool).saturating_sub(self.decision_bytes()),
         };
         let plan = batch.plan(k, design, queries, free)?;
-        let probe = self.probe_request(reference, &plan);
+        let probe = self.probe_request(file.clone(), &plan);
         if self.run.job().is_none() {
             let threads = context.state().config().target_partitions();
             // Build the tables now, to measure the time separately; the tasks then find them built.
@@ -314,7 +312,7 @@ impl Comparison<'_> {
     }
 
     /// The request to probe the tables of `plan`.
-    fn probe_request(&self, batch: BatchRef, plan: &Plan) -> Probe {
+    fn probe_request(&self, batch: FingerprintFile, plan: &Plan) -> Probe {
         let settings = self.run.settings;
         Probe {
             batch,

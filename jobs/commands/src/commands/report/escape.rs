@@ -18,6 +18,17 @@ pub(super) fn escape(text: &str) -> String {
     escaped
 }
 
+/// Characters shown of an id or a source.
+const ID_CHARACTERS: usize = 160;
+
+/// Escapes an id or a source for HTML, and cuts it after [`ID_CHARACTERS`] characters.
+pub(super) fn escaped_start(id: &str) -> String {
+    match id.char_indices().nth(ID_CHARACTERS) {
+        Some((end, _)) => format!("{}…", escape(&id[..end])),
+        None => escape(id),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,6 +6,7 @@ mod escape;
 mod facts;
 mod page;
 mod samples;
+mod source_tables;
 pub(super) mod sources;
 mod warnings;
 

@@ -7,10 +7,11 @@ use engine::output::{OutputKind, REPORT_START};
 
 use super::bit_shares::BitShares;
 use super::chart::{Bar, Chart, Scale};
-use super::escape::escape;
+use super::escape::{escape, escaped_start};
 use super::facts::{Facts, SIMILARITY_BINS};
 use super::samples::{Sample, Why};
-use super::sources::{Loss, Matrix};
+use super::source_tables::{write_losses, write_matrix};
+use super::sources::Matrix;
 use crate::printing::{count, date};
 use crate::word_diff::{Part, Sides};
 
@@ -18,8 +19,6 @@ const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
 /// Characters shown of each text.
 const SIDE_CHARACTERS: usize = 1600;
-/// Characters shown of an id or a source.
-const ID_CHARACTERS: usize = 160;
 /// The most samples on a page.
 const MOST_SAMPLES: usize = 150;
 /// Size of the page, in bytes, from which on samples have no texts.
@@ -372,89 +371,6 @@ fn bits(bit_shares: &BitShares) -> Chart<'static> {
     }
 }
 
-fn write_losses(html: &mut String, losses: &[Loss]) {
-    html.push_str(
-        "<section><h2>Sources that lose most</h2><div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Sources that \
-         lose most\"><table class=\"heat\"><thead><tr><td></td><th scope=\"col\">documents</th><th scope=\"col\">dropped</th>\
-         <th scope=\"col\">share</th>",
-    );
-    let templates = losses.iter().any(|loss| loss.words.is_some());
-    if templates {
-        html.push_str("<th scope=\"col\">template</th>");
-    }
-    html.push_str("</tr></thead><tbody>");
-    for loss in losses {
-        let share = loss.dropped as f64 / loss.documents.max(1) as f64;
-        let _ = write!(
-            html,
-            "<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td style=\"--share: {share:.2}\">{:.1} %</td>",
-            escaped_start(&loss.source),
-            count(loss.documents),
-            count(loss.dropped),
-            100.0 * share
-        );
-        if templates {
-            let share = loss.words.map_or(String::new(), |words| {
-                let share = words.template as f64 / words.all.max(1) as f64;
-                format!("{:.1} %", 100.0 * share)
-            });
-            let _ = write!(html, "<td>{share}</td>");
-        }
-        html.push_str("</tr>");
-    }
-    html.push_str("</tbody></table></div>");
-    if templates {
-        html.push_str("<p>Template: about how many of the words of their documents runs against the archive leave out; of those of \
-             the whole domain, if the archive takes domains for sources.</p>");
-    }
-    html.push_str("</section>\n");
-}
-
-fn write_matrix(html: &mut String, matrix: &Matrix) {
-    html.push_str(
-        "<section><h2>Sources that repeat each other</h2><p>Pairs by the source of the document of the batch (rows) and of the \
-         other one (columns).</p><div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Sources that repeat each other\">\
-         <table class=\"heat\"><thead><tr><td></td>",
-    );
-    for name in &matrix.names {
-        let _ = write!(html, "<th scope=\"col\">{}</th>", escaped_start(name));
-    }
-    html.push_str("</tr></thead><tbody>");
-    let largest = matrix
-        .pairs
-        .iter()
-        .flatten()
-        .copied()
-        .max()
-        .unwrap_or(0)
-        .max(1) as f64;
-    for (name, row) in matrix.names.iter().zip(&matrix.pairs) {
-        let _ = write!(html, "<tr><th scope=\"row\">{}</th>", escaped_start(name));
-        for pairs in row {
-            // The added 1 makes a single pair visible.
-            let share = match pairs {
-                0 => 0.0,
-                pairs => (1.0 + (*pairs as f64).ln()) / (1.0 + largest.ln()),
-            };
-            let _ = write!(
-                html,
-                "<td style=\"--share: {share:.2}\">{}</td>",
-                count(*pairs)
-            );
-        }
-        html.push_str("</tr>");
-    }
-    html.push_str("</tbody></table></div>");
-    if matrix.others > 0 {
-        let _ = write!(
-            html,
-            "<p>{} more pairs of other sources.</p>",
-            count(matrix.others)
-        );
-    }
-    html.push_str("</section>\n");
-}
-
 fn write_samples(html: &mut String, report: &Report<'_>) {
     if report.samples.is_empty() {
         html.push_str("<p>There are no pairs.</p>\n");
@@ -509,14 +425,6 @@ fn write_sample(html: &mut String, report: &Report<'_>, shown: &Shown) {
         _ => {}
     }
     html.push_str("</article>\n");
-}
-
-/// Escapes an id or a source for HTML, and cuts it after [`ID_CHARACTERS`] characters.
-fn escaped_start(id: &str) -> String {
-    match id.char_indices().nth(ID_CHARACTERS) {
-        Some((end, _)) => format!("{}…", escape(&id[..end])),
-        None => escape(id),
-    }
 }
 
 /// Says why a sample is a pair, and why the page shows it. `texts` says whether its texts follow.
