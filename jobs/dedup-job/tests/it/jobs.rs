@@ -497,11 +497,11 @@ fn what_is_no_answer() {
     let json = fs::read_to_string(&record).unwrap();
     let version = format!("\"version\":\"{}\"", env!("CARGO_PKG_VERSION"));
     assert!(json.contains(&version));
-    let (other, _) = json.rsplit_once('\n').unwrap();
-    let other = other.replace(&version, "\"version\":\"0.0.9\"");
-    let digest = Sha256::digest(format!("job.json{other}"));
+    let (record_json, _) = json.rsplit_once('\n').unwrap();
+    let record_json = record_json.replace(&version, "\"version\":\"0.0.9\"");
+    let digest = Sha256::digest(format!("job.json{record_json}"));
     let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-    fs::write(&record, format!("{other}\n{digest}")).unwrap();
+    fs::write(&record, format!("{record_json}\n{digest}")).unwrap();
     for line in [
         format!("split {job}"),
         format!("map {job} --part 1"),
@@ -511,8 +511,10 @@ fn what_is_no_answer() {
     }
     fs::write(&record, json).unwrap();
 
-    // The job itself: no bit of its plans may change.
+    // The job itself, when it is ready: no bit of its plans may change.
     dedup(&format!("map {job} --part 1")).ok();
+    let mut random = ChaCha8Rng::seed_from_u64(1);
+    do_rounds(&command, &job, &options, NONE, &mut random);
     let plans = ["round-1/plan.json", "round-2/plan.json", "batch.json"];
     let plans = plans.map(|name| work(&job).join(name));
     for object in plans.iter().chain([&record]) {
@@ -531,7 +533,9 @@ fn what_is_no_answer() {
         }
         for bytes in damaged {
             fs::write(object, bytes).unwrap();
-            for command in ["split", "reduce"] {
+            // A `split` that is ready does not read the batch.
+            let commands = ["reduce", "split"];
+            for command in &commands[..if *object == plans[2] { 1 } else { 2 }] {
                 let ran = dedup(&format!("{command} {job}"));
                 ran.fails(65, &[object.to_str().unwrap(), "damaged", "--restart"]);
             }
@@ -559,10 +563,9 @@ fn what_is_no_answer() {
     fs::rename(twins.at("job", "other.parquet"), &batch).unwrap();
     dedup(&format!("split {other}")).fails(78, &["batch.parquet", "--restart"]);
     dedup(&format!("map {job} --part 1")).ok();
-    dedup(&format!("split {job}")).fails(78, &["batch.parquet", "--restart"]);
+    dedup(&format!("reduce {job}")).fails(78, &["batch.parquet", "--restart"]);
     // Anew, with another batch and other options; the record is damaged, too.
     fs::write(&record, "{").unwrap();
-    let mut random = ChaCha8Rng::seed_from_u64(1);
     let options = format!("{options} -k 4 --restart");
     do_rounds(&command, &job, &options, NONE, &mut random);
     dedup(&format!("reduce {job} --keep-job")).ok();
