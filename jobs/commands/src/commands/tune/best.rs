@@ -7,12 +7,11 @@ use simhash::Spec;
 
 /// A distance is large enough if its recall is at least this, where texts decide.
 const ENOUGH: f64 = 0.97;
-/// Settings are better than others only if their F1 is greater by more than this: measured on other documents, they may be worse.
-const BETTER: f64 = 0.01;
 /// Fewer groups of near-duplicates show nothing.
 const TOO_FEW: usize = 30;
-/// Of settings whose F1 is the greatest but for this, the cheapest are the best.
-const ABOUT: f64 = 0.005;
+/// Settings are better than others only if their F1 is greater by more than this: measured on other documents, they may be worse. Of
+/// settings whose F1 is the greatest but for this, the cheapest are the best.
+pub(super) const ABOUT: f64 = 0.005;
 /// Settings may take this many times as long as the profile `sharp`.
 const MOST_TIMES: f64 = 10.0;
 /// A new document may meet this many times as many unrelated ones, which all have to be verified: estimates are no more precise.
@@ -78,7 +77,7 @@ pub(super) fn advice(compared: &[Tuned], bits: Option<u32>) -> Advice<'_> {
     };
     match sharp {
         Some(_) if default.groups_wanted < TOO_FEW => Advice::Sharp(Some(best)),
-        Some(sharp) if best.f1() <= sharp.f1 + BETTER => Advice::Sharp(Some(best)),
+        Some(sharp) if best.f1() <= sharp.f1 + ABOUT => Advice::Sharp(Some(best)),
         _ => Advice::Settings(best),
     }
 }
@@ -268,7 +267,7 @@ pub(super) mod tests {
             (found.tuned.spec.weight, found.at.max_distance),
             (Weight::LogTf, 8)
         );
-        let compared = [sharp.clone(), tuned(Weight::LogTf, 8, 0.958, same)];
+        let compared = [sharp.clone(), tuned(Weight::LogTf, 8, 0.954, same)];
         assert!(matches!(advice(&compared, None), Advice::Sharp(Some(_))));
         // The spec of an archive is fixed, and so are its sketches: settings of runs remain.
         let compared = [tuned(Weight::LogTf, 9, 0.9, same)];

@@ -124,7 +124,8 @@ fn write_advice(text: &mut String, compared: &[Tuned], advice: &Advice<'_>, aske
         }
         _ => writeln!(
             text,
-            "recommended: sharp: others are not better by more than 0.01, or there is too little to tell"
+            "recommended: sharp: others are not better by more than {}, or there is too little to tell",
+            best::ABOUT
         ),
     };
     if groups < FEW_GROUPS {
