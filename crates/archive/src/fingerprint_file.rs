@@ -44,7 +44,7 @@ const WRITTEN_BYTES: usize = 256 << 10;
 /// and, if the spec has sketches, the sketch. Numbers are 8 bytes, little-endian; before a text id
 /// comes its length in bytes.
 #[derive(Debug, Clone)]
-pub(crate) struct RowDigest(Sha256);
+struct RowDigest(Sha256);
 
 impl RowDigest {
     /// Starts the digest of rows under `spec`, with no rows yet.
@@ -79,7 +79,8 @@ impl RowDigest {
     }
 }
 
-/// A finished file of fingerprints on the local disk. Other processes are told what is in it; each has it elsewhere.
+/// A finished file of fingerprints on the local disk. What is serialized of it says what the file contains; a process that reads that
+/// sets the path of its own copy.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct FingerprintFile {
     /// The file's path in this process.

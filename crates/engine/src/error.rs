@@ -76,9 +76,9 @@ pub enum EngineError {
     TryAgain(String),
     /// Parts of a job's round that have no whole answer.
     #[error(
-        "{job}: round {round} {}; do them: dedup-job map {job}{} --part {}",
+        "{job}: round {round} {}; do them: {} --part {}",
         missing_parts(missing, damaged),
-        if *is_current { String::new() } else { format!(" --round {round}") },
+        map_command(job, *round, *is_current),
         part_list(missing.iter().chain(damaged))
     )]
     Unanswered {
@@ -221,6 +221,16 @@ fn not_in_place(day: Option<&str>, placed: &[String], error: &EngineError) -> St
 }
 
 /// What is wrong with the parts of a round.
+/// The command that does parts of a round of a job; they are to be named behind it.
+pub(crate) fn map_command(job: &str, round: u32, is_current: bool) -> String {
+    let of_round = if is_current {
+        String::new()
+    } else {
+        format!(" --round {round}")
+    };
+    format!("dedup-job map {job}{of_round}")
+}
+
 fn missing_parts(missing: &[u32], damaged: &[u32]) -> String {
     let of = |parts: &[u32], what: &str| match parts {
         [] => None,

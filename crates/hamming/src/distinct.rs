@@ -92,44 +92,40 @@ impl Distinct {
         let (before, after) = fingerprints.split_at(descent.map_or(0, |at| at + 1));
         // Strictly less: if both ends held the same value, its rows would not be ascending.
         let is_rotated = before.is_empty() || (after.is_sorted() && after.last() < before.first());
-        if is_rotated {
-            let rows = RowOrder::Rotated {
+        let mut distinct = Self {
+            count: 0,
+            values: HugeArray::zeroed(fingerprints.len()),
+            starts: HugeArray::zeroed(fingerprints.len() + 1),
+            rows: RowOrder::Rotated {
                 first: before.len() as u32,
                 count,
-            };
-            let sorted = after.iter().chain(before).copied();
-            return Self::of_sorted(sorted, fingerprints.len(), rows);
+            },
+        };
+        if is_rotated {
+            distinct.fill(after.iter().chain(before).copied());
+        } else {
+            let rows = sorted_rows(fingerprints, count);
+            distinct.fill(rows.iter().map(|&row| fingerprints[row as usize]));
+            distinct.rows = RowOrder::Listed(rows);
         }
-        let rows = sorted_rows(fingerprints, count);
-        let sorted = rows.iter().map(|&row| fingerprints[row as usize]);
-        let by_value = Self::of_sorted(sorted, rows.len(), RowOrder::Listed(Vec::new()));
-        Self {
-            rows: RowOrder::Listed(rows),
-            ..by_value
-        }
+        distinct
     }
 
-    /// Collects an ascending sequence of at most `most` values.
-    fn of_sorted(sorted: impl Iterator<Item = u64>, most: usize, rows: RowOrder) -> Self {
-        let (mut values, mut starts) = (HugeArray::zeroed(most), HugeArray::zeroed(most + 1));
-        let (of_values, of_starts): (&mut [u64], &mut [u32]) = (&mut values, &mut starts);
+    /// Takes the values from all fingerprints, ascending.
+    fn fill(&mut self, sorted: impl Iterator<Item = u64>) {
+        let (values, starts): (&mut [u64], &mut [u32]) = (&mut self.values, &mut self.starts);
         let (mut count, mut length) = (0, 0);
         let mut last = None;
         for value in sorted {
             if last != Some(value) {
-                (of_values[count], of_starts[count]) = (value, length);
+                (values[count], starts[count]) = (value, length);
                 count += 1;
                 last = Some(value);
             }
             length += 1;
         }
-        of_starts[count] = length;
-        Self {
-            count,
-            values,
-            starts,
-            rows,
-        }
+        starts[count] = length;
+        self.count = count;
     }
 
     /// The distinct fingerprints, ascending.

@@ -189,7 +189,7 @@ fn push_equal(side: &mut Vec<Part>, same: &[String], before: usize, after: usize
     }
 }
 
-/// The start of a template, as one line; `None` if there is none.
+/// The first words of a template, on one line; `None` if the template has no words.
 pub fn template_start(template: &str) -> Option<String> {
     /// Characters that are shown.
     const SHOWN: usize = 300;

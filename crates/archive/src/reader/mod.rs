@@ -23,7 +23,7 @@ use columns::{fingerprint_leaf, id_leaf, kept_leaf, sketch_leaf};
 
 pub use columns::ColumnNames;
 pub use decode::{DecodedStep, STEP};
-pub use rows::{ReadRows, RowColumns, RowPages, to_id_type};
+pub use rows::{ReadRows, RowColumns, RowPages, is_integer, to_id_type};
 
 /// An open Parquet file of fingerprints. Cheap to clone.
 #[derive(Debug, Clone)]

@@ -396,22 +396,24 @@ fn cast_ids(ids: &ArrayRef, id_type: IdType) -> std::result::Result<ArrayRef, Ar
             .as_string::<i32>()
             .iter()
             .flatten()
-            .find(|id| !is_integer(id))
+            .find(|id| !is_integer(id.as_bytes()))
         {
             return Err(ArrowError::CastError(format!(
                 "the id {id:?} is not written as an integer is, and the ids are integers"
             )));
         }
+        return arrow::compute::cast_with_options(&text, &id_type.data_type(), &options);
     }
     arrow::compute::cast_with_options(ids, &id_type.data_type(), &options)
 }
 
 /// Whether an id is written as an integer is: "007" and "7" are two ids.
-fn is_integer(id: &str) -> bool {
-    let digits = id.strip_prefix('-').unwrap_or(id);
+#[must_use]
+pub fn is_integer(id: &[u8]) -> bool {
+    let digits = id.strip_prefix(b"-").unwrap_or(id);
     !digits.is_empty()
-        && digits.bytes().all(|byte| byte.is_ascii_digit())
-        && (!digits.starts_with('0') || id == "0")
+        && digits.iter().all(u8::is_ascii_digit)
+        && (!digits.starts_with(b"0") || id == b"0")
 }
 
 #[cfg(test)]

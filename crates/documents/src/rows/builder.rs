@@ -81,7 +81,7 @@ impl Values {
             }
             Self::IntegerId(numbers) => {
                 let number = |value: &[u8]| {
-                    let number = integer(value).filter(|id| id.to_string().as_bytes() == value);
+                    let number = integer(value).filter(|_| archive::reader::is_integer(value));
                     number.ok_or("64-bit integer, as the first id of the file is")
                 };
                 numbers.append_option(value.map(number).transpose()?);

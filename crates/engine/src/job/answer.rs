@@ -29,7 +29,7 @@ use storage::{Location, StorageError};
 
 use super::plan::PlannedMap;
 use super::{AT_ONCE, Job};
-use crate::error::{EngineError, Result};
+use crate::error::{EngineError, Result, map_command};
 use crate::progress::Counts;
 use crate::text_counts::TextCounts;
 use documents::DocumentsError;
@@ -247,15 +247,10 @@ impl Job {
             }
             Err(error) => return Err(NoAnswer::Failed(self.io(error))),
         };
-        let of_round = if round == self.current_round() {
-            String::new()
-        } else {
-            format!(" --round {round}")
-        };
+        let command = map_command(self.name(), round, round == self.current_round());
         let wrong = |what: String| {
             NoAnswer::Failed(EngineError::Configuration(format!(
-                "{location}: {what}; remove it, and do the part again: dedup-job map {}{of_round} --part {part}",
-                self.name()
+                "{location}: {what}; remove it, and do the part again: {command} --part {part}"
             )))
         };
         let own = env!("CARGO_PKG_VERSION");

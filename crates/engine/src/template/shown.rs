@@ -80,35 +80,27 @@ pub async fn shared_passages(
     let templates = memory.templates();
     let mut found: HashMap<u32, SharedPassage> = HashMap::new();
     let mut shown = String::new();
-    let table = documents.table_with_sources(context, id_type, 1)?;
-    let failed = || EngineError::query(documents.given());
-    let mut rows = table.execute_stream().await.map_err(failed())?;
-    while let Some(batch) = rows.next().await {
-        let batch = batch.map_err(failed())?;
-        let sources = batch.column_by_name(SOURCE);
-        let sources = sources.and_then(|column| column.as_string_opt::<i32>());
-        let sources = sources.into_iter().flatten();
-        for (of, text) in sources.zip(TextRows::read(&batch)?.texts) {
-            let Some(text) = text.filter(|_| of == Some(source)) else {
-                continue;
-            };
-            let mut in_text: HashSet<u32> = HashSet::new();
-            each_passage(visible(markup, text, &mut shown), |passage| {
-                let Some(key) = passage.key.filter(|key| templates.has(source, *key)) else {
-                    return;
-                };
-                if !in_text.insert(key) {
-                    return;
-                }
-                let shared = found.entry(key).or_insert_with(|| SharedPassage {
-                    text: String::from_utf8_lossy(passage.text).trim().to_owned(),
-                    documents: 0,
-                    of_many_sources: templates.many_sources.binary_search(&key).is_ok(),
-                });
-                shared.documents += 1;
-            });
+    let each = |_: DocumentId, of: Option<&str>, text: &[u8]| {
+        if of != Some(source) {
+            return;
         }
-    }
+        let mut in_text: HashSet<u32> = HashSet::new();
+        each_passage(visible(markup, text, &mut shown), |passage| {
+            let Some(key) = passage.key.filter(|key| templates.has(source, *key)) else {
+                return;
+            };
+            if !in_text.insert(key) {
+                return;
+            }
+            let shared = found.entry(key).or_insert_with(|| SharedPassage {
+                text: String::from_utf8_lossy(passage.text).trim().to_owned(),
+                documents: 0,
+                of_many_sources: templates.many_sources.binary_search(&key).is_ok(),
+            });
+            shared.documents += 1;
+        });
+    };
+    each_text(context, &documents, id_type, each).await?;
     let mut found: Vec<SharedPassage> = found.into_values().collect();
     found.sort_by(|a, b| (b.documents, &a.text).cmp(&(a.documents, &b.text)));
     Ok(found)
@@ -141,7 +133,7 @@ pub struct CutTexts {
     pub sources: HashMap<String, SourceWords>,
 }
 
-/// Cuts the texts of the documents with the `wanted` ids by what is left out, and counts the words of `sources`.
+/// Cuts the template off the text of each document with a `wanted` id, and counts the words of all documents of the `sources`.
 ///
 /// # Errors
 /// [`EngineError`] when the documents cannot be read.
@@ -155,48 +147,65 @@ pub async fn cut_texts(
     let templates = &left_out.templates;
     let mut found = CutTexts::default();
     let (mut contents, mut shown) = (Contents::default(), String::new());
+    let each = |id: DocumentId, source: Option<&str>, text: &[u8]| {
+        let counted = source.and_then(|source| sources.get(source));
+        let is_wanted = wanted.contains(&id);
+        if counted.is_none() && !is_wanted {
+            return;
+        }
+        let text = visible(left_out.markup, text, &mut shown);
+        let mut template: Vec<u8> = Vec::new();
+        let mut words = SourceWords::default();
+        let content = contents.cut(templates, source, text, |passage| {
+            template.extend_from_slice(passage.text);
+            words.template += u64::from(passage.words);
+        });
+        if content.len() == text.len() {
+            template.clear();
+            words.template = 0;
+        }
+        if let Some(source) = counted {
+            each_passage(text, |passage| words.all += u64::from(passage.words));
+            let of_source = found.sources.entry(source.clone()).or_default();
+            of_source.all += words.all;
+            of_source.template += words.template;
+        }
+        if is_wanted {
+            let [content, template] =
+                [content, &template].map(|part| String::from_utf8_lossy(part).into_owned());
+            let cut = CutText { content, template };
+            found.texts.entry(id.to_string()).or_insert(cut);
+        }
+    };
     // Pairs and decisions give ids as texts.
-    let table = documents.table_with_sources(context, IdType::String, 1)?;
+    each_text(context, documents, IdType::String, each).await?;
+    Ok(found)
+}
+
+/// Calls `each` with the id, the source and the text of each document that has a text.
+async fn each_text(
+    context: &SessionContext,
+    documents: &Documents,
+    id_type: IdType,
+    mut each: impl FnMut(DocumentId, Option<&str>, &[u8]),
+) -> Result<()> {
+    let table = documents.table_with_sources(context, id_type, 1)?;
     let failed = || EngineError::query(documents.given());
     let mut rows = table.execute_stream().await.map_err(failed())?;
     while let Some(batch) = rows.next().await {
         let batch = batch.map_err(failed())?;
-        let of_rows = batch.column_by_name(SOURCE);
-        let of_rows = of_rows.and_then(|column| column.as_string_opt::<i32>());
+        let sources = batch.column_by_name(SOURCE);
+        let sources = sources.and_then(|column| column.as_string_opt::<i32>());
         let read = TextRows::read(&batch)?;
         for row in (0..batch.num_rows()).filter(|&row| read.texts.is_valid(row)) {
-            let id = DocumentId::read(read.ids, row);
-            let source = of_rows.filter(|sources| sources.is_valid(row));
+            let source = sources.filter(|sources| sources.is_valid(row));
             let source = source.map(|sources| sources.value(row));
-            let counted = source.and_then(|source| sources.get(source));
-            let is_wanted = wanted.contains(&id);
-            if counted.is_none() && !is_wanted {
-                continue;
-            }
-            let text = visible(left_out.markup, read.texts.value(row), &mut shown);
-            let mut template: Vec<u8> = Vec::new();
-            let mut words = SourceWords::default();
-            let content = contents.cut(templates, source, text, |passage| {
-                template.extend_from_slice(passage.text);
-                words.template += u64::from(passage.words);
-            });
-            if content.len() == text.len() {
-                template.clear();
-                words.template = 0;
-            }
-            if let Some(source) = counted {
-                each_passage(text, |passage| words.all += u64::from(passage.words));
-                let of_source = found.sources.entry(source.clone()).or_default();
-                of_source.all += words.all;
-                of_source.template += words.template;
-            }
-            if is_wanted {
-                let [content, template] =
-                    [content, &template].map(|part| String::from_utf8_lossy(part).into_owned());
-                let cut = CutText { content, template };
-                found.texts.entry(id.to_string()).or_insert(cut);
-            }
+            each(
+                DocumentId::read(read.ids, row),
+                source,
+                read.texts.value(row),
+            );
         }
     }
-    Ok(found)
+    Ok(())
 }

@@ -48,7 +48,7 @@ pub(super) struct Shown {
     pub(super) sample: Sample,
     /// The two texts, compared; `None` if one was not found or none were looked up.
     pub(super) sides: Option<Sides>,
-    /// The start of what is left out of each as template.
+    /// The start of each text's template, which is not compared; `None` if the text has none.
     pub(super) templates: [Option<String>; 2],
 }
 
