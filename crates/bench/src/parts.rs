@@ -3,15 +3,21 @@
 //!
 //! Parts are done one after another, so the difference to `run` is what parts cost: processes that start, load the batch, write and
 //! read answers. Building the tables once in each process is counted apart. Then all parts are done by two processes of one thread at
-//! the same time, beside what `plan --machines 2 --threads 1` predicts.
+//! the same time, beside what `plan --machines 2 --threads 1` predicts. Last, a process does many parts of a job in a store with
+//! latency, beside `run` against the same archive in that store.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::time::Instant;
 
+use engine::job::{Job, Record, do_parts};
+use engine::resources::Resources;
+use engine::{RunSettings, session};
 use serde_json::{Value, json};
 
 use crate::program::{self, Generated};
+use crate::slow_store::{self, Source};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -30,6 +36,12 @@ pub struct Args {
     /// Parts of each round
     #[arg(long, default_value_t = 8)]
     parts: u64,
+    /// Days of the archive in the store, and parts of its probe
+    #[arg(long, default_value_t = 1000)]
+    days: u32,
+    /// Latency of the store, in milliseconds
+    #[arg(long, default_value_t = 30)]
+    latency: u64,
     /// Number of runs of each; the fastest counts
     #[arg(long, default_value_t = 3)]
     times: usize,
@@ -157,7 +169,92 @@ pub fn run(args: &Args) -> Vec<Value> {
         "{:>2} {:>8} {:>8} {:>8} {:>8} {:>9} {:>8} {:>9}",
         "k", "run", "parts", "tables", "overhead", "two procs", "plan", "plan/meas"
     );
-    args.k.iter().map(|&k| measure(args, &program, k)).collect()
+    let mut rows: Vec<Value> = args.k.iter().map(|&k| measure(args, &program, k)).collect();
+    let runtime = tokio::runtime::Runtime::new().expect("threads");
+    rows.push(runtime.block_on(in_store(args, &program)));
+    rows
+}
+
+/// A job in a store with latency, at k = 3, its archive in the same store.
+async fn in_store(args: &Args, program: &Path) -> Value {
+    let data = args.data.join("days");
+    let generated = Generated {
+        batch: args.batch,
+        archive: args.archive,
+        days: args.days,
+        max_distance: 3,
+    };
+    generated.make(program, &data);
+    let slow = slow_store::Args::of(&data, args.latency);
+    let source = Source::slow(slow_store::load_archive(&data).await, args.latency);
+    let begin = Instant::now();
+    slow_store::run_once(&slow, &source).await;
+    let run = begin.elapsed().as_secs_f64();
+
+    let record = Record::new(Vec::new(), Some(u64::from(args.days)));
+    let hits = data.join("parts-hits.parquet");
+    // Each command has a scratch directory of its own, as on machines of their own.
+    let command = async |command: &str| {
+        let scratch = tempfile::tempdir().expect("a directory");
+        let resources = Arc::new(Resources::new(source.stores.clone()));
+        let limits = slow.limits(scratch.path());
+        let context = session::session(&limits, Arc::clone(&resources)).expect("a session");
+        let splits = command == "split";
+        let job = Job::open(
+            &source.stores,
+            "s3://bench/job",
+            record.clone(),
+            scratch.path(),
+            splits,
+        );
+        let job = Arc::new(job.await.expect("a job"));
+        let settings = RunSettings {
+            job: Some(Arc::clone(&job)),
+            ..slow_store::settings(&slow, &source, scratch.path(), &hits)
+        };
+        let begin = Instant::now();
+        let ended = match command {
+            "split" => engine::run::split(&context, &resources, &settings)
+                .await
+                .map(|_| ()),
+            "map" => {
+                let parts: Vec<u32> = (0..args.days).collect();
+                do_parts(&context, &job, job.current_round(), &parts, |_| {}).await
+            }
+            _ => engine::run(&context, &resources, &settings)
+                .await
+                .map(|_| ()),
+        };
+        ended.unwrap_or_else(|error| panic!("{command}: {error}"));
+        begin.elapsed().as_secs_f64()
+    };
+    let split = command("split").await;
+    let map = command("map").await;
+    let settle = command("split").await;
+    let reduce = command("reduce").await;
+    let expected = std::fs::read(data.join("expected.parquet")).expect("expected pairs");
+    assert!(
+        std::fs::read(hits).expect("pairs") == expected,
+        "other pairs than were planted"
+    );
+    let seconds = split + map + settle + reduce;
+    println!(
+        "   {} parts in a store of {} ms, k = 3: split {split:.2} s, map {map:.2}, split {settle:.2}, reduce {reduce:.2}; {:.2} of `run`, {run:.2} s",
+        args.days,
+        args.latency,
+        seconds / run
+    );
+    json!({
+        "k": 3,
+        "parts": args.days,
+        "latency_ms": args.latency,
+        "run_seconds": run,
+        "split_seconds": split,
+        "map_seconds": map,
+        "second_split_seconds": settle,
+        "reduce_seconds": reduce,
+        "overhead": seconds / run,
+    })
 }
 
 fn measure(args: &Args, program: &Path, k: u32) -> Value {

@@ -37,7 +37,7 @@ pub struct Args {
 /// A place where the archive is, and how to reach it.
 pub(crate) struct Source {
     name: &'static str,
-    stores: Stores,
+    pub(crate) stores: Stores,
     /// Directory or URL of the archive.
     base: String,
 }
@@ -75,6 +75,15 @@ impl Args {
             latency,
             times: 1,
             threads: 2,
+        }
+    }
+
+    /// Limits of a process that spills into `scratch`.
+    pub(crate) fn limits(&self, scratch: &Path) -> Limits {
+        Limits {
+            threads: self.threads,
+            memory: 8 << 30,
+            spill: scratch.to_owned(),
         }
     }
 }
@@ -151,18 +160,9 @@ fn rate(summary: &Summary) -> f64 {
     summary.base.fingerprints as f64 / summary.seconds.probe / 1e6
 }
 
-/// Runs the join once, checks its pairs, and returns its summary.
-pub(crate) async fn run_once(args: &Args, source: &Source) -> Summary {
-    let scratch = tempfile::tempdir().expect("a directory");
-    let resources = Arc::new(Resources::new(source.stores.clone()));
-    let limits = Limits {
-        threads: args.threads,
-        memory: 8 << 30,
-        spill: scratch.path().to_owned(),
-    };
-    let context = engine::session::session(&limits, Arc::clone(&resources)).expect("a session");
-    let hits = scratch.path().join("hits.parquet");
-    let settings = RunSettings {
+/// The settings of the join, whose pairs go to the file `hits`.
+pub(crate) fn settings(args: &Args, source: &Source, scratch: &Path, hits: &Path) -> RunSettings {
+    RunSettings {
         new: vec![args.data.join("day.parquet").display().to_string()],
         base: vec![source.base.clone()],
         output: Some(
@@ -197,9 +197,19 @@ pub(crate) async fn run_once(args: &Args, source: &Source) -> Summary {
         max_hits: None,
         spec_options: SpecOptions::default(),
         resume: None,
-        scratch: scratch.path().to_owned(),
+        scratch: scratch.to_owned(),
         job: None,
-    };
+    }
+}
+
+/// Runs the join once, checks its pairs, and returns its summary.
+pub(crate) async fn run_once(args: &Args, source: &Source) -> Summary {
+    let scratch = tempfile::tempdir().expect("a directory");
+    let resources = Arc::new(Resources::new(source.stores.clone()));
+    let limits = args.limits(scratch.path());
+    let context = engine::session::session(&limits, Arc::clone(&resources)).expect("a session");
+    let hits = scratch.path().join("hits.parquet");
+    let settings = settings(args, source, scratch.path(), &hits);
     let summary = engine::run(&context, &resources, &settings)
         .await
         .unwrap_or_else(|error| panic!("{}: {error}", source.name));

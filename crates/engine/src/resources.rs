@@ -1,9 +1,10 @@
 //! What the tasks of a process share: stores, the loaded batch, open files, progress.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use archive::{ColumnNames, FingerprintFile, FingerprintReader, TailFacts};
+use archive::{ColumnNames, Encoded, FingerprintFile, FingerprintReader, TailFacts};
+use datafusion::common::runtime::SpawnedTask;
 use datafusion::execution::memory_pool::MemoryPool;
 use datafusion::prelude::SessionContext;
 use storage::Stores;
@@ -12,7 +13,16 @@ use tokio::sync::OnceCell;
 use crate::batch::Batch;
 use crate::error::{EngineError, Result};
 use crate::progress::Progress;
+use crate::work_items::WorkItem;
+use streams::join;
 
+/// The most bytes of a row group that is fetched before its part is done.
+const AHEAD_BYTES: u64 = 1 << 20;
+
+/// The file of a row group, and what has its bytes.
+pub(crate) type RowGroupBytes = (FingerprintReader, Encoded);
+/// Row groups that are being fetched, by file and number.
+type Ahead = HashMap<(String, u32), SpawnedTask<datafusion::error::Result<RowGroupBytes>>>;
 /// Batches by digest; the first task that asks for one loads it.
 type Batches = Mutex<HashMap<String, Arc<OnceCell<Arc<Batch>>>>>;
 
@@ -26,6 +36,8 @@ pub struct Resources {
     pub stores: Stores,
     batches: Batches,
     readers: Mutex<HashMap<String, FingerprintReader>>,
+    /// For the next parts.
+    ahead: Mutex<Ahead>,
     /// Bytes of files that the system's cache can hold, besides everything else; `None` for any.
     cache: Option<u64>,
 }
@@ -117,5 +129,54 @@ impl Resources {
         let reader = FingerprintReader::open(path, &location, size, columns, facts).await?;
         self.keep_reader(reader.clone(), path);
         Ok(reader)
+    }
+
+    /// Opens a row group in the file at `path`, and fetches its bytes unless that began before.
+    pub(crate) async fn row_group(
+        &self,
+        item: &WorkItem,
+        columns: &ColumnNames,
+    ) -> datafusion::error::Result<RowGroupBytes> {
+        let ahead = item.row_group().and_then(|key| self.ahead().remove(&key));
+        match ahead {
+            Some(task) => join(task).await,
+            None => self.fetch_row_group(item, columns).await,
+        }
+    }
+
+    async fn fetch_row_group(
+        &self,
+        item: &WorkItem,
+        columns: &ColumnNames,
+    ) -> datafusion::error::Result<RowGroupBytes> {
+        let WorkItem::RowGroup {
+            file,
+            size,
+            row_group,
+            facts,
+            ..
+        } = item
+        else {
+            return Err(EngineError::Internal("the batch is no row group".into()).into());
+        };
+        let reader = self.reader(file, *size, facts, columns).await?;
+        let encoded = reader.fetch(*row_group as usize).await;
+        Ok((reader, encoded.map_err(EngineError::from)?))
+    }
+
+    /// Begins to fetch a small row group in a store.
+    pub(crate) fn fetch_ahead(self: &Arc<Self>, item: &WorkItem, columns: &ColumnNames) {
+        if let Some(key) = item.row_group()
+            && item.is_remote()
+            && item.bytes() <= AHEAD_BYTES
+        {
+            let (resources, item, columns) = (Arc::clone(self), item.clone(), columns.clone());
+            let task = async move { resources.fetch_row_group(&item, &columns).await };
+            self.ahead().insert(key, SpawnedTask::spawn(task));
+        }
+    }
+
+    fn ahead(&self) -> MutexGuard<'_, Ahead> {
+        self.ahead.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

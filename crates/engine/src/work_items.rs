@@ -74,6 +74,16 @@ impl WorkItem {
         matches!(self, Self::RowGroup { file, .. } if file.contains("://"))
     }
 
+    /// File and number of its row group; `None` for the batch's own fingerprints.
+    pub(crate) fn row_group(&self) -> Option<(String, u32)> {
+        match self {
+            Self::RowGroup {
+                file, row_group, ..
+            } => Some((file.clone(), *row_group)),
+            Self::Within { .. } => None,
+        }
+    }
+
     /// Bytes to fetch for it.
     pub(crate) fn bytes(&self) -> u64 {
         match self {

@@ -143,9 +143,18 @@ impl Documents {
             full_type.or_else(|| headers.content_type().filter(|given| !given.is_empty()));
         let identified = record.headers.get_bytes("WARC-Identified-Payload-Type");
         let identified = identified.map_or("", media_type);
+        let served = match full_type.map_or("", media_type) {
+            // What crawlers write where no server named a type.
+            "application/octet-stream" | "application/warc-record" if response.is_none() => "",
+            served => served,
+        };
         let content_type = match identified {
             // The crawler looked at the bytes. This is what it says of those that it does not know.
-            "" | "application/octet-stream" => full_type.map_or("", media_type),
+            "" | "application/octet-stream" => served,
+            // A page that begins late looks like a program, and XHTML that is served as HTML is read as HTML.
+            identified if served.eq_ignore_ascii_case("text/html") && is_any_text(identified) => {
+                served
+            }
             identified => identified,
         };
         // Before the body is decoded: much of a crawl is images.
@@ -230,7 +239,7 @@ fn check_url(url: &str) -> Result<(), Reason<'static>> {
 }
 
 /// Whether a record with this URL is about the crawl: Browsertrix writes `urn:text:` and `urn:pageinfo:` beside a page, wpull
-/// `urn:X-wpull:`, wget `metadata://`, Brozzler `screenshot:`.
+/// `urn:X-wpull:`, wget `metadata://`, Brozzler `screenshot:`, Scoop `file:///dom-snapshot.html`.
 fn is_of_crawler(url: &str) -> bool {
     // Names that publications have.
     const PUBLISHED: [&str; 7] = ["uuid:", "isbn:", "issn:", "nbn:", "doi:", "lex:", "ietf:"];
@@ -247,8 +256,16 @@ fn is_of_crawler(url: &str) -> bool {
             let name = &url[4..];
             !PUBLISHED.iter().any(|known| starts_with(name, known))
         }
-        _ => SCHEMES.iter().any(|scheme| starts_with(url, scheme)),
+        _ => {
+            let is_at_root = starts_with(url, "file:///") && !url["file:///".len()..].contains('/');
+            is_at_root || SCHEMES.iter().any(|scheme| starts_with(url, scheme))
+        }
     }
+}
+
+/// Whether a media type is that of a text or of XHTML.
+fn is_any_text(media_type: &str) -> bool {
+    starts_with(media_type, "text/") || media_type.eq_ignore_ascii_case("application/xhtml+xml")
 }
 
 /// Refuses responses whose status is not chosen.

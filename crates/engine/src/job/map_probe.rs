@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use archive::ColumnNames;
 use datafusion::dataframe::DataFrame;
 use datafusion::prelude::SessionContext;
 use serde::{Deserialize, Serialize};
@@ -21,6 +22,8 @@ pub(crate) struct ProbeMap {
     /// The request; each part finds its own path, design and number of parts of the batch.
     pub(super) probe: Probe,
     pub(super) batch: SharedFile,
+    /// Distinct fingerprints of the batch.
+    distinct: usize,
     /// The design that the options ask for.
     design: Option<String>,
 }
@@ -30,6 +33,7 @@ impl ProbeMap {
     pub(crate) async fn plan(
         job: &Job,
         probe: Probe,
+        distinct: usize,
         design: Option<String>,
         items: Vec<WorkItem>,
         seconds: impl Fn(u64) -> f64,
@@ -54,9 +58,20 @@ impl ProbeMap {
             map: Map::Probe(Box::new(Self {
                 probe,
                 batch,
+                distinct,
                 design,
             })),
         })
+    }
+
+    /// The request, and the distinct fingerprints of the batch.
+    pub(super) fn planned(&self) -> (&Probe, usize) {
+        (&self.probe, self.distinct)
+    }
+
+    /// Column names of the archive's files.
+    pub(super) fn columns(&self) -> &ColumnNames {
+        &self.probe.columns
     }
 
     /// The request of all parts that this process does, `queries` fingerprints in all: with the tables that are cheapest here.

@@ -48,6 +48,7 @@ use serde::{Deserialize, Serialize};
 use storage::{Location, Stores};
 
 use crate::error::{EngineError, Result};
+use crate::probe::Probe;
 use documents::{FileCuts, FileVersion};
 
 pub(crate) use answer::{Answers, Receipt};
@@ -429,6 +430,15 @@ impl Job {
         }
         self.state().planned.push(planned);
         Ok(None)
+    }
+
+    /// The request of a probe that an earlier `split` planned, and the distinct fingerprints of its batch; `None` if none did.
+    pub(crate) fn planned_probe(&self) -> Option<(&Probe, usize)> {
+        let mut maps = self.rounds.iter().flat_map(|round| &round.maps);
+        maps.find_map(|map| match &map.map {
+            Map::Probe(probe) => Some(probe.planned()),
+            _ => None,
+        })
     }
 
     /// Checks that all parts of the current round have whole answers, so that `split` can go on.

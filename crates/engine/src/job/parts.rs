@@ -1,5 +1,6 @@
 //! `map`: does parts of a round.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -8,11 +9,11 @@ use arrow::datatypes::{Schema, SchemaRef};
 use arrow::ipc::reader::StreamReader;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::prelude::SessionContext;
-use futures::StreamExt as _;
+use futures::{StreamExt as _, stream};
 use serde::Serialize;
 use simhash::{Model, Similarity};
 
-use super::answer::{AnswerWriter, NoAnswer, Receipt};
+use super::answer::{Answer, AnswerWriter, NoAnswer, Receipt};
 use super::map_documents::{self, ModelPlan};
 use super::plan::PlannedMap;
 use super::{Item, Job, Map, map_probe};
@@ -25,6 +26,11 @@ use crate::resources::Resources;
 use crate::template::pages_schema;
 use crate::work_items::WorkItem;
 use documents::{RowSet, TextRows, positions_and_bytes};
+
+/// Parts ahead whose answers are looked for.
+const LOOKED_FOR: usize = 32;
+/// Answers that are sent while parts are done.
+const SENT: usize = 8;
 
 /// A part that is done.
 #[derive(Debug, Clone, Serialize)]
@@ -61,7 +67,29 @@ struct Found {
     verified: Option<Arc<crate::verify::Counts>>,
 }
 
-/// Does these parts of the round with this `number`, one after the other; those that are done already are left as they are.
+/// One of the parts that a process does.
+#[derive(Clone, Copy)]
+struct Chosen<'a> {
+    part: u32,
+    map: &'a PlannedMap,
+    /// Its number in the map.
+    number: usize,
+}
+
+/// A part as the process leaves it.
+enum Ended {
+    /// It was done before.
+    WasDone(PartDone),
+    /// Its answer is in the file at `path`, and replaces a damaged one if `replace`.
+    Written {
+        done: PartDone,
+        path: PathBuf,
+        replace: bool,
+    },
+}
+
+/// Does these parts of the round with this `number`, one after the other; those that are done already are left as they are. While
+/// one is done, the answers of earlier parts are sent, and those that later ones may have are looked for.
 ///
 /// # Errors
 /// [`EngineError::Usage`] when the round has no such part; another one when a part cannot be done. Parts that were done before
@@ -76,64 +104,114 @@ pub async fn do_parts(
     let round = job
         .planned_round(number)
         .ok_or_else(|| EngineError::Usage(format!("{}: it has no round {number}", job.name())))?;
-    let mut chosen = Vec::new();
-    for &part in parts {
+    let chosen = parts.iter().map(|&part| {
         let map = round.map_of_part(part);
-        let (map, at) = map.ok_or_else(|| {
-            EngineError::Usage(format!(
-                "--part {part}: round {number} of {} has parts 0 to {}",
-                job.name(),
-                round.parts().saturating_sub(1)
-            ))
-        })?;
-        chosen.push((part, map, at));
-    }
-    let mut prepared = Prepared::default();
-    for (at, &(part, map, in_map)) in chosen.iter().enumerate() {
-        let begin = Instant::now();
-        let location = job.answer_location(number, part)?;
-        let replace = match job.answer(number, part, map, in_map).await {
-            Ok(answer) => {
-                each(&PartDone {
-                    part,
-                    rows: answer.receipt.rows,
-                    seconds: answer.receipt.seconds,
-                    was_done: true,
-                });
-                continue;
+        map.map(|(map, number)| Chosen { part, map, number })
+            .ok_or_else(|| {
+                EngineError::Usage(format!(
+                    "--part {part}: round {number} of {} has parts 0 to {}",
+                    job.name(),
+                    round.parts().saturating_sub(1)
+                ))
+            })
+    });
+    let chosen: Vec<Chosen<'_>> = chosen.collect::<Result<_>>()?;
+    let resources = &Resources::from_session(context)?;
+    let answers = stream::iter(chosen.iter().enumerate())
+        .map(|(at, part)| async move {
+            let answer = job.answer(number, part.part, part.map, part.number).await;
+            // The part waits for its first row group, and may have no other one.
+            if let (Err(_), Map::Probe(probe), Some(Item::Probe(item))) =
+                (&answer, &part.map.map, part.map.parts[part.number].first())
+            {
+                resources.fetch_ahead(item, probe.columns());
             }
-            Err(NoAnswer::Missing) => false,
-            Err(NoAnswer::Damaged) => true,
-            Err(NoAnswer::Failed(error)) => return Err(error),
-        };
-        if prepared.map != map.digest {
-            prepared = Prepared {
-                map: map.digest.clone(),
-                ..Prepared::default()
-            };
-        }
-        // The tables are planned for all parts of the map that this process does.
-        let all: Vec<&Item> = chosen[at..]
-            .iter()
-            .filter(|(_, other, _)| other.digest == map.digest)
-            .flat_map(|(_, other, at)| &other.parts[*at])
-            .collect();
-        let path = job.scratch.join(format!("part-{part}"));
-        let rows = answer(context, job, map, in_map, &all, &mut prepared, &path, begin)
-            .await
-            .inspect_err(|_| {
-                let _ = std::fs::remove_file(&path);
-            })?;
-        job.put_answer(&location, &path, replace).await?;
-        let _ = std::fs::remove_file(&path);
-        each(&PartDone {
-            part,
-            rows,
-            seconds: begin.elapsed().as_secs_f64(),
-            was_done: false,
-        });
+            (at, answer)
+        })
+        .buffered(LOOKED_FOR);
+    let first = (Box::pin(answers), Prepared::default());
+    let chosen = &chosen;
+    let ended = stream::unfold(first, |(mut answers, mut prepared)| async {
+        let (at, answer) = answers.next().await?;
+        let ended = end(context, job, &chosen[at..], answer, &mut prepared).await;
+        Some((ended, (answers, prepared)))
+    });
+    let sent = ended
+        .map(|ended: Result<Ended>| async {
+            match ended? {
+                Ended::WasDone(done) => Ok::<_, EngineError>(done),
+                Ended::Written {
+                    done,
+                    path,
+                    replace,
+                } => {
+                    let location = job.answer_location(number, done.part)?;
+                    job.put_answer(&location, &path, replace).await?;
+                    let _ = std::fs::remove_file(&path);
+                    Ok(done)
+                }
+            }
+        })
+        .buffered(SENT);
+    let mut sent = std::pin::pin!(sent);
+    while let Some(done) = sent.next().await {
+        each(&done?);
     }
     Ok(())
+}
+
+/// Does the first of the parts that are left, unless it has an `answer`.
+async fn end(
+    context: &SessionContext,
+    job: &Job,
+    left: &[Chosen<'_>],
+    answer: std::result::Result<Answer, NoAnswer>,
+    prepared: &mut Prepared,
+) -> Result<Ended> {
+    let Chosen { part, map, number } = left[0];
+    let replace = match answer {
+        Ok(answer) => {
+            return Ok(Ended::WasDone(PartDone {
+                part,
+                rows: answer.receipt.rows,
+                seconds: answer.receipt.seconds,
+                was_done: true,
+            }));
+        }
+        Err(NoAnswer::Missing) => false,
+        Err(NoAnswer::Damaged) => true,
+        Err(NoAnswer::Failed(error)) => return Err(error),
+    };
+    if prepared.map != map.digest {
+        *prepared = Prepared {
+            map: map.digest.clone(),
+            ..Prepared::default()
+        };
+    }
+    // The tables are planned for all parts of the map that this process does.
+    let all: Vec<&Item> = left
+        .iter()
+        .filter(|other| other.map.digest == map.digest)
+        .flat_map(|other| &other.map.parts[other.number])
+        .collect();
+    let begin = Instant::now();
+    let path = job.scratch.join(format!("part-{part}"));
+    let rows = self::answer(context, job, map, number, &all, prepared, &path, begin)
+        .await
+        .inspect_err(|_| {
+            let _ = std::fs::remove_file(&path);
+        })?;
+    let done = PartDone {
+        part,
+        rows,
+        seconds: begin.elapsed().as_secs_f64(),
+        was_done: false,
+    };
+    Ok(Ended::Written {
+        done,
+        path,
+        replace,
+    })
 }
 
 /// Writes the answer of a part to the file at `path`; returns its rows.

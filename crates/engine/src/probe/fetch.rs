@@ -13,7 +13,6 @@ use datafusion::common::runtime::SpawnedTask;
 use datafusion::error::Result;
 
 use super::request::Probe;
-use crate::error::EngineError;
 use crate::resources::Resources;
 use crate::work_items::WorkItem;
 
@@ -111,20 +110,14 @@ impl Fetched {
     ) -> Result<Self> {
         match item {
             WorkItem::RowGroup {
-                file,
-                size,
                 row_group,
                 day,
                 part,
                 bytes,
-                facts,
                 ..
             } => {
                 let begin = Instant::now();
-                let opened = resources.reader(&file, size, &facts, &probe.columns).await;
-                let reader = Box::new(opened?);
-                let number = row_group as usize;
-                let encoded = reader.fetch(number).await.map_err(EngineError::from)?;
+                let (reader, encoded) = resources.row_group(&item, &probe.columns).await?;
                 let progress = &resources.progress;
                 progress.bytes_read.fetch_add(bytes, Ordering::Relaxed);
                 // A local file is read, and the read timed, when it is decoded.
@@ -132,8 +125,8 @@ impl Fetched {
                     progress.stages.read.add(begin.elapsed());
                 }
                 let row_group = RowGroup {
-                    reader,
-                    number,
+                    reader: Box::new(reader),
+                    number: row_group as usize,
                     day,
                     part,
                 };

@@ -293,7 +293,7 @@ fn summarize(
         },
         base: compared.base.clone(),
         max_distance: compare.max_distance,
-        design: compared.plan.design.name(),
+        design: compared.design.clone(),
         passes: compared.passes,
         kernel: Kernel::detect().name(),
         spec_digest: recipe.spec().digest(),

@@ -8,6 +8,9 @@ use crate::isa::{Isa, Kernel, Work, passing_mask};
 use crate::prefetch::prefetch_l2;
 use crate::unchecked::ByUpperBits;
 
+/// Halves that are gathered before they are inserted, so that no load waits for a store.
+const GATHERED: usize = 1 << 12;
+
 /// The two sides of the filter: by the upper quarter with the lower as the tag, and the reverse.
 ///
 /// A fingerprint passes when an entry has the same upper quarter and a lower quarter within 1 bit,
@@ -41,17 +44,34 @@ struct Side {
 
 impl Lines {
     /// Builds the lines of `halves`, with keys of `key_bits` bits and `lanes` tags for each key.
-    pub(super) fn build(key_bits: u32, lanes: usize, halves: impl Iterator<Item = u32>) -> Self {
+    pub(super) fn build(
+        key_bits: u32,
+        lanes: usize,
+        mut halves: impl Iterator<Item = u32>,
+    ) -> Self {
         let mut upper = Side::new(key_bits, lanes);
         let mut lower = Side::new(key_bits, lanes);
         let unused = QUARTER_BITS - key_bits;
         {
             let (mut upper, mut lower) =
                 (upper.filling(lanes, unused), lower.filling(lanes, unused));
-            for half in halves {
-                let (high, low) = ((half >> QUARTER_BITS) as u16, half as u16);
-                upper.insert(high, low);
-                lower.insert(low, high);
+            let mut gathered = [0; GATHERED];
+            loop {
+                let mut count = 0;
+                for (place, half) in gathered.iter_mut().zip(&mut halves) {
+                    *place = half;
+                    count += 1;
+                }
+                let gathered = &gathered[..count];
+                for half in gathered {
+                    upper.insert((half >> QUARTER_BITS) as u16, *half as u16);
+                }
+                for half in gathered {
+                    lower.insert(*half as u16, (half >> QUARTER_BITS) as u16);
+                }
+                if count < GATHERED {
+                    break;
+                }
             }
         }
         let of_upper = std::mem::take(&mut upper.overflow);

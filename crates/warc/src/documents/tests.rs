@@ -312,6 +312,24 @@ fn what_the_crawler_found_counts_before_what_the_server_said() {
         found("application/octet-stream", "text/html", b"text"),
         text()
     );
+    // A page that is served as HTML stays one, whatever text the crawler takes it for.
+    let form = |identified: &str, said: &str| {
+        let head = format!("HTTP/1.1 200 OK\r\nContent-Type: {said}\r\n\r\n<p>text</p>");
+        let fields = [
+            ("Content-Type", HTTP),
+            ("WARC-Identified-Payload-Type", identified),
+        ];
+        let raw = record("response", &fields, head.as_bytes());
+        with_outcome(&Choice::default(), &raw, |outcome| match outcome {
+            Outcome::Document(document) => document.form,
+            Outcome::Skipped(reason) => panic!("{reason:?}"),
+        })
+    };
+    for identified in ["text/x-php", "text/plain", "application/xhtml+xml"] {
+        assert_eq!(form(identified, "text/html; charset=utf-8"), Form::Html);
+    }
+    assert_eq!(form("text/x-php", "text/plain"), Form::Text);
+    assert_eq!(form("application/xhtml+xml", "text/plain"), Form::Xhtml);
     let pdf = b"%PDF-1.7\n1 0 obj";
     assert_eq!(
         found("application/pdf", "text/html", pdf),
@@ -327,6 +345,23 @@ fn what_the_crawler_found_counts_before_what_the_server_said() {
 }
 
 #[test]
+fn a_type_that_no_server_named_is_none() {
+    let found = |content_type: &str, body: &[u8]| {
+        let url = ("WARC-Target-URI", "ftp://a.example/readme");
+        let raw = record("resource", &[url, ("Content-Type", content_type)], body);
+        outcome(&Choice::default(), &raw)
+    };
+    for content_type in ["application/octet-stream", "application/warc-record"] {
+        assert_eq!(found(content_type, b"text"), Ok("text".to_owned()));
+        let binary = found(content_type, b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0");
+        assert_eq!(binary, Err("not text".to_owned()));
+    }
+    // A server says that a browser is to save it.
+    let served = page_outcome("Content-Type: application/octet-stream\r\n", b"text");
+    assert_eq!(served, Err("application/octet-stream".to_owned()));
+}
+
+#[test]
 fn records_about_the_crawl_are_no_documents() {
     for (url, is_own) in [
         ("urn:text:http://a.example/", true),
@@ -337,6 +372,7 @@ fn records_about_the_crawl_are_no_documents() {
         ("urn:uuid:7c4a8d09", false),
         ("http://a.example/urn:text:", false),
         ("file:///home/a.txt", false),
+        ("file:///dom-snapshot.html", true),
         ("", false),
     ] {
         let fields = [("WARC-Target-URI", url), ("Content-Type", "text/plain")];

@@ -750,3 +750,15 @@ fn a_table_is_read_twice_by_one_plan() {
         }
     }
 }
+
+#[test]
+fn independent_readers_see_the_same_documents() {
+    let (Some(python), Some(_)) = (crate::warc::python(), crate::interop::python()) else {
+        return;
+    };
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/readers_agree.py");
+    let read = Command::new(python)
+        .args([script, env!("CARGO_BIN_EXE_dedup-job"), "--files", "100"])
+        .output();
+    Ran::of(read.unwrap()).ok();
+}

@@ -1,5 +1,6 @@
 //! WARC files, which an independent writer made, and files of HTML and plain text.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::Read as _;
 use std::path::Path;
@@ -31,17 +32,25 @@ pub fn python() -> Option<String> {
     Some(python)
 }
 
-/// A directory with the files of `tests/warc_files.py`.
-fn files() -> Option<Dir> {
+/// A directory with the files that a script in `tests` writes.
+fn files_of(script: &str) -> Option<Dir> {
     let python = python()?;
     let dir = Dir::new();
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/warc_files.py");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests")
+        .join(script);
     let output = Command::new(&python)
-        .args([script, &dir.at("")])
+        .arg(script)
+        .arg(dir.at(""))
         .output()
         .unwrap();
     Ran::of(output).ok();
     Some(dir)
+}
+
+/// A directory with the files of `tests/warc_files.py`.
+fn files() -> Option<Dir> {
+    files_of("warc_files.py")
 }
 
 /// The pairs of a run over `new` alone, with `options`.
@@ -115,6 +124,50 @@ fn records_that_are_no_documents_are_counted() {
         fingerprint("--status 200,404 --check-digests")["documents"],
         5
     );
+}
+
+#[test]
+fn crawlers_write_the_same_pages_in_their_ways() {
+    let Some(dir) = files_of("crawler_files.py") else {
+        return;
+    };
+    let expected = fs::read_to_string(dir.at("expected.json")).unwrap();
+    let expected: BTreeMap<String, serde_json::Value> = serde_json::from_str(&expected).unwrap();
+    assert_eq!(expected.len(), 9);
+    let fingerprints = dir.at("fp.parquet");
+    let mut pages = BTreeSet::new();
+    for (name, skipped) in expected {
+        let file = dir.at(&name);
+        let summary = dedup(&format!(
+            "fingerprint --input {file} --output {fingerprints} --overwrite --json"
+        ));
+        let records = &summary.ok().json()["crawl_records"];
+        assert_eq!(records["documents"], 2, "{name}");
+        assert_eq!(records["skipped"], skipped, "{name}");
+        for fault in ["malformed", "incomplete"] {
+            assert_eq!(records[fault], 0, "{name}: {fault}");
+        }
+        if !name.contains(".wet.") {
+            let table = format!("pages={file}");
+            let query = "select url, text, status from pages order by url";
+            let rows = dedup_job(["sql", query, "--table", &table, "--json"]);
+            pages.insert(rows.ok().stdout);
+        }
+    }
+    let pages: Vec<String> = pages.into_iter().collect();
+    let [pages] = &pages[..] else {
+        panic!("crawlers differ: {pages:?}")
+    };
+    assert!(pages.contains("Füchse: word0 of the article"), "{pages}");
+
+    // Each page is a duplicate of that of every other crawler.
+    for name in ["expected.json", "fp.parquet"] {
+        fs::remove_file(dir.at(name)).unwrap();
+    }
+    let summary = dedup(&format!("run --new {} --decisions - --json", dir.at("")));
+    let summary = summary.ok();
+    let kept = summary.stdout.matches("\"kept\":true").count();
+    assert_eq!(kept, 2, "{}", summary.stdout);
 }
 
 #[test]

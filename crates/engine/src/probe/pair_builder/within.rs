@@ -37,6 +37,10 @@ impl PairBuilder<'_> {
                 Ordering::Equal => true,
                 Ordering::Greater => continue,
             };
+            if is_own && batch.distinct.rows(found.query).len() == 1 {
+                // Most are alone.
+                continue;
+            }
             let by_sketch = self.sketches.is_some();
             let others = copies(batch, found.entry, by_sketch);
             for (at, copies) in copies(batch, found.query, by_sketch)

@@ -49,7 +49,8 @@ pub(super) struct Compared {
     pub(super) output: Option<DraftOutput>,
     /// The decisions; `None` if they were not asked for.
     pub(super) decided: Option<DraftDecisions>,
-    pub(super) plan: Plan,
+    /// The design of the tables.
+    pub(super) design: String,
     /// How often the archive was read.
     pub(super) passes: u32,
     /// Distinct fingerprints of the batch.
@@ -92,7 +93,8 @@ pub(super) struct Comparison<'a> {
 
 /// The plan of the tables, and the request to probe them.
 struct Planned {
-    plan: Plan,
+    /// `None` if an earlier `split` planned them.
+    plan: Option<Plan>,
     probe: Probe,
     /// Distinct fingerprints of the batch.
     distinct: usize,
@@ -107,10 +109,11 @@ impl Comparison<'_> {
             probe,
             distinct,
         } = self.build().await?;
-        let passes = probe.parts;
+        let (design, passes) = (probe.design.clone(), probe.parts);
         clock.end(Stage::Build);
         if let Some(job) = self.run.job() {
-            self.ask_for_probes(job, &probe, &plan, distinct).await?;
+            let plan = plan.as_ref();
+            self.ask_for_probes(job, &probe, plan, distinct).await?;
         }
         let (progress, settings) = (&self.run.resources.progress, self.run.settings);
         let mut verified = None;
@@ -147,7 +150,7 @@ impl Comparison<'_> {
         Ok(Compared {
             output,
             decided,
-            plan,
+            design,
             passes,
             distinct,
             verified,
@@ -165,7 +168,7 @@ impl Comparison<'_> {
         &self,
         job: &Job,
         probe: &Probe,
-        plan: &Plan,
+        plan: Option<&Plan>,
         distinct: usize,
     ) -> Result<()> {
         let of_pairs = self.run.settings.output.is_some();
@@ -173,7 +176,7 @@ impl Comparison<'_> {
         let of_pairs = of_pairs.then(|| self.pair_probe(probe.clone()));
         let mut planned = false;
         for probe in of_classes.into_iter().chain(of_pairs) {
-            let answers = self.ask_for_probe(job, probe, Some(plan), distinct).await?;
+            let answers = self.ask_for_probe(job, probe, plan, distinct).await?;
             planned |= answers.is_none();
         }
         if planned {
@@ -202,7 +205,8 @@ impl Comparison<'_> {
             let seconds = |fingerprints| {
                 plan.map_or(0.0, |plan| plan.seconds(fingerprints) - plan.build_seconds)
             };
-            ProbeMap::plan(job, probe, settings.design.clone(), items, seconds).await
+            let design = settings.design.clone();
+            ProbeMap::plan(job, probe, distinct, design, items, seconds).await
         })
         .await
     }
@@ -272,13 +276,21 @@ impl Comparison<'_> {
         Ok(read)
     }
 
-    /// Plans the tables, and builds them unless the parts of a job do.
+    /// Plans the tables, and builds them unless the parts of a job do. Behind their round nobody needs the batch for that.
     async fn build(&self) -> Result<Planned> {
         let Run {
             context, settings, ..
         } = self.run;
         self.run.enter(Stage::Build);
         let file = &self.batch.file;
+        if let Some((probe, distinct)) = self.run.job().and_then(Job::planned_probe) {
+            let (design, parts) = (probe.design.clone(), probe.parts);
+            return Ok(Planned {
+                plan: None,
+                probe: self.probe_request(file.clone(), design, parts),
+                distinct,
+            });
+        }
         let pool = Arc::clone(&context.runtime_env().memory_pool);
         let batch = self.run.load(self.batch).await?;
         let distinct = batch.distinct.values().len();
@@ -291,14 +303,15 @@ impl Comparison<'_> {
             None => free_bytes(&pool).saturating_sub(self.decision_bytes()),
         };
         let plan = batch.plan(k, design, queries, free)?;
-        let probe = self.probe_request(file.clone(), &plan);
+        let parts = plan.parts as u32;
+        let probe = self.probe_request(file.clone(), plan.design.name(), parts);
         if self.run.job().is_none() {
             let threads = context.state().config().target_partitions();
             // Build the tables now, to measure the time separately; the tasks then find them built.
             drop(batch.tables(probe.tables(0), &pool, threads).await?);
         }
         let planned = Planned {
-            plan,
+            plan: Some(plan),
             probe,
             distinct,
         };
@@ -311,14 +324,14 @@ impl Comparison<'_> {
         Ok(planned)
     }
 
-    /// The request to probe the tables of `plan`.
-    fn probe_request(&self, batch: FingerprintFile, plan: &Plan) -> Probe {
+    /// The request to probe tables of this design, the batch in this number of parts.
+    fn probe_request(&self, batch: FingerprintFile, design: String, parts: u32) -> Probe {
         let settings = self.run.settings;
         Probe {
             batch,
             max_distance: self.settings.max_distance,
-            design: plan.design.name(),
-            parts: plan.parts as u32,
+            design,
+            parts,
             max_hits: settings.max_hits,
             day: self.view.date.map(work_items::days_since_epoch),
             columns: match self.view.snapshot.version {
