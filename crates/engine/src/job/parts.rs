@@ -12,6 +12,7 @@ use datafusion::prelude::SessionContext;
 use futures::{StreamExt as _, stream};
 use serde::Serialize;
 use simhash::{Model, Similarity};
+use tokio::sync::mpsc;
 
 use super::answer::{Answer, AnswerWriter, NoAnswer, Receipt};
 use super::map_documents::{self, ModelPlan};
@@ -27,8 +28,8 @@ use crate::template::pages_schema;
 use crate::work_items::WorkItem;
 use documents::{RowSet, TextRows, positions_and_bytes};
 
-/// Parts ahead whose answers are looked for.
-const LOOKED_FOR: usize = 32;
+/// Parts ahead whose answers are looked for, and as many that have none and wait.
+const LOOKED_FOR: usize = 16;
 /// Answers that are sent while parts are done.
 const SENT: usize = 8;
 
@@ -116,9 +117,11 @@ pub async fn do_parts(
             })
     });
     let chosen: Vec<Chosen<'_>> = chosen.collect::<Result<_>>()?;
-    let resources = &Resources::from_session(context)?;
-    let answers = stream::iter(chosen.iter().enumerate())
-        .map(|(at, part)| async move {
+    let (chosen, resources) = (&chosen, &Resources::from_session(context)?);
+    let (found, answers) = mpsc::channel(LOOKED_FOR);
+    let look = async {
+        let found = found;
+        let each = stream::iter(chosen.iter().enumerate()).map(|(at, part)| async move {
             let answer = job.answer(number, part.part, part.map, part.number).await;
             // The part waits for its first row group, and may have no other one.
             if let (Err(_), Map::Probe(probe), Some(Item::Probe(item))) =
@@ -127,17 +130,23 @@ pub async fn do_parts(
                 resources.fetch_ahead(item, probe.columns());
             }
             (at, answer)
-        })
-        .buffered(LOOKED_FOR);
-    let first = (Box::pin(answers), Prepared::default());
-    let chosen = &chosen;
-    let ended = stream::unfold(first, |(mut answers, mut prepared)| async {
-        let (at, answer) = answers.next().await?;
-        let ended = end(context, job, &chosen[at..], answer, &mut prepared).await;
-        Some((ended, (answers, prepared)))
-    });
-    let sent = ended
-        .map(|ended: Result<Ended>| async {
+        });
+        let mut each = std::pin::pin!(each.buffered(LOOKED_FOR));
+        while let Some(answer) = each.next().await {
+            if found.send(answer).await.is_err() {
+                // A part failed.
+                break;
+            }
+        }
+    };
+    let send = async move {
+        let first = (answers, Prepared::default());
+        let ended = stream::unfold(first, |(mut answers, mut prepared)| async {
+            let (at, answer) = answers.recv().await?;
+            let ended = end(context, job, &chosen[at..], answer, &mut prepared).await;
+            Some((ended, (answers, prepared)))
+        });
+        let sent = ended.map(|ended: Result<Ended>| async {
             match ended? {
                 Ended::WasDone(done) => Ok::<_, EngineError>(done),
                 Ended::Written {
@@ -151,13 +160,14 @@ pub async fn do_parts(
                     Ok(done)
                 }
             }
-        })
-        .buffered(SENT);
-    let mut sent = std::pin::pin!(sent);
-    while let Some(done) = sent.next().await {
-        each(&done?);
-    }
-    Ok(())
+        });
+        let mut sent = std::pin::pin!(sent.buffered(SENT));
+        while let Some(done) = sent.next().await {
+            each(&done?);
+        }
+        Ok(())
+    };
+    tokio::join!(look, send).1
 }
 
 /// Does the first of the parts that are left, unless it has an `answer`.

@@ -39,6 +39,26 @@ pub struct ColumnArgs {
     pub crawl: CrawlArgs,
 }
 
+impl ColumnArgs {
+    /// The first option that says how files are read, and not what a column is called.
+    pub fn of_files(&self) -> Option<&'static str> {
+        let crawl = &self.crawl;
+        let given = [
+            (self.fingerprint_column.is_some(), "--fingerprint-column"),
+            (self.delimiter.is_some(), "--delimiter"),
+            (self.quote.is_some(), "--quote"),
+            (self.charset.is_some(), "--charset"),
+            (crawl.id_from.is_some(), "--id-from"),
+            (!crawl.status.is_empty(), "--status"),
+            (crawl.check_digests, "--check-digests"),
+        ];
+        given
+            .iter()
+            .find(|(given, _)| *given)
+            .map(|(_, name)| *name)
+    }
+}
+
 /// How documents on standard input are read.
 #[derive(Debug, Clone, Default, Args)]
 pub struct PipeArgs {

@@ -383,3 +383,20 @@ fn the_distance_is_lowered_for_records_of_one_template() {
     assert!(!given.stderr.contains("template"), "{}", given.stderr);
     assert!(fs::read(&output).unwrap() == bytes);
 }
+
+#[test]
+fn an_archive_that_learns_nothing_takes_no_options_of_files() {
+    let dir = Dir::new();
+    let archive = dir.at("archive");
+    for option in ["--delimiter ;", "--charset koi8-r", "--check-digests"] {
+        let name = option.split(' ').next().unwrap();
+        dedup(&format!("archive create {archive} {option}")).fails(64, &[name, "--learn"]);
+    }
+    assert!(!std::path::Path::new(&archive).exists());
+    std::fs::write(dir.at("texts.csv"), "id;text\n1;one\n2;two\n").unwrap();
+    dedup(&format!(
+        "archive create {archive} --learn {} --delimiter ;",
+        dir.at("texts.csv")
+    ))
+    .ok();
+}

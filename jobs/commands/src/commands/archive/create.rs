@@ -28,6 +28,11 @@ pub(super) fn run(
     learn: &[String],
     columns: &ColumnArgs,
 ) -> Result<(), Failure> {
+    if let (true, Some(option)) = (learn.is_empty(), columns.of_files()) {
+        return Err(Failure::Usage(format!(
+            "{option}: it says how files are read, here those of --learn; give it to `run`"
+        )));
+    }
     let created = process::run(common, async |process: &Process| {
         let stores = process.stores();
         let location = process.locate(dir)?;
