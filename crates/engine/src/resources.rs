@@ -36,7 +36,7 @@ pub struct Resources {
     pub stores: Stores,
     batches: Batches,
     readers: Mutex<HashMap<String, FingerprintReader>>,
-    /// For the next parts.
+    /// Those of the next parts.
     ahead: Mutex<Ahead>,
     /// Bytes of files that the system's cache can hold, besides everything else; `None` for any.
     cache: Option<u64>,
@@ -131,7 +131,7 @@ impl Resources {
         Ok(reader)
     }
 
-    /// Opens a row group in the file at `path`, and fetches its bytes unless that began before.
+    /// Fetches the row group of an item, or waits for what [`Self::fetch_ahead`] fetches.
     pub(crate) async fn row_group(
         &self,
         item: &WorkItem,
