@@ -57,6 +57,8 @@ pub enum Pin {
     Distinct(String, String),
     /// A document is never dropped.
     Keep(String),
+    /// What was said of two documents before, or that one is never dropped, counts no more.
+    Forget(String, Option<String>),
 }
 
 impl Pin {
@@ -66,6 +68,7 @@ impl Pin {
         match self {
             Self::Same(a, b) if b < a => Self::Same(b, a),
             Self::Distinct(a, b) if b < a => Self::Distinct(b, a),
+            Self::Forget(a, Some(b)) if b < a => Self::Forget(b, Some(a)),
             pin => pin,
         }
     }
@@ -76,6 +79,7 @@ impl Pin {
         match self {
             Self::Same(a, b) | Self::Distinct(a, b) => (a.clone(), b.clone()),
             Self::Keep(id) => (id.clone(), String::new()),
+            Self::Forget(id, other) => (id.clone(), other.clone().unwrap_or_default()),
         }
     }
 }
@@ -182,6 +186,7 @@ const ROWS_AT_ONCE: usize = 1 << 16;
 const SAME: &str = "same";
 const DISTINCT: &str = "distinct";
 const KEEP: &str = "keep";
+const FORGET: &str = "forget";
 const SUPERSEDED: &str = "superseded";
 const CURRENT: &str = "current";
 
@@ -209,6 +214,7 @@ fn to_rows(commit: &str, rulings: &[Ruling]) -> Result<RecordBatch> {
         Ruling::Pin(Pin::Same(id, other)) => ((SAME, None, None), id, Some(other)),
         Ruling::Pin(Pin::Distinct(id, other)) => ((DISTINCT, None, None), id, Some(other)),
         Ruling::Pin(Pin::Keep(id)) => ((KEEP, None, None), id, None),
+        Ruling::Pin(Pin::Forget(id, other)) => ((FORGET, None, None), id, other.as_ref()),
     });
     let rows: Vec<_> = rows.collect();
     let text =
@@ -571,6 +577,10 @@ fn add_rows(
             SAME => Pin::Same(id, other),
             DISTINCT => Pin::Distinct(id, other),
             KEEP => Pin::Keep(id),
+            FORGET => {
+                pins.remove(&(id, other));
+                continue;
+            }
             _ => continue,
         };
         pins.insert(pin.about(), pin);

@@ -42,7 +42,7 @@ pub struct Args {
     /// Latency of the store, in milliseconds
     #[arg(long, default_value_t = 30)]
     latency: u64,
-    /// Number of runs of each; the fastest counts
+    /// Number of runs of each but in the store; the fastest counts
     #[arg(long, default_value_t = 3)]
     times: usize,
     /// Path of dedup-job [default: beside this program]

@@ -193,9 +193,9 @@ pub(super) fn conform(
         let sources = sources.unwrap_or_else(|| StringArray::new_null(batch.num_rows()));
         if found.prefer.has_keys() {
             // Preferred sources are hosts.
-            let hosts = sources_by(false)?;
+            let hosts = || sources_by(false);
             let column = |name: &str| file_column(batch, name, object);
-            let keys = found.prefer.keys(column, &hosts, file, positions.values());
+            let keys = found.prefer.keys(column, hosts, file, positions.values());
             let [keys, rest] = keys.map_err(|error| match error {
                 KeysError::Values(name, reason) => bad_data(&name, reason),
                 KeysError::Other(error) => error,

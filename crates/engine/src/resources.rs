@@ -172,7 +172,9 @@ impl Resources {
         {
             let (resources, item, columns) = (Arc::clone(self), item.clone(), columns.clone());
             let task = async move { resources.fetch_row_group(&item, &columns).await };
-            self.ahead().insert(key, SpawnedTask::spawn(task));
+            // A round may probe the same row groups twice.
+            let ahead = &mut self.ahead();
+            ahead.entry(key).or_insert_with(|| SpawnedTask::spawn(task));
         }
     }
 

@@ -152,7 +152,7 @@ impl Documents {
             // The crawler looked at the bytes. This is what it says of those that it does not know.
             "" | "application/octet-stream" => served,
             // A page that begins late looks like a program, and XHTML that is served as HTML is read as HTML.
-            identified if served.eq_ignore_ascii_case("text/html") && is_any_text(identified) => {
+            identified if served.eq_ignore_ascii_case("text/html") && is_like_html(identified) => {
                 served
             }
             identified => identified,
@@ -243,29 +243,32 @@ fn check_url(url: &str) -> Result<(), Reason<'static>> {
 fn is_of_crawler(url: &str) -> bool {
     // Names that publications have.
     const PUBLISHED: [&str; 7] = ["uuid:", "isbn:", "issn:", "nbn:", "doi:", "lex:", "ietf:"];
-    const SCHEMES: [&str; 6] = [
+    const STARTS: [&str; 11] = [
         "metadata:",
         "screenshot:",
         "thumbnail:",
         "youtube-dl:",
         "ytdl:",
         "warcinfo:",
+        "file:///dom-snapshot.html",
+        "file:///pdf-snapshot.pdf",
+        "file:///provenance-summary.html",
+        "file:///screenshot.png",
+        "file:///video-extracted-",
     ];
     match url.get(..4) {
         Some(scheme) if scheme.eq_ignore_ascii_case("urn:") => {
             let name = &url[4..];
             !PUBLISHED.iter().any(|known| starts_with(name, known))
         }
-        _ => {
-            let is_at_root = starts_with(url, "file:///") && !url["file:///".len()..].contains('/');
-            is_at_root || SCHEMES.iter().any(|scheme| starts_with(url, scheme))
-        }
+        _ => STARTS.iter().any(|start| starts_with(url, start)),
     }
 }
 
-/// Whether a media type is that of a text or of XHTML.
-fn is_any_text(media_type: &str) -> bool {
-    starts_with(media_type, "text/") || media_type.eq_ignore_ascii_case("application/xhtml+xml")
+/// Whether bytes of HTML may look like this media type: a text but a script, or XHTML.
+fn is_like_html(media_type: &str) -> bool {
+    media_type.eq_ignore_ascii_case("application/xhtml+xml")
+        || starts_with(media_type, "text/") && Form::of_media_type(media_type).is_some()
 }
 
 /// Refuses responses whose status is not chosen.

@@ -1,18 +1,23 @@
 //! Sort keys: bytes whose order is that of values. No key is the beginning of another one, so keys of several values can be
 //! joined.
 
-use arrow::array::{Array as _, ArrayRef, AsArray as _};
+use std::io::Write as _;
+
+use arrow::array::{Array as _, ArrayRef, AsArray as _, BinaryArray, BinaryBuilder};
 use arrow::datatypes::{DataType, Int64Type, TimeUnit};
 
-use super::time;
+use super::{NO_PREFERENCE, time};
 
 /// The sort key by which the text with the most features comes first.
 pub fn length_key(features: usize) -> Vec<u8> {
-    directed(integer_key(features as i128), true)
+    let mut key = Vec::with_capacity(KEY);
+    integer_key(features as i128, &mut key);
+    reverse(&mut key);
+    key
 }
 
-/// The key of each row of a column; `None` for a row without one, which comes last.
-pub(super) type Keys = Vec<Option<Vec<u8>>>;
+/// The key of each row of a column; null for a row without one, which comes last.
+pub(super) type Keys = BinaryArray;
 
 /// Sort keys of a column's values: in the order of their bytes, the most preferred value comes first.
 pub(super) fn of_values(column: &ArrayRef, descending: bool) -> Result<Keys, String> {
@@ -21,7 +26,7 @@ pub(super) fn of_values(column: &ArrayRef, descending: bool) -> Result<Keys, Str
     };
     // Files may have different units of time; keys have nanoseconds.
     let unit: i128 = match column.data_type() {
-        DataType::Null => return Ok(vec![None; column.len()]),
+        DataType::Null => return Ok(Keys::new_null(column.len())),
         DataType::Utf8
         | DataType::LargeUtf8
         | DataType::Utf8View
@@ -30,32 +35,29 @@ pub(super) fn of_values(column: &ArrayRef, descending: bool) -> Result<Keys, Str
         | DataType::BinaryView => {
             let texts = as_type(column, &DataType::Binary)?;
             let texts = texts.as_binary::<i32>().iter();
-            let key = |text: &[u8]| {
+            return of_each(texts, descending, |text, key| {
                 if text.len() > MAX_TEXT {
-                    Err(format!(
+                    return Err(format!(
                         "a value of {} bytes; documents are not ordered by values of more than {MAX_TEXT}",
                         text.len()
-                    ))
-                } else {
-                    Ok(directed(text_key(text), descending))
+                    ));
                 }
-            };
-            return texts.map(|text| text.map(key).transpose()).collect();
+                text_key(text, key);
+                Ok(true)
+            });
         }
         // Their texts have all their digits, and floats as few as tell them apart.
         kind if kind.is_decimal() || kind.is_floating() || *kind == DataType::UInt64 => {
             let texts = as_type(column, &DataType::Utf8)?;
             let texts = texts.as_string::<i32>().iter();
-            let infinite = |text: &str| match text {
-                "inf" => Some(vec![NUMBER, INFINITE]),
-                "-inf" => Some(vec![NUMBER, MINUS_INFINITE]),
-                _ => None,
-            };
-            let key = |text: &str| {
-                let number = number_key(text).or_else(|| infinite(text));
-                number.map(|key| directed(key, descending))
-            };
-            return Ok(texts.map(|text| text.and_then(key)).collect());
+            return of_each(texts, descending, |text, key| {
+                match text {
+                    "inf" => key.push(INFINITE),
+                    "-inf" => key.push(MINUS_INFINITE),
+                    text => return Ok(number_key(text, key)),
+                }
+                Ok(true)
+            });
         }
         DataType::Date32 => 86_400_000_000_000,
         DataType::Date64 | DataType::Timestamp(TimeUnit::Millisecond, _) => 1_000_000,
@@ -67,8 +69,9 @@ pub(super) fn of_values(column: &ArrayRef, descending: bool) -> Result<Keys, Str
     };
     let integers = as_type(column, &DataType::Int64)?;
     let integers = integers.as_primitive::<Int64Type>().iter();
-    let key = |number: i64| directed(integer_key(i128::from(number) * unit), descending);
-    Ok(integers.map(|number| number.map(key)).collect())
+    of_each(integers, descending, |number, key| {
+        Ok(integer_key(i128::from(number) * unit, key))
+    })
 }
 
 /// Sort keys of a column's times; what is no time has none.
@@ -79,89 +82,163 @@ pub(super) fn of_times(column: &ArrayRef, latest_first: bool) -> Result<Keys, St
     }
     let texts = arrow::compute::cast(column, &DataType::Utf8);
     let texts = texts.map_err(|_| format!("values of {kind} are no times"))?;
-    let key = |text: &str| {
-        let time = time::of_text_or_number(text.trim())?;
-        Some(directed(integer_key(time), latest_first))
-    };
     let texts = texts.as_string::<i32>().iter();
-    Ok(texts.map(|text| text.and_then(key)).collect())
+    of_each(texts, latest_first, |text, key| {
+        let time = time::of_text_or_number(text.trim());
+        Ok(time.is_some_and(|time| integer_key(time, key)))
+    })
 }
 
-/// The sort key of a place in a list.
-pub(super) fn of_place(place: u64) -> Vec<u8> {
-    place.to_be_bytes().to_vec()
+/// Sort keys of places in a list.
+pub(super) fn of_places(places: impl ExactSizeIterator<Item = Option<u64>>) -> Keys {
+    let places: Vec<Option<[u8; 8]>> = places.map(|place| place.map(u64::to_be_bytes)).collect();
+    places.iter().map(Option::as_ref).collect()
 }
 
-/// The first byte of a key. Numbers sort before other texts in either direction.
-const NUMBER: u8 = 1;
-const TEXT: u8 = 2;
-/// The second byte of the key of a number: its sign.
-const MINUS_INFINITE: u8 = 0;
-const BELOW: u8 = 1;
-const ZERO: u8 = 2;
-const ABOVE: u8 = 3;
-const INFINITE: u8 = 4;
+/// The keys of documents by several rules, one behind the other.
+pub(super) fn joined(rules: &[Keys], rows: usize) -> Keys {
+    let bytes = rules.iter().map(|keys| keys.values().len() + rows).sum();
+    let mut joined = BinaryBuilder::with_capacity(rows, bytes);
+    let mut key = Vec::new();
+    for row in 0..rows {
+        key.clear();
+        for keys in rules {
+            if keys.is_valid(row) {
+                key.extend_from_slice(keys.value(row));
+            } else {
+                key.push(NO_PREFERENCE);
+            }
+        }
+        joined.append_value(&key);
+    }
+    joined.finish()
+}
+
+/// The keys of values: `write` adds the key of one to the empty bytes, or says that it has none.
+fn of_each<T: Copy>(
+    values: impl ExactSizeIterator<Item = Option<T>>,
+    descending: bool,
+    write: impl Fn(T, &mut Vec<u8>) -> Result<bool, String>,
+) -> Result<Keys, String> {
+    let mut keys = BinaryBuilder::with_capacity(values.len(), values.len() * KEY);
+    let mut key = Vec::with_capacity(KEY);
+    for value in values {
+        key.clear();
+        match value {
+            Some(value) if write(value, &mut key)? => {
+                if descending {
+                    reverse(&mut key);
+                }
+                keys.append_value(&key);
+            }
+            _ => keys.append_null(),
+        }
+    }
+    Ok(keys.finish())
+}
+
+/// The bytes of most keys of numbers.
+const KEY: usize = 16;
+/// The first byte of a key of a number: its sign.
+const MINUS_INFINITE: u8 = 1;
+const BELOW: u8 = 2;
+const ZERO: u8 = 3;
+const ABOVE: u8 = 4;
+const INFINITE: u8 = 5;
+/// The first byte of a key of a text. Numbers sort before other texts in either direction.
+const TEXT: u8 = 6;
 
 /// The most bytes of a text that documents are ordered by, as of an id.
 const MAX_TEXT: usize = archive::MAX_ID_BYTES;
 
-/// The key of a text; a text that is a number or a time gets the key of the number, or of the time.
-fn text_key(text: &[u8]) -> Vec<u8> {
+/// Writes the key of a text; a text that is a number or a time gets the key of the number, or of the time.
+fn text_key(text: &[u8], key: &mut Vec<u8>) {
     let trimmed = std::str::from_utf8(text).unwrap_or_default().trim();
-    let number = number_key(trimmed).or_else(|| time::of_text(trimmed).map(integer_key));
-    number.unwrap_or_else(|| {
-        let mut key = vec![TEXT];
-        for &byte in text {
-            key.push(byte);
-            // Two zeros are the end of the text.
-            key.extend((byte == 0).then_some(u8::MAX));
-        }
-        key.extend([0, 0]);
-        key
-    })
+    if number_key(trimmed, key) || time::of_text(trimmed).is_some_and(|time| integer_key(time, key))
+    {
+        return;
+    }
+    key.push(TEXT);
+    for &byte in text {
+        key.push(byte);
+        // Two zeros are the end of the text.
+        key.extend((byte == 0).then_some(u8::MAX));
+    }
+    key.extend([0, 0]);
 }
 
-fn integer_key(number: i128) -> Vec<u8> {
-    number_key(&number.to_string()).unwrap_or_default()
+fn integer_key(number: i128, key: &mut Vec<u8>) -> bool {
+    let mut text = [0; 40];
+    let mut rest = &mut text[..];
+    // It has 39 digits at most.
+    let _ = write!(rest, "{number}");
+    let written = 40 - rest.len();
+    std::str::from_utf8(&text[..written]).is_ok_and(|text| number_key(text, key))
 }
 
-/// The key of a decimal number with any digits, a point and an exponent, or none of these; `None` for other texts.
-fn number_key(text: &str) -> Option<Vec<u8>> {
+/// Writes the key of a decimal number with any digits, a point and an exponent, or none of these; `false` for other texts.
+fn number_key(text: &str, key: &mut Vec<u8>) -> bool {
     let (is_negative, unsigned) = match text.strip_prefix(['-', '+']) {
         Some(unsigned) => (text.starts_with('-'), unsigned),
         None => (false, text),
     };
     let (mantissa, exponent) = unsigned.split_once(['e', 'E']).unwrap_or((unsigned, "0"));
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-    let mut digits = [whole, fraction].concat();
-    if digits.is_empty() || !digits.bytes().all(|digit| digit.is_ascii_digit()) {
-        return None;
+    let digits = || whole.bytes().chain(fraction.bytes());
+    let count = whole.len() + fraction.len();
+    if count == 0 || !digits().all(|digit| digit.is_ascii_digit()) {
+        return false;
     }
-    let exponent: i64 = exponent.parse().ok()?;
-    digits.truncate(digits.trim_end_matches('0').len());
-    let leading = digits.len() - digits.trim_start_matches('0').len();
-    digits.drain(..leading);
-    if digits.is_empty() {
-        return Some(vec![NUMBER, ZERO]);
-    }
-    // The number is 0.DIGITS × 10^exponent.
+    let Ok(exponent) = exponent.parse::<i64>() else {
+        return false;
+    };
+    let is_digit = |digit| digit != b'0';
+    let (Some(leading), Some(trailing)) = (
+        digits().position(is_digit),
+        digits().rev().position(is_digit),
+    ) else {
+        key.push(ZERO);
+        return true;
+    };
+    key.push(if is_negative { BELOW } else { ABOVE });
+    let start = key.len();
+    // The number is 0.DIGITS × 10^exponent. Most exponents take one byte.
     let exponent = exponent.saturating_add(whole.len() as i64 - leading as i64);
-    let ordered = exponent.cast_unsigned() ^ 1 << 63;
-    // The end sorts before any digit: 0.7 before 0.71.
-    let mut magnitude = [&ordered.to_be_bytes()[..], digits.as_bytes(), &[0]].concat();
-    if is_negative {
-        magnitude.iter_mut().for_each(|byte| *byte = !*byte);
+    match exponent {
+        ..-119 => key.push(0),
+        -119..=119 => key.push((exponent + 120) as u8),
+        120.. => key.push(240),
     }
-    let sign = if is_negative { BELOW } else { ABOVE };
-    Some([&[NUMBER, sign], &magnitude[..]].concat())
+    if exponent.abs() > 119 {
+        key.extend((exponent.cast_unsigned() ^ 1 << 63).to_be_bytes());
+    }
+    // Two digits a byte, from 1 to 10. The end sorts before any digit: 0.7 before 0.71.
+    let mut digits = digits()
+        .skip(leading)
+        .take(count - leading - trailing)
+        .map(|digit| digit - b'0' + 1);
+    loop {
+        let mut next = || digits.next().unwrap_or(0);
+        let (high, low) = (next(), next());
+        key.push(high << 4 | low);
+        if low == 0 {
+            break;
+        }
+    }
+    if is_negative {
+        key[start..].iter_mut().for_each(|byte| *byte = !*byte);
+    }
+    true
 }
 
-/// The key itself or, if `descending`, one that reverses the order among numbers and among texts.
-fn directed(mut key: Vec<u8>, descending: bool) -> Vec<u8> {
-    if descending {
-        key[1..].iter_mut().for_each(|byte| *byte = !*byte);
+/// Reverses the order among numbers and among texts.
+fn reverse(key: &mut [u8]) {
+    if let [kind, rest @ ..] = key {
+        if *kind != TEXT {
+            *kind = MINUS_INFINITE + INFINITE - *kind;
+        }
+        rest.iter_mut().for_each(|byte| *byte = !*byte);
     }
-    key
 }
 
 #[cfg(test)]
@@ -182,7 +259,7 @@ mod tests {
     fn order(column: ArrayRef, descending: bool) -> Vec<usize> {
         let keys = of_values(&column, descending).unwrap();
         let mut rows: Vec<usize> = (0..keys.len()).collect();
-        rows.sort_by_key(|&row| (keys[row].is_none(), keys[row].clone()));
+        rows.sort_by_key(|&row| (keys.is_null(row), keys.value(row).to_vec()));
         rows
     }
 
@@ -276,7 +353,11 @@ mod tests {
             let texts: Vec<String> = numbers.iter().map(text).collect();
             for (a, x) in numbers.iter().zip(&texts) {
                 for (b, y) in numbers.iter().zip(&texts) {
-                    let [x, y] = [x, y].map(|text| number_key(text).unwrap());
+                    let [x, y] = [x, y].map(|text| {
+                        let mut key = Vec::new();
+                        assert!(number_key(text, &mut key), "{text}");
+                        key
+                    });
                     prop_assert_eq!(x.cmp(&y), exact(a).cmp(&exact(b)));
                 }
             }
@@ -331,7 +412,7 @@ mod tests {
 
     #[test]
     fn times_have_one_unit() {
-        let key = |column: ArrayRef| of_values(&column, false).unwrap().remove(0);
+        let key = |column: ArrayRef| of_values(&column, false).unwrap().value(0).to_vec();
         let millis = key(Arc::new(TimestampMillisecondArray::from(vec![86_400_000])));
         assert_eq!(
             key(Arc::new(TimestampNanosecondArray::from(vec![
@@ -351,7 +432,14 @@ mod tests {
         ) {
             let keys: Vec<Vec<u8>> = texts
                 .iter()
-                .map(|text| directed(text_key(text.as_bytes()), descending))
+                .map(|text| {
+                    let mut key = Vec::new();
+                    text_key(text.as_bytes(), &mut key);
+                    if descending {
+                        reverse(&mut key);
+                    }
+                    key
+                })
                 .collect();
             for (a, x) in texts.iter().zip(&keys) {
                 for (b, y) in texts.iter().zip(&keys) {

@@ -121,60 +121,47 @@ impl Prefer {
     }
 
     /// The keys of documents of one file: those by the rules before the length of texts, and those by the rules behind it. `column`
-    /// returns a column of them, `file` is the number of the file, and `positions` are the positions of the documents.
+    /// returns a column of them, `sources` their sources, `file` is the number of the file, and `positions` are the positions of the documents.
     ///
     /// # Errors
     /// The column whose values have no order, and why.
     pub(super) fn keys<'a>(
         &self,
         column: impl Fn(&str) -> Result<&'a ArrayRef, DocumentsError>,
-        sources: &StringArray,
+        sources: impl Fn() -> Result<StringArray, DocumentsError>,
         file: usize,
         positions: &[i64],
     ) -> Result<[BinaryArray; 2], KeysError> {
+        let rows = positions.len();
+        let of_rule = |rule: &Rule| {
+            let of_column = |name: &str, keys: Result<Keys, String>| {
+                keys.map_err(|reason| KeysError::Values(name.to_owned(), reason))
+            };
+            Ok::<_, KeysError>(match rule {
+                // Of two, the second decides nothing.
+                Rule::Longest => Keys::new_null(rows),
+                Rule::Column { name, descending } => {
+                    of_column(name, keys::of_values(column(name)?, *descending))?
+                }
+                Rule::Time { name, latest } => {
+                    let name = name.as_deref().unwrap_or_default();
+                    of_column(name, keys::of_times(column(name)?, *latest))?
+                }
+                Rule::Sources(ranked) => ranks(ranked, &sources()?),
+                Rule::Path => keys::of_places((0..rows).map(|_| Some(file as u64))),
+                Rule::First => {
+                    keys::of_places(positions.iter().map(|place| Some(place.cast_unsigned())))
+                }
+            })
+        };
         let mut parts = self.rules.splitn(2, |rule| *rule == Rule::Longest);
         let mut of_part = || {
             let rules = parts.next().unwrap_or_default();
-            let mut joined: Keys = vec![None; positions.len()];
-            for rule in rules {
-                let keys = match rule {
-                    Rule::Longest => continue,
-                    Rule::Column { name, descending } => {
-                        let keys = keys::of_values(column(name)?, *descending);
-                        keys.map_err(|reason| KeysError::Values(name.clone(), reason))?
-                    }
-                    Rule::Time { name, latest } => {
-                        let name = name.as_deref().unwrap_or_default();
-                        let keys = keys::of_times(column(name)?, *latest);
-                        keys.map_err(|reason| KeysError::Values(name.to_owned(), reason))?
-                    }
-                    Rule::Sources(ranked) => ranks(ranked, sources),
-                    Rule::Path => vec![Some(keys::of_place(file as u64)); positions.len()],
-                    Rule::First => {
-                        let places = positions.iter().map(|position| position.cast_unsigned());
-                        places.map(|place| Some(keys::of_place(place))).collect()
-                    }
-                };
-                if let [_] = rules {
-                    joined = keys;
-                    break;
-                }
-                for (joined, key) in joined.iter_mut().zip(keys) {
-                    let key = key.unwrap_or_else(|| vec![NO_PREFERENCE]);
-                    joined.get_or_insert_default().extend(key);
-                }
-            }
-            if self.are_keys_cut() {
-                let none: &[u8] = if rules.is_empty() {
-                    &[]
-                } else {
-                    &[NO_PREFERENCE]
-                };
-                for key in &mut joined {
-                    key.get_or_insert_with(|| none.to_vec());
-                }
-            }
-            Ok::<_, KeysError>(joined.iter().map(Option::as_deref).collect())
+            let keys: Vec<Keys> = rules.iter().map(of_rule).collect::<Result<_, _>>()?;
+            Ok::<_, KeysError>(match &keys[..] {
+                [keys] if !self.are_keys_cut() => keys.clone(),
+                keys => keys::joined(keys, rows),
+            })
         };
         Ok([of_part()?, of_part()?])
     }
@@ -205,8 +192,7 @@ fn ranks(ranked: &[String], sources: &StringArray) -> Keys {
         all.map(move |name| (name, place as u64))
     };
     let places: HashMap<String, u64> = places.flat_map(both).collect();
-    let place = |source: Option<&str>| places.get(source?).copied().map(keys::of_place);
-    sources.iter().map(place).collect()
+    keys::of_places(sources.iter().map(|source| places.get(source?).copied()))
 }
 
 impl fmt::Display for Rule {

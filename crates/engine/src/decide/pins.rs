@@ -21,7 +21,7 @@ use documents::DocumentId;
 const COLUMNS: [&str; 3] = ["pin", "id", "other"];
 
 /// Reads a file of pins, called `name`: CSV with the columns `pin`, `id` and `other`, or JSON Lines with these fields. `pin` is `same`
-/// or `distinct`, or `keep` without `other`.
+/// or `distinct`, `keep` without `other`, or `forget` with or without it.
 ///
 /// # Errors
 /// [`EngineError::BadData`] when it is neither, or a pin is none of these.
@@ -56,9 +56,10 @@ pub fn read_pins(name: &str, file: &[u8]) -> Result<Vec<Pin>> {
                 (Some("same"), Some(id), Some(other)) => Pin::Same(id, other),
                 (Some("distinct"), Some(id), Some(other)) => Pin::Distinct(id, other),
                 (Some("keep"), Some(id), None) => Pin::Keep(id),
+                (Some("forget"), Some(id), other) => Pin::Forget(id, other),
                 _ => {
                     return Err(bad(format!(
-                        "pin {number} is none: same or distinct with two ids (id, other), or keep with one (id)"
+                        "pin {number} is none: same or distinct with two ids (id, other), keep with one (id), or forget with one or two"
                     )));
                 }
             };
@@ -113,6 +114,7 @@ pub(crate) fn typed_pins(from: Option<&str>, pins: &[Pin], id_type: IdType) -> R
             Pin::Same(a, b) => Pin::Same(id(a)?, id(b)?),
             Pin::Distinct(a, b) => Pin::Distinct(id(a)?, id(b)?),
             Pin::Keep(a) => Pin::Keep(id(a)?),
+            Pin::Forget(a, b) => Pin::Forget(id(a)?, b.as_deref().map(id).transpose()?),
         };
         let pin = pin.ordered();
         let (a, b) = pin.about();
@@ -123,9 +125,13 @@ pub(crate) fn typed_pins(from: Option<&str>, pins: &[Pin], id_type: IdType) -> R
             .insert((a.clone(), b.clone()), pin.clone())
             .is_some_and(|other| other != pin)
         {
-            return Err(bad(format!(
-                "it says that {a:?} and {b:?} are the same, and that they are distinct"
-            )));
+            let (a, b) = pin.about();
+            let about = if b.is_empty() {
+                format!("{a:?}")
+            } else {
+                format!("{a:?} and {b:?}")
+            };
+            return Err(bad(format!("two pins about {about} contradict each other")));
         }
     }
     let mut pins: Vec<Pin> = about.into_values().collect();
@@ -203,6 +209,7 @@ impl PinnedClasses {
             let (id, other) = match pin {
                 Pin::Same(id, other) | Pin::Distinct(id, other) => (id, Some(other)),
                 Pin::Keep(id) => (id, None),
+                Pin::Forget(..) => continue,
             };
             // Pins of another type, of an archive that another program wrote, name nothing.
             let (Ok(id), Ok(other)) = (
@@ -250,7 +257,9 @@ impl PinnedClasses {
                 .iter()
                 .flat_map(|a| right.iter().map(move |b| (*a, *b)));
             match (pin, other) {
-                (Pin::Keep(_), _) | (_, None) => pinned.never_dropped.extend(left),
+                (Pin::Keep(_) | Pin::Forget(..), _) | (_, None) => {
+                    pinned.never_dropped.extend(left);
+                }
                 (Pin::Same(..), Some(other)) => {
                     pinned.same.extend(pairs);
                     if !left.is_empty() {
@@ -388,6 +397,8 @@ mod tests {
             "pin,id,other\nsame,a,\n",
             "pin,id,other\nsame,a,a\n",
             "pin,id,other\nkeep,a,b\n",
+            "pin,id,other\nkeep,a,\nforget,a,\n",
+            "pin,id,other\nforget,a,a\n",
             "pin,id,other\nsame,a,b\ndistinct,b,a\n",
             "{\"pin\":\"keep\"}",
             "{\"pin\":",

@@ -1,18 +1,21 @@
 //! `map`: does parts of a round.
 
+use std::collections::VecDeque;
 use std::path::PathBuf;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use arrow::datatypes::{Schema, SchemaRef};
 use arrow::ipc::reader::StreamReader;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::prelude::SessionContext;
-use futures::{StreamExt as _, stream};
+use futures::future::{BoxFuture, ready};
+use futures::stream::FuturesOrdered;
+use futures::{FutureExt as _, StreamExt as _};
 use serde::Serialize;
 use simhash::{Model, Similarity};
-use tokio::sync::mpsc;
 
 use super::answer::{Answer, AnswerWriter, NoAnswer, Receipt};
 use super::map_documents::{self, ModelPlan};
@@ -28,10 +31,14 @@ use crate::template::pages_schema;
 use crate::work_items::WorkItem;
 use documents::{RowSet, TextRows, positions_and_bytes};
 
-/// Parts ahead whose answers are looked for, and as many that have none and wait.
+/// Parts ahead whose answers are looked for, or have been.
 const LOOKED_FOR: usize = 16;
-/// Answers that are sent while parts are done.
+/// After so long, an answer that was not there is looked for again: another process may have done the part.
+const RECENT: Duration = Duration::from_secs(10);
+/// Answers that are sent while a part is done.
 const SENT: usize = 8;
+/// Their bytes; a larger answer is sent when all before it are.
+const SENT_BYTES: u64 = 32 << 20;
 
 /// A part that is done.
 #[derive(Debug, Clone, Serialize)]
@@ -89,6 +96,25 @@ enum Ended {
     },
 }
 
+/// Whether a part has an answer, and when that was looked for.
+type LookedFor = (std::result::Result<Answer, NoAnswer>, Instant);
+
+/// What a process does beside a part. All of it goes on all the time: a request that waits too long fails.
+struct Beside<'a, F> {
+    /// The answers of later parts are looked for.
+    looks: FuturesOrdered<BoxFuture<'a, LookedFor>>,
+    /// Those of the next ones were.
+    found: VecDeque<LookedFor>,
+    /// The answers of earlier parts are sent.
+    sends: FuturesOrdered<BoxFuture<'a, Result<PartDone>>>,
+    /// Their bytes.
+    bytes: VecDeque<u64>,
+    /// Is told of each part that is done.
+    each: F,
+    /// The first error of those that were sent.
+    error: Option<EngineError>,
+}
+
 /// Does these parts of the round with this `number`, one after the other; those that are done already are left as they are. While
 /// one is done, the answers of earlier parts are sent, and those that later ones may have are looked for.
 ///
@@ -100,7 +126,7 @@ pub async fn do_parts(
     job: &Job,
     number: u32,
     parts: &[u32],
-    mut each: impl FnMut(&PartDone),
+    each: impl FnMut(&PartDone),
 ) -> Result<()> {
     let round = job
         .planned_round(number)
@@ -117,57 +143,145 @@ pub async fn do_parts(
             })
     });
     let chosen: Vec<Chosen<'_>> = chosen.collect::<Result<_>>()?;
-    let (chosen, resources) = (&chosen, &Resources::from_session(context)?);
-    let (found, answers) = mpsc::channel(LOOKED_FOR);
-    let look = async {
-        let found = found;
-        let each = stream::iter(chosen.iter().enumerate()).map(|(at, part)| async move {
-            let answer = job.answer(number, part.part, part.map, part.number).await;
-            // The part waits for its first row group, and may have no other one.
-            if let (Err(_), Map::Probe(probe), Some(Item::Probe(item))) =
-                (&answer, &part.map.map, part.map.parts[part.number].first())
-            {
-                resources.fetch_ahead(item, probe.columns());
+    let resources = &Resources::from_session(context)?;
+    let look = |Chosen {
+                    part,
+                    map,
+                    number: of_map,
+                }| async move {
+        let answer = job.answer(number, part, map, of_map).await;
+        // The part waits for its first row group, and may have no other one.
+        if let (
+            Err(NoAnswer::Missing | NoAnswer::Damaged),
+            Map::Probe(probe),
+            Some(Item::Probe(item)),
+        ) = (&answer, &map.map, map.parts[of_map].first())
+        {
+            resources.fetch_ahead(item, probe.columns());
+        }
+        (answer, Instant::now())
+    };
+    let send = |done: PartDone, path: PathBuf, replace| async move {
+        let location = job.answer_location(number, done.part)?;
+        job.put_answer(&location, &path, replace).await?;
+        let _ = std::fs::remove_file(&path);
+        Ok(done)
+    };
+    let mut beside = Beside::new(each);
+    let mut prepared = Prepared::default();
+    let mut later = chosen.iter();
+    for (at, part) in chosen.iter().enumerate() {
+        while beside.looks.len() + beside.found.len() < LOOKED_FOR
+            && let Some(later) = later.next()
+        {
+            beside.looks.push_back(look(*later).boxed());
+        }
+        let (mut answer, looked_for) = beside.next_answer().await?;
+        if looked_for.elapsed() > RECENT
+            && matches!(answer, Err(NoAnswer::Missing | NoAnswer::Damaged))
+        {
+            (answer, _) = beside.during(look(*part)).await;
+        }
+        let ended = end(context, job, &chosen[at..], answer, &mut prepared);
+        match beside.during(ended).await {
+            Ok(Ended::WasDone(done)) => beside.send(0, ready(Ok(done)).boxed()).await,
+            Ok(Ended::Written {
+                done,
+                path,
+                replace,
+            }) => {
+                let bytes = path.metadata().map_or(0, |file| file.len());
+                beside.send(bytes, send(done, path, replace).boxed()).await;
             }
-            (at, answer)
-        });
-        let mut each = std::pin::pin!(each.buffered(LOOKED_FOR));
-        while let Some(answer) = each.next().await {
-            if found.send(answer).await.is_err() {
-                // A part failed.
-                break;
+            // Those before it are sent.
+            Err(error) => {
+                beside.error.get_or_insert(error);
             }
         }
-    };
-    let send = async move {
-        let first = (answers, Prepared::default());
-        let ended = stream::unfold(first, |(mut answers, mut prepared)| async {
-            let (at, answer) = answers.recv().await?;
-            let ended = end(context, job, &chosen[at..], answer, &mut prepared).await;
-            Some((ended, (answers, prepared)))
-        });
-        let sent = ended.map(|ended: Result<Ended>| async {
-            match ended? {
-                Ended::WasDone(done) => Ok::<_, EngineError>(done),
-                Ended::Written {
-                    done,
-                    path,
-                    replace,
-                } => {
-                    let location = job.answer_location(number, done.part)?;
-                    job.put_answer(&location, &path, replace).await?;
-                    let _ = std::fs::remove_file(&path);
-                    Ok(done)
-                }
-            }
-        });
-        let mut sent = std::pin::pin!(sent.buffered(SENT));
-        while let Some(done) = sent.next().await {
-            each(&done?);
+        if beside.error.is_some() {
+            break;
         }
-        Ok(())
-    };
-    tokio::join!(look, send).1
+    }
+    beside.finish().await
+}
+
+impl<'a, F: FnMut(&PartDone)> Beside<'a, F> {
+    fn new(each: F) -> Self {
+        Self {
+            looks: FuturesOrdered::new(),
+            found: VecDeque::new(),
+            sends: FuturesOrdered::new(),
+            bytes: VecDeque::new(),
+            each,
+            error: None,
+        }
+    }
+
+    /// Waits for `work`, while all else goes on.
+    async fn during<T>(&mut self, work: impl Future<Output = T>) -> T {
+        let mut work = pin!(work);
+        loop {
+            tokio::select! {
+                biased;
+                done = &mut work => return done,
+                Some(answer) = self.looks.next() => self.found.push_back(answer),
+                Some(sent) = self.sends.next() => self.sent(sent),
+            }
+        }
+    }
+
+    /// Waits until something is found or sent; `false` if there is nothing to wait for.
+    async fn step(&mut self) -> bool {
+        tokio::select! {
+            Some(answer) = self.looks.next() => self.found.push_back(answer),
+            Some(sent) = self.sends.next() => self.sent(sent),
+            else => return false,
+        }
+        true
+    }
+
+    /// Whether the next part has an answer.
+    async fn next_answer(&mut self) -> Result<LookedFor> {
+        loop {
+            if let Some(answer) = self.found.pop_front() {
+                return Ok(answer);
+            }
+            if !self.step().await {
+                return Err(EngineError::Internal("no answer is looked for".into()));
+            }
+        }
+    }
+
+    /// Begins to send an answer of so many bytes, as soon as there is room for it.
+    async fn send(&mut self, bytes: u64, answer: BoxFuture<'a, Result<PartDone>>) {
+        let is_full = |sent: &VecDeque<u64>| {
+            sent.len() >= SENT || sent.iter().sum::<u64>().saturating_add(bytes) > SENT_BYTES
+        };
+        while !self.bytes.is_empty() && is_full(&self.bytes) {
+            self.step().await;
+        }
+        self.sends.push_back(answer);
+        self.bytes.push_back(bytes);
+    }
+
+    /// An answer was sent.
+    fn sent(&mut self, sent: Result<PartDone>) {
+        self.bytes.pop_front();
+        match sent {
+            Ok(done) => (self.each)(&done),
+            Err(error) => {
+                self.error.get_or_insert(error);
+            }
+        }
+    }
+
+    /// Sends what is left.
+    async fn finish(mut self) -> Result<()> {
+        while let Some(sent) = self.sends.next().await {
+            self.sent(sent);
+        }
+        self.error.map_or(Ok(()), Err)
+    }
 }
 
 /// Does the first of the parts that are left, unless it has an `answer`.

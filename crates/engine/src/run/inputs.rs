@@ -488,6 +488,7 @@ fn pins_digest(pins: &[Pin]) -> String {
             Pin::Same(..) => "same",
             Pin::Distinct(..) => "distinct",
             Pin::Keep(_) => "keep",
+            Pin::Forget(..) => "forget",
         };
         let (id, other) = pin.about();
         digest.update(serde_json::json!([kind, id, other]).to_string());

@@ -330,6 +330,10 @@ fn what_the_crawler_found_counts_before_what_the_server_said() {
     }
     assert_eq!(form("text/x-php", "text/plain"), Form::Text);
     assert_eq!(form("application/xhtml+xml", "text/plain"), Form::Xhtml);
+    assert_eq!(
+        found("text/javascript", "text/html", b"callback({})"),
+        Err("text/javascript".into())
+    );
     let pdf = b"%PDF-1.7\n1 0 obj";
     assert_eq!(
         found("application/pdf", "text/html", pdf),
@@ -372,6 +376,7 @@ fn records_about_the_crawl_are_no_documents() {
         ("urn:uuid:7c4a8d09", false),
         ("http://a.example/urn:text:", false),
         ("file:///home/a.txt", false),
+        ("file:///index.html", false),
         ("file:///dom-snapshot.html", true),
         ("", false),
     ] {

@@ -202,11 +202,37 @@ fn check_history(seed: u64, rule: &str, pinned: bool) {
         let mut options = format!("--on-update {rule}");
         if pinned && day > 1 {
             let mut file = "pin,id,other\n".to_owned();
-            for _ in 0..2 {
+            for _ in 0..4 {
                 let (a, b) = (numbers.below(8), numbers.below(8));
                 let (a, b) = (format!("d{a}"), format!("d{b}"));
-                let is_said = has(&pins.same, &a, &b) || has(&pins.distinct, &a, &b);
-                match numbers.below(3) {
+                let is_in_file = |a: &str, b: &str| file.contains(&format!(",{a},{b}\n"));
+                let is_said = [&pins.same, &pins.distinct]
+                    .iter()
+                    .any(|said| has(said, &a, &b))
+                    || is_in_file(&a, &b)
+                    || is_in_file(&b, &a);
+                match numbers.below(5) {
+                    kind @ (3 | 4) => {
+                        let keep = pins.keep.iter().map(|id| (id.clone(), String::new()));
+                        let said = pins.same.iter().chain(&pins.distinct).cloned().chain(keep);
+                        let said: Vec<_> = said.filter(|(a, b)| !is_in_file(a, b)).collect();
+                        let Some((a, b)) =
+                            said.get(numbers.below(said.len().max(1) as u64) as usize)
+                        else {
+                            continue;
+                        };
+                        // In either order.
+                        file += &match kind {
+                            3 => format!("forget,{a},{b}\n"),
+                            _ if b.is_empty() => format!("forget,{a},\n"),
+                            _ => format!("forget,{b},{a}\n"),
+                        };
+                        pins.same.remove(&(a.clone(), b.clone()));
+                        pins.distinct.remove(&(a.clone(), b.clone()));
+                        if b.is_empty() {
+                            pins.keep.remove(a);
+                        }
+                    }
                     0 if a != b && !is_said => {
                         file += &format!("same,{a},{b}\n");
                         pins.same.insert((a, b));
@@ -215,7 +241,7 @@ fn check_history(seed: u64, rule: &str, pinned: bool) {
                         file += &format!("distinct,{a},{b}\n");
                         pins.distinct.insert((a, b));
                     }
-                    2 => {
+                    2 if !is_in_file(&a, "") => {
                         file += &format!("keep,{a},\n");
                         pins.keep.insert(a);
                     }
@@ -334,7 +360,7 @@ fn pins_that_say_nothing_are_refused() {
     fs::write(&new, json!({"id": "x", "text": text(1)}).to_string()).unwrap();
     fs::write(&pins, "pin,id,other\nsame,a,b\ndistinct,b,a\n").unwrap();
     dedup(&format!("run {new} --pins {pins} --decisions {output}"))
-        .fails(65, &["pins.csv", "distinct"]);
+        .fails(65, &["pins.csv", "contradict"]);
     dedup(&format!("run {new} --pins {pins} -o {output}")).fails(64, &["--pins", "--decisions"]);
     dedup(&format!(
         "run {new} --on-update keep-new --decisions {output}"

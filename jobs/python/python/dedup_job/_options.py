@@ -202,7 +202,7 @@ class DecideOptions(CompareOptions, total=False):
         or "ignore", both, without looking.
     pins
         File of what people say of documents, CSV or JSON Lines of pin, id and other: "same" or "distinct" with two ids, "keep"
-        with one.
+        with one, "forget" with either.
     columns
         Columns of the batch that go along to the decisions, behind their own: a name or several. `run` needs `decisions` for
         them. Columns of Parquet files and of tables keep their types, others are text.
