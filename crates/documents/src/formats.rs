@@ -3,7 +3,7 @@
 //! To add a row format, add an entry to [`FORMATS`], and a file in `rows` that implements
 //! [`RowFormat`].
 
-use storage::{Location, has_ending};
+use storage::{Location, endings_in_words, has_ending};
 use tokio::sync::Semaphore;
 
 use super::columns::Columns;
@@ -168,13 +168,25 @@ pub(super) async fn open(
             let _permit = row_files.acquire_many(permits as u32).await;
             rows::open(location, format, compression, columns, limit, held_files).await
         }
-        None => Err(DocumentsError::BadData {
-            object: location.to_string(),
-            reason: format!(
-                "not a file of documents by its name; names end in {}",
-                extensions().join(", ")
-            ),
-        }),
+        None => {
+            let name = location.file_name().to_ascii_lowercase();
+            let reason = if name.ends_with(".wacz") || name.ends_with(".zip") {
+                format!(
+                    "it is an archive of files: give what it holds to `dedup-job run -`, such as `unzip -p {name} '*.warc.gz' | dedup-job run - --format warc`"
+                )
+            } else {
+                let endings = extensions();
+                let endings: Vec<&str> = endings.iter().map(String::as_str).collect();
+                format!(
+                    "not a file of documents by its name; names end in {}",
+                    endings_in_words(&endings)
+                )
+            };
+            Err(DocumentsError::BadData {
+                object: location.to_string(),
+                reason,
+            })
+        }
     }
 }
 

@@ -81,6 +81,10 @@ pub struct Similarity {
     words: Extractor,
     /// The hashes of a text's words.
     hashes: Vec<u64>,
+    /// The hashes of its shingles.
+    shingles: Vec<u64>,
+    /// Room for [`sorted`].
+    ends: Vec<u32>,
 }
 
 impl Similarity {
@@ -96,6 +100,8 @@ impl Similarity {
             words: Extractor::new(words, Kernel::detect(), None, 0),
             fingerprinter: Fingerprinter::new(model),
             hashes: Vec::new(),
+            shingles: Vec::new(),
+            ends: Vec::new(),
         }
     }
 
@@ -130,15 +136,17 @@ impl Similarity {
         self.words.extract(folded, &mut |word: Feature<'_>| {
             hashes.push(word.hash(0));
         });
-        let mut shingles: Vec<u64> = match hashes.len() {
-            0 => Vec::new(),
-            1..SHINGLE => vec![sketch::shingle(hashes)],
-            _ => hashes
-                .array_windows::<SHINGLE>()
-                .map(|words| sketch::shingle(words))
-                .collect(),
-        };
-        shingles.sort_unstable();
+        self.shingles.clear();
+        match hashes.len() {
+            0 => {}
+            1..SHINGLE => self.shingles.push(sketch::shingle(hashes)),
+            _ => {
+                let words = hashes.array_windows::<SHINGLE>();
+                self.shingles
+                    .extend(words.map(|words| sketch::shingle(words)));
+            }
+        }
+        let mut shingles = sorted(&self.shingles, &mut self.ends);
         shingles.dedup();
         shingles.shrink_to_fit();
         Prepared::Shingles(shingles)
@@ -188,6 +196,38 @@ impl Similarity {
             _ => 0.0,
         }
     }
+}
+
+/// The hashes in ascending order. They are even, so that most of as many buckets as there are hashes get one or two.
+fn sorted(hashes: &[u64], ends: &mut Vec<u32>) -> Vec<u64> {
+    let Some(bits @ 5..=31) = hashes.len().checked_ilog2() else {
+        let mut few = hashes.to_vec();
+        few.sort_unstable();
+        return few;
+    };
+    let bucket = |hash: u64| (hash >> (u64::BITS - bits)) as usize;
+    ends.clear();
+    ends.resize((1 << bits) + 1, 0);
+    for &hash in hashes {
+        ends[bucket(hash) + 1] += 1;
+    }
+    let mut end = 0;
+    for count in &mut *ends {
+        end += *count;
+        *count = end;
+    }
+    let mut sorted = vec![0; hashes.len()];
+    for &hash in hashes {
+        let place = &mut ends[bucket(hash)];
+        sorted[*place as usize] = hash;
+        *place += 1;
+    }
+    let mut start = 0;
+    for &end in &ends[..1 << bits] {
+        sorted[start..end as usize].sort_unstable();
+        start = end as usize;
+    }
+    sorted
 }
 
 /// The elements of a merge between two looks at whether it can still reach a similarity.
@@ -287,6 +327,18 @@ mod tests {
         }
         let nothing = similarity(Measure::Cosine, "a b", "c d");
         assert!(nothing == 0.0 && nothing.is_sign_positive(), "{nothing}");
+    }
+
+    proptest! {
+        #[test]
+        fn hashes_are_sorted(seed: u64, count in 0_u64..300, even: bool) {
+            // Hashes of a text that repeats itself, too, and such that fall into one bucket.
+            let hash = |at: u64| (at % 200 + 1).wrapping_mul(seed | 1) >> if even { 0 } else { 40 };
+            let hashes: Vec<u64> = (0..count).map(hash).collect();
+            let mut expected = hashes.clone();
+            expected.sort_unstable();
+            prop_assert_eq!(sorted(&hashes, &mut vec![7]), expected);
+        }
     }
 
     fn text() -> impl Strategy<Value = String> {

@@ -28,7 +28,7 @@ pub use draft::{Draft, STANDARD_OUTPUT, is_closed_pipe};
 pub use error::{Result, StorageError};
 pub use error_kind::{ErrorKind, io_kind};
 pub use explain::{cause_kind, plain_message, store_kind};
-pub use location::{Expansion, Identity, Location, Others, Skipped, has_ending};
+pub use location::{Expansion, Identity, Location, Others, Skipped, endings_in_words, has_ending};
 pub use secrets::scrub;
 pub use store::{
     StoreOptions, Stores, Traffic, UNFINISHED_MARK, create_dir_all_synced, short_body, wait_briefly,

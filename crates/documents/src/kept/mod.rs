@@ -308,7 +308,7 @@ impl Documents {
                     .copy_to(File::create(&piece).map_err(failed)?)
                     .await?;
                 if UnchangedFile::at(&piece)?.digest().await? != (made.bytes, made.sha256.clone()) {
-                    return Err(made.damaged());
+                    return Err(made.damaged().await);
                 }
                 let mut piece = File::open(&piece).map_err(failed)?;
                 std::io::copy(&mut piece, &mut file).map_err(failed)?;
@@ -335,7 +335,7 @@ impl Documents {
             if is_in_store && made.bytes <= COPIED_BY_STORE {
                 // A store has no part of an object; and to read it all would take as long as to copy it.
                 if made.location.current_size().await? != made.bytes {
-                    return Err(made.damaged());
+                    return Err(made.damaged().await);
                 }
                 copies.copies.push((made.location, target.clone()));
                 continue;
@@ -343,7 +343,7 @@ impl Documents {
             let mut draft = new_draft(target, scratch)?;
             made.location.copy_to(draft.open()?).await?;
             if draft.digest().await? != same() {
-                return Err(made.damaged());
+                return Err(made.damaged().await);
             }
             draft.send().await?;
             copies.drafts.push(draft);
@@ -426,10 +426,12 @@ pub struct MadeCopy {
 }
 
 impl MadeCopy {
-    fn damaged(&self) -> DocumentsError {
+    /// Removes the copy, so that its part is not answered any more.
+    async fn damaged(&self) -> DocumentsError {
+        let _ = self.location.remove().await;
         DocumentsError::BadData {
             object: self.location.to_string(),
-            reason: "this copy is not the one that a part made: remove the part's answer, and do the part again".into(),
+            reason: "this copy is not the one that a part made, and is removed; `dedup-job reduce` now names the part".into(),
         }
     }
 }

@@ -9,7 +9,7 @@ use csv_core::ReadRecordResult;
 use storage::Location;
 
 use super::builder::BatchBuilder;
-use super::csv_dialect::{is_line_end, names, without_line_end};
+use super::csv_dialect::{is_line_end, names, separator_line, without_line_end};
 use super::csv_quotes::{Lines, Quotes};
 use super::decoded::Copied;
 use super::dialect::Dialect;
@@ -138,6 +138,17 @@ impl Parser {
         self.advance(MAX_FIELDS)
     }
 
+    /// Reads the first line if it says the delimiter.
+    fn separator(&mut self) -> Result<Vec<u8>> {
+        let line = match self.input.bytes.fill_buf() {
+            Ok(start) => start[..separator_line(start)].to_vec(),
+            Err(error) => return Err(self.input.failed(1, error)),
+        };
+        self.next_line += self.lines.ends(&line);
+        self.input.bytes.consume(line.len());
+        Ok(line)
+    }
+
     /// Skips blank lines up to the next record; `false` if there is none.
     fn skip_line_ends(&mut self) -> Result<bool> {
         loop {
@@ -230,6 +241,7 @@ impl RowFormat for Csv {
             Copied::AsItIs
         };
         let mut parser = Parser::new(input.into_copy(copied), columns.dialect);
+        let separator = parser.separator()?;
         parser.advance_raw()?;
         let line_end: &[u8] = match parser.raw.as_deref() {
             Some([.., b'\r']) => b"\r\n",
@@ -242,7 +254,7 @@ impl RowFormat for Csv {
             parser,
         };
         records.take_record();
-        records.header = std::mem::take(&mut records.record);
+        records.header = [separator, std::mem::take(&mut records.record)].concat();
         Ok(Box::new(records))
     }
 }
@@ -295,6 +307,7 @@ impl CsvRecords {
     /// Reads the header.
     fn open(input: Input, columns: &FoundColumns) -> Result<Self> {
         let mut parser = Parser::new(input.into_text(), columns.dialect);
+        parser.separator()?;
         parser.advance_raw()?;
         let header = parser.raw.take().unwrap_or_default();
         let names = names(without_line_end(&header), columns.dialect);

@@ -22,6 +22,9 @@ impl Dialect {
         delimiter: Option<u8>,
         quote: Option<Quote>,
     ) -> Self {
+        let (separator, start) = start.split_at(separator_line(start));
+        let said = || Some(*without_line_end(separator).last()?);
+        let delimiter = delimiter.or_else(said);
         let delimiter = delimiter.unwrap_or_else(|| delimiter_of(start));
         let plain = Self {
             quote: None,
@@ -58,7 +61,7 @@ impl Dialect {
 
     /// The header of a file that begins with `start`, without its line end.
     pub(super) fn header(self, start: &[u8]) -> &[u8] {
-        let start = behind_line_ends(start);
+        let start = behind_line_ends(&start[separator_line(start)..]);
         let (mut text, mut ends) = (vec![0; start.len() + 1], vec![0; MAX_FIELDS]);
         let (_, read, _, _) = self.parser().read_record(start, &mut text, &mut ends);
         without_line_end(&start[..read])
@@ -139,6 +142,22 @@ pub(super) fn without_line_end(record: &[u8]) -> &[u8] {
     record.strip_suffix(b"\r").unwrap_or(record)
 }
 
+/// Bytes of the first line if it says the delimiter, as Excel reads and writes it: `sep=;`; 0 for a file without one.
+pub(super) fn separator_line(start: &[u8]) -> usize {
+    let text = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(start);
+    let name = text.get(..4).unwrap_or_default();
+    let end = match text.get(4..) {
+        Some([0..0x80, b'\r', b'\n', ..]) => 7,
+        Some([0..0x80, b'\r' | b'\n', ..]) => 6,
+        _ => return 0,
+    };
+    if name.eq_ignore_ascii_case(b"sep=") {
+        start.len() - text.len() + end
+    } else {
+        0
+    }
+}
+
 /// The delimiter that cuts the header of a file that begins with `start` into the most names; if there are several names, first one
 /// that stands behind each closing quote, and before each quote that opens.
 fn delimiter_of(start: &[u8]) -> u8 {
@@ -210,6 +229,10 @@ mod tests {
             ("id\ttext\n1\t\"one\"\n", Dialect::quoted(b'\t')),
             ("id\ttext\n1\tone\n", plain(b'\t')),
             ("text\n\"one\ntwo\"\n", Dialect::quoted(b',')),
+            (
+                "\u{feff}sep=|\r\nid|text,more\r\n1|x\r\n",
+                Dialect::quoted(b'|'),
+            ),
             ("id;text;\"note\nmore\"\n1;x;y\n", Dialect::quoted(b';')),
             ("id;text\r1;5\" pipe\r2;x", Dialect::quoted(b';')),
             // Wrong in any way: the error names the line.

@@ -269,6 +269,14 @@ impl Job {
                     .into(),
             ));
         }
+        for copy in receipt.copies.iter().filter_map(|file| file.copy.as_ref()) {
+            let size = self.copy_location(&copy.object)?.current_size().await;
+            match size {
+                Ok(size) if size == copy.bytes => {}
+                Ok(_) | Err(StorageError::NotFound { .. }) => return Err(NoAnswer::Damaged),
+                Err(error) => return Err(NoAnswer::Failed(error.into())),
+            }
+        }
         Ok(Answer { path, receipt })
     }
 

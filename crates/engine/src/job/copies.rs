@@ -34,7 +34,8 @@ impl CopyMap {
                 let (bytes, sha256) = UnchangedFile::at(&path)?.digest().await?;
                 let object = format!("copies/{number}-{sha256}");
                 let target = job.location.child(&object)?;
-                if !target.exists().await? {
+                // Another attempt may have put it there; or it is damaged.
+                if !target.exists().await? || target.digest().await? != (bytes, sha256.clone()) {
                     job.put(&target, &path).await?;
                 }
                 Some(Copy {
@@ -71,7 +72,7 @@ impl Job {
         Ok(copies.into_iter().map(|(_, made)| made).collect())
     }
 
-    fn copy_location(&self, object: &str) -> Result<Location> {
+    pub(super) fn copy_location(&self, object: &str) -> Result<Location> {
         if object.starts_with("copies/") {
             Ok(self.location.child(object)?)
         } else {

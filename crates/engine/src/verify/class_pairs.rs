@@ -259,9 +259,8 @@ pub(crate) async fn verify_class_pairs(
             }
         }
     }
-    let (batch, archive) = (&verifier.batch, &verifier.archive);
-    texts.copy_at(context, batch, id_type, wanted).await?;
-    if let Some(archive) = archive {
+    texts.copy_at(context, verifier, id_type, wanted).await?;
+    if let Some(archive) = &verifier.archive {
         texts
             .copy_wanted(context, Side::Archive, archive, id_type)
             .await?;

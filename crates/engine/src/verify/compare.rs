@@ -1,31 +1,29 @@
 //! Compares the texts of pairs, on several threads.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow::array::{ArrayRef, BooleanArray, Float64Array, RecordBatch};
 use arrow::datatypes::SchemaRef;
-use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
 use datafusion::prelude::SessionContext;
 use rayon::ThreadPool;
 use rayon::iter::{IndexedParallelIterator as _, IntoParallelIterator as _, ParallelIterator as _};
 use simhash::similarity::Prepared;
 use simhash::{Fingerprinter, Measure, Model, Similarity};
 
+use super::prepared::as_text;
 use super::texts::{Place, Texts};
 use super::{Counts, Verifier, bad_pairs};
 use crate::error::Result;
 use crate::pairs::{self, SIMILARITY};
 use crate::resources::Resources;
+use streams::limit_bytes;
 use streams::thread_pool;
-use streams::{free_bytes, limit_bytes};
 
 /// Compares the texts of pairs.
 pub(super) struct Comparer {
     pub(super) texts: Texts,
-    prepared: PreparedTexts,
     pub(super) min_similarity: f64,
     /// Whether the fingerprints of texts tell which texts are meant; see [`super::Verifier`].
     pub(super) by_model: bool,
@@ -48,54 +46,6 @@ pub(super) struct PairTexts<'a> {
     pub(super) distance: i32,
 }
 
-/// The prepared texts that all workers share.
-struct PreparedTexts {
-    /// By the numbers of the texts.
-    slots: Vec<OnceLock<Arc<Prepared>>>,
-    memory: MemoryReservation,
-    /// The most bytes that they may take.
-    most: usize,
-}
-
-impl PreparedTexts {
-    /// Room for as many of `texts` as a part of the free memory of `pool` holds.
-    fn new(texts: &Texts, pool: &Arc<dyn MemoryPool>) -> Self {
-        let memory = MemoryConsumer::new("prepared texts").register(pool);
-        let bytes = size_of::<OnceLock<Arc<Prepared>>>() * texts.len();
-        let most = free_bytes(pool) / SHARED_PART;
-        let texts = if bytes < most && memory.try_grow(bytes).is_ok() {
-            texts.len()
-        } else {
-            0
-        };
-        Self {
-            slots: (0..texts).map(|_| OnceLock::new()).collect(),
-            memory,
-            most,
-        }
-    }
-
-    fn get(&self, place: Place) -> Option<&Arc<Prepared>> {
-        self.slots.get(place.number())?.get()
-    }
-
-    /// Keeps the prepared text of a place, if there is memory for it.
-    fn keep(&self, place: Place, text: &Arc<Prepared>) -> bool {
-        let bytes = PREPARED_BYTES + text.bytes();
-        let Some(slot) = self.slots.get(place.number()) else {
-            return false;
-        };
-        if self.memory.size() + bytes > self.most || self.memory.try_grow(bytes).is_err() {
-            return false;
-        }
-        if slot.set(Arc::clone(text)).is_err() {
-            // Another worker prepared it meanwhile.
-            self.memory.shrink(bytes);
-        }
-        true
-    }
-}
-
 impl Comparer {
     /// Compares `texts` as `verifier` says.
     pub(super) fn new(texts: Texts, verifier: &Verifier, context: &SessionContext) -> Result<Self> {
@@ -110,7 +60,6 @@ impl Comparer {
                 .map(Mutex::new)
                 .collect(),
             threads,
-            prepared: PreparedTexts::new(&texts, pool),
             texts,
             min_similarity: verifier.verify.min_similarity,
             by_model: verifier.by_model,
@@ -179,6 +128,9 @@ impl Comparer {
             is_archived,
             distance,
         } = pair;
+        if new.is_empty() || others.is_empty() {
+            return Ok(None);
+        }
         let is_archived = *is_archived && self.by_model;
         let mut fingerprints: HashMap<Place, Option<u64>> = HashMap::new();
         if is_archived || combinations(new, others).nth(1).is_some() {
@@ -203,8 +155,12 @@ impl Comparer {
             if self.texts.are_equal(own, other)? {
                 return Ok(Some(1.0));
             }
+            let may_be_equal = own.may_equal(other);
             let own = worker.prepared_text(self, own)?;
             let other = worker.prepared_text(self, other)?;
+            if may_be_equal && own == other {
+                return Ok(Some(1.0));
+            }
             let found = Similarity::between(&own, &other, least);
             greatest = Some(greatest.map_or(found, |before: f64| before.max(found)));
             if greatest >= Some(1.0) {
@@ -224,24 +180,12 @@ fn combinations(new: &[Place], others: &[Place]) -> impl Iterator<Item = (Place,
     all.filter(|(own, other)| own != other || own.is_repeated)
 }
 
-/// The part of the free memory that holds prepared texts, as many as it can.
-const SHARED_PART: usize = 2;
-/// Bytes of a prepared text beside its own: its counters and what the allocator takes.
-const PREPARED_BYTES: usize = 64;
 /// The most bytes of prepared texts in a worker's cache, where the others are that find no room, unless a single text has more.
 const CACHED_BYTES: usize = 64 << 20;
 /// The fewest pairs that a thread compares before another takes the next.
 const PAIRS_AT_ONCE: usize = 32;
 /// The most fingerprints in a worker's cache.
 const CACHED_FINGERPRINTS: usize = 1 << 16;
-
-/// The text of these bytes, as [`String::from_utf8_lossy`], which takes longer for what is UTF-8.
-fn as_text(bytes: &[u8]) -> Cow<'_, str> {
-    match simdutf8::basic::from_utf8(bytes) {
-        Ok(text) => Cow::Borrowed(text),
-        Err(_) => String::from_utf8_lossy(bytes),
-    }
-}
 
 /// The similarity measure, the fingerprinter and the caches of one thread.
 pub(super) struct Worker {
@@ -270,13 +214,13 @@ impl Worker {
 
     /// The text at a place, prepared for comparisons.
     fn prepared_text(&mut self, comparer: &Comparer, place: Place) -> Result<Arc<Prepared>> {
-        let shared = comparer.prepared.get(place);
+        let shared = comparer.texts.prepared.get(place.number());
         if let Some(ready) = shared.or_else(|| self.prepared.get(&place)) {
             return Ok(Arc::clone(ready));
         }
         let text = comparer.texts.read(place)?;
         let ready = Arc::new(self.similarity.prepare(&as_text(&text)));
-        if comparer.prepared.keep(place, &ready) {
+        if comparer.texts.prepared.keep(place.number(), &ready) {
             return Ok(ready);
         }
         if self.bytes + ready.bytes() > self.cache_bytes {

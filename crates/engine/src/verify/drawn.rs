@@ -49,9 +49,7 @@ pub(crate) async fn similarities(
             Other::InArchive(id) => texts.want(Side::Archive, id.clone())?,
         }
     }
-    texts
-        .copy_at(context, &verifier.batch, id_type, wanted)
-        .await?;
+    texts.copy_at(context, verifier, id_type, wanted).await?;
     if let Some(archive) = &verifier.archive {
         texts
             .copy_wanted(context, Side::Archive, archive, id_type)

@@ -1,12 +1,13 @@
 //! Verification: drops pairs whose texts are not similar enough.
 //!
-//! It copies the texts of the documents in pairs to a file in the scratch directory; in Parquet
-//! files, the reader decodes no other text. Memory grows with the pairs, not with the documents.
+//! It prepares the texts of the documents in pairs while it reads them, or copies them to a file in the scratch directory; in
+//! Parquet files, the reader decodes no other text. Memory grows with the pairs, not with the documents.
 //! Only for decisions, `text_classes` holds some bytes for each document.
 
 mod class_pairs;
 mod compare;
 mod drawn;
+mod prepared;
 mod text_classes;
 mod texts;
 mod texts_at;

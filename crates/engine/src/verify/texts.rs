@@ -1,8 +1,8 @@
-//! The texts of documents in a pair, copied to a file in the scratch directory.
+//! The texts of documents in a pair: prepared for comparisons, or copied to a file in the scratch directory.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
-use std::hash::{DefaultHasher, Hasher as _};
+use std::hash::{BuildHasher as _, RandomState};
 use std::io::{BufWriter, Write as _};
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
@@ -14,9 +14,12 @@ use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReser
 use datafusion::prelude::SessionContext;
 use futures::StreamExt as _;
 
+use super::Verifier;
+use super::prepared::{PreparedTexts, Preparer};
 use super::texts_at::TextsAt;
 use crate::error::{EngineError, Result};
 use documents::{DocumentId, Documents, RowSet, TextRows};
+use twox_hash::XxHash3_64;
 
 /// Where a document of a pair is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -25,9 +28,10 @@ pub(super) enum Side {
     Archive,
 }
 
-/// The place of a text in the file.
+/// A text, and its place in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Place {
+    /// [`NOT_STORED`] for a text that is prepared, and not in the file.
     start: u64,
     len: u64,
     /// Serial number of the text: empty texts have the same start.
@@ -38,12 +42,19 @@ pub(super) struct Place {
     pub(super) is_repeated: bool,
 }
 
+/// The place of a text that is not in the file.
+const NOT_STORED: u64 = u64::MAX;
+
 /// Texts by side and id; each text of an id once.
 #[derive(Debug)]
 pub(super) struct Texts {
     wanted: [HashMap<DocumentId, Vec<Place>>; 2],
     /// Where texts are, by their hash and length, so that documents with equal texts share the bytes.
     stored: HashMap<(u64, u64), u64>,
+    /// What the hashes of texts begin with: nobody can make texts of one hash.
+    seed: u64,
+    /// Texts that are prepared.
+    pub(super) prepared: PreparedTexts,
     writer: BufWriter<File>,
     path: PathBuf,
     end: u64,
@@ -65,6 +76,11 @@ impl Place {
     pub(super) fn number(self) -> usize {
         self.number as usize
     }
+
+    /// Whether the texts have the same hash and length.
+    pub(super) fn may_equal(self, other: Self) -> bool {
+        (self.hash, self.len) == (other.hash, other.len)
+    }
 }
 
 impl Texts {
@@ -84,6 +100,8 @@ impl Texts {
         Ok(Self {
             wanted: Default::default(),
             stored: HashMap::new(),
+            seed: RandomState::new().hash_one(()),
+            prepared: PreparedTexts::new(pool),
             writer: BufWriter::new(file),
             path,
             end: 0,
@@ -132,40 +150,56 @@ impl Texts {
             let batch = batch.map_err(failed())?;
             let TextRows { ids, texts } = TextRows::read(&batch)?;
             for row in (0..batch.num_rows()).filter(|&row| texts.is_valid(row)) {
-                self.add(side, &DocumentId::read(ids, row), texts.value(row))?;
+                self.add(side, &DocumentId::read(ids, row), texts.value(row), false)?;
             }
         }
         self.flush()
     }
 
-    /// Copies the texts of the batch's documents at `positions` to the file. [`Self::places`] finds
-    /// each by its position in place of its id.
+    /// Prepares the texts of the batch's documents at `positions`, or copies them to the file. [`Self::places`] finds each by its
+    /// position in place of its id.
     pub(super) async fn copy_at(
         &mut self,
         context: &SessionContext,
-        documents: &Documents,
+        verifier: &Verifier,
         id_type: IdType,
         positions: RowSet,
     ) -> Result<()> {
-        let mut found = TextsAt::read(context, documents, id_type, positions).await?;
+        let mut found = TextsAt::read(context, &verifier.batch, id_type, positions).await?;
+        // With texts of the archive, fingerprints tell which are meant, and they are made of texts.
+        let mut preparer = match &verifier.archive {
+            None => Some(Preparer::new(verifier, context)?),
+            Some(_) => None,
+        };
         while let Some(batch) = found.next().await? {
+            let prepared = match &preparer {
+                Some(preparer) => preparer.prepare(&batch).await?,
+                None => Vec::new(),
+            };
+            let mut prepared = prepared.into_iter();
             for (position, text) in batch.iter()? {
                 let id = DocumentId::Number(position);
                 self.want(Side::Batch, id.clone())?;
-                self.add(Side::Batch, &id, text)?;
+                let is_prepared = prepared
+                    .next()
+                    .is_some_and(|text| self.prepared.keep_next(self.number as usize, &text));
+                if !is_prepared {
+                    // There is no memory for more.
+                    preparer = None;
+                }
+                self.add(Side::Batch, &id, text, is_prepared)?;
             }
         }
         self.flush()
     }
 
-    /// Writes a text of the document `id` to the file, if it was asked for and is not there.
-    fn add(&mut self, side: Side, id: &DocumentId, text: &[u8]) -> Result<()> {
+    /// Adds a text of the document `id`, if it was asked for and is not there; to the file unless it is prepared.
+    fn add(&mut self, side: Side, id: &DocumentId, text: &[u8], is_prepared: bool) -> Result<()> {
         let Some(places) = self.wanted[side as usize].get_mut(id) else {
             return Ok(());
         };
-        let mut hash = DefaultHasher::new();
-        hash.write(text);
-        let (hash, len) = (hash.finish(), text.len() as u64);
+        let hash = XxHash3_64::oneshot_with_seed(self.seed, text);
+        let len = text.len() as u64;
         let failed = |source| EngineError::Io {
             path: self.path.display().to_string(),
             source,
@@ -182,6 +216,7 @@ impl Texts {
             }
         }
         let start = match self.stored.get(&(hash, len)) {
+            _ if is_prepared => Some(NOT_STORED),
             Some(start) => {
                 self.writer.flush().map_err(failed)?;
                 let same = read(self.writer.get_ref(), *start, len).map_err(failed)? == text;
@@ -216,6 +251,7 @@ impl Texts {
             hash,
             is_repeated: false,
         });
+        self.prepared.add(self.number as usize);
         self.number += 1;
         Ok(())
     }
@@ -227,11 +263,6 @@ impl Texts {
         })
     }
 
-    /// The number of texts.
-    pub(super) fn len(&self) -> usize {
-        self.number as usize
-    }
-
     /// The places of an id's texts.
     pub(super) fn places(&self, side: Side, id: &DocumentId) -> &[Place] {
         self.wanted[side as usize]
@@ -239,13 +270,14 @@ impl Texts {
             .map_or(&[], Vec::as_slice)
     }
 
-    /// Whether two texts are the same bytes.
+    /// Whether two texts are the same bytes in the file.
     pub(super) fn are_equal(&self, a: Place, b: Place) -> Result<bool> {
+        let are_stored = a.start != NOT_STORED && b.start != NOT_STORED;
         let is_same = || a.start == b.start;
-        Ok((a.hash, a.len) == (b.hash, b.len) && (is_same() || self.read(a)? == self.read(b)?))
+        Ok(are_stored && a.may_equal(b) && (is_same() || self.read(a)? == self.read(b)?))
     }
 
-    /// The text at a place.
+    /// The text at a place in the file.
     pub(super) fn read(&self, place: Place) -> Result<Vec<u8>> {
         read_at(self.writer.get_ref(), place).map_err(|source| EngineError::Io {
             path: self.path.display().to_string(),

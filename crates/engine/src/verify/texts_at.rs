@@ -19,6 +19,7 @@ pub(super) struct TextsAt {
 }
 
 /// Some of the texts.
+#[derive(Clone)]
 pub(super) struct Batch(RecordBatch);
 
 impl TextsAt {

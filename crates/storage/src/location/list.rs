@@ -72,9 +72,27 @@ fn no_such_extension(location: &Location, others: u64, extensions: &[&str]) -> S
         path: location.given.clone(),
         reason: format!(
             "none of its {others} files ends in {}",
-            extensions.join(", ")
+            endings_in_words(extensions)
         ),
     }
+}
+
+/// Endings of files' names, those with a compression in few words.
+#[must_use]
+pub fn endings_in_words(endings: &[&str]) -> String {
+    const COMPRESSED: [&str; 2] = [".gz", ".zst"];
+    let is_compressed = |name: &str| COMPRESSED.iter().any(|ending| name.ends_with(ending));
+    let plain: Vec<&str> = endings
+        .iter()
+        .copied()
+        .filter(|name| !is_compressed(name))
+        .collect();
+    let also = if plain.len() < endings.len() {
+        ", most also with .gz or .zst behind them"
+    } else {
+        ""
+    };
+    format!("{}{also}", plain.join(", "))
 }
 
 fn expand_local(

@@ -21,7 +21,7 @@ use url::Url;
 
 use crate::error::{Result, StorageError};
 
-pub use list::Expansion;
+pub use list::{Expansion, endings_in_words};
 pub use names::has_ending;
 pub use names::{Others, Skipped};
 

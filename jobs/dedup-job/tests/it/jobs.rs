@@ -572,6 +572,51 @@ fn what_is_no_answer() {
     assert!(work(&job).join("round-1/plan.json").exists());
 }
 
+/// Copies of kept documents that are missing or damaged are named by their part, and made again.
+#[test]
+fn damaged_copies_are_made_again() {
+    let mut random = ChaCha8Rng::seed_from_u64(14);
+    let dir = Dir::new();
+    fs::create_dir(dir.join("in")).unwrap();
+    for name in ["a", "b"] {
+        let line = format!("{{\"id\": \"{name}\", \"text\": \"all that {name} says\"}}\n");
+        fs::write(dir.join(&format!("in/{name}.jsonl")), line).unwrap();
+    }
+    let (job, kept) = (dir.at("JOB"), dir.at("kept"));
+    let options = format!("{} --kept {kept}", dir.at("in"));
+    do_rounds(&command, &job, &options, NONE, &mut random);
+    let copies = fs::read_dir(work(&job).join("copies")).unwrap();
+    let copies: Vec<PathBuf> = copies.map(|copy| copy.unwrap().path()).collect();
+    assert_eq!(copies.len(), 2);
+    for copy in &copies {
+        let sound = fs::read(copy).unwrap();
+        let flipped = [&sound[..9], b"?", &sound[10..]].concat();
+        for damage in [None, Some(&sound[1..]), Some(&flipped)] {
+            match damage {
+                None => fs::remove_file(copy).unwrap(),
+                Some(bytes) => fs::write(copy, bytes).unwrap(),
+            }
+            if damage.is_some_and(|bytes| bytes.len() == sound.len()) {
+                let name = copy.file_name().unwrap().to_str().unwrap();
+                dedup(&format!("reduce {job}")).fails(65, &[name, "is removed"]);
+            }
+            let part = format!("dedup-job map {job} --part ");
+            let named = dedup(&format!("split {job}"));
+            named.fails(75, &["damaged", &part]);
+            let reduce = dedup(&format!("reduce {job}"));
+            let part = reduce.stderr.split(&part).nth(1).unwrap()[..1].to_owned();
+            reduce.fails(75, &["damaged"]);
+            dedup(&format!("map {job} --part {part}")).ok();
+            assert_eq!(fs::read(copy).unwrap(), sound);
+        }
+    }
+    dedup(&format!("reduce {job}")).ok();
+    for name in ["a", "b"] {
+        let [before, after] = ["in", "kept"].map(|of| dir.join(&format!("{of}/{name}.jsonl")));
+        assert_eq!(fs::read(after).unwrap(), fs::read(before).unwrap());
+    }
+}
+
 /// A day that is committed between `split` and `reduce`: the batch is compared with it, too, as a run would.
 #[test]
 fn another_day_is_committed_meanwhile() {

@@ -655,3 +655,36 @@ fn keys_are_taken_as_they_are() {
         &root,
     );
 }
+
+/// The first line that Excel writes and reads: what separates the fields. A copy has it, too.
+#[test]
+fn a_line_may_say_the_delimiter() {
+    let dir = Dir::new();
+    let text = "of, several, words, with, commas";
+    for mark in ["", "\u{feff}"] {
+        let file = format!("{mark}sep=;\r\nid;text\r\n1;{text}\r\n2;{text}\r\n");
+        fs::write(dir.join("a.csv"), &file).unwrap();
+        let run = format!("run {} --output - --quiet", dir.at("a.csv"));
+        let pairs = dedup(&run).ok().stdout;
+        assert!(
+            pairs.contains("\"new_id\":\"2\",\"base_id\":\"1\""),
+            "{pairs}"
+        );
+        let kept = format!(
+            "run {} --kept {} --overwrite --quiet",
+            dir.at("a.csv"),
+            dir.at("k.csv")
+        );
+        dedup(&kept).ok();
+        let kept = fs::read_to_string(dir.join("k.csv")).unwrap();
+        assert_eq!(kept, file.replace(&format!("2;{text}\r\n"), ""));
+    }
+}
+
+#[test]
+fn a_file_of_files_is_refused_with_what_to_do() {
+    let dir = Dir::new();
+    fs::write(dir.join("crawl.wacz"), b"PK\x03\x04").unwrap();
+    let run = format!("run {} --output -", dir.at("crawl.wacz"));
+    dedup(&run).fails(65, &["crawl.wacz", "unzip -p", "--format warc"]);
+}

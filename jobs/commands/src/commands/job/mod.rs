@@ -38,9 +38,6 @@ pub fn split(common: &CommonArgs, args: &SplitArgs) -> Result<(), Failure> {
         }
         let scratch = process.scratch.path();
         let job = Job::open(process.stores(), &args.job, record, scratch, true).await?;
-        if job.is_ready() {
-            return Ok(Some(job.finish_split().await?));
-        }
         if let Err(error) = job.check().await {
             if let (
                 true,
@@ -55,6 +52,9 @@ pub fn split(common: &CommonArgs, args: &SplitArgs) -> Result<(), Failure> {
                 print_json(&split)?;
             }
             return Err(error.into());
+        }
+        if job.is_ready() {
+            return Ok(Some(job.finish_split().await?));
         }
         let settings = RunSettings {
             job: Some(Arc::new(job)),

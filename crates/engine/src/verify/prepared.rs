@@ -1,0 +1,132 @@
+//! Texts that are prepared for comparisons: as many as there is memory for, while they are read.
+
+use std::borrow::Cow;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
+use datafusion::prelude::SessionContext;
+use rayon::ThreadPool;
+use rayon::iter::{
+    IndexedParallelIterator as _, IntoParallelRefIterator as _, ParallelIterator as _,
+};
+use simhash::Similarity;
+use simhash::similarity::Prepared;
+
+use super::Verifier;
+use super::texts_at::Batch;
+use crate::error::Result;
+use streams::{blocking, free_bytes, thread_pool};
+
+/// The part of the free memory that holds prepared texts, as many as it can.
+const SHARED_PART: usize = 2;
+/// Bytes of a prepared text beside its own: its counters and what the allocator takes.
+const PREPARED_BYTES: usize = 64;
+/// The fewest texts that a thread prepares before another takes the next.
+const TEXTS_AT_ONCE: usize = 8;
+
+/// A place for a prepared text.
+type Slot = OnceLock<Arc<Prepared>>;
+
+/// Prepared texts, by the numbers of the texts.
+#[derive(Debug)]
+pub(super) struct PreparedTexts {
+    slots: Vec<Slot>,
+    memory: MemoryReservation,
+    /// The most bytes that they may take.
+    most: usize,
+}
+
+impl PreparedTexts {
+    /// None yet, and room for a part of the free memory of `pool`.
+    pub(super) fn new(pool: &Arc<dyn MemoryPool>) -> Self {
+        Self {
+            slots: Vec::new(),
+            memory: MemoryConsumer::new("prepared texts").register(pool),
+            most: free_bytes(pool) / SHARED_PART,
+        }
+    }
+
+    /// Makes a place for the text with the next `number`, if there is memory for it.
+    pub(super) fn add(&mut self, number: usize) {
+        // A vector that grows may have twice the places that it holds.
+        if number == self.slots.len() && self.reserve(2 * size_of::<Slot>()) {
+            self.slots.push(Slot::new());
+        }
+    }
+
+    /// The prepared text with a number.
+    pub(super) fn get(&self, number: usize) -> Option<&Arc<Prepared>> {
+        self.slots.get(number)?.get()
+    }
+
+    /// Keeps the prepared text with a number, if there is memory for it.
+    pub(super) fn keep(&self, number: usize, text: &Arc<Prepared>) -> bool {
+        let bytes = PREPARED_BYTES + text.bytes();
+        let Some(slot) = self.slots.get(number) else {
+            return false;
+        };
+        if !self.reserve(bytes) {
+            return false;
+        }
+        if slot.set(Arc::clone(text)).is_err() {
+            // Another worker prepared it meanwhile.
+            self.memory.shrink(bytes);
+        }
+        true
+    }
+
+    /// Keeps the prepared text with the next number, if there is memory for it.
+    pub(super) fn keep_next(&mut self, number: usize, text: &Arc<Prepared>) -> bool {
+        self.add(number);
+        self.keep(number, text)
+    }
+
+    fn reserve(&self, bytes: usize) -> bool {
+        self.memory.size() + bytes <= self.most && self.memory.try_grow(bytes).is_ok()
+    }
+}
+
+/// Prepares texts on all threads.
+pub(super) struct Preparer {
+    threads: ThreadPool,
+    /// What each thread prepares with.
+    workers: Vec<Mutex<Similarity>>,
+}
+
+impl Preparer {
+    pub(super) fn new(verifier: &Verifier, context: &SessionContext) -> Result<Arc<Self>> {
+        let threads = thread_pool(context)?;
+        let worker = |_| {
+            let similarity = Similarity::new(verifier.verify.measure, verifier.model.clone());
+            Mutex::new(similarity)
+        };
+        Ok(Arc::new(Self {
+            workers: (0..threads.current_num_threads()).map(worker).collect(),
+            threads,
+        }))
+    }
+
+    /// The prepared texts of a batch, in its order.
+    pub(super) async fn prepare(self: &Arc<Self>, batch: &Batch) -> Result<Vec<Arc<Prepared>>> {
+        let (preparer, batch) = (Arc::clone(self), batch.clone());
+        blocking(move || {
+            let texts: Vec<&[u8]> = batch.iter()?.map(|(_, text)| text).collect();
+            let prepare = |text: &&[u8]| {
+                let worker = &preparer.workers[rayon::current_thread_index().unwrap_or(0)];
+                let mut worker = worker.lock().unwrap_or_else(PoisonError::into_inner);
+                Arc::new(worker.prepare(&as_text(text)))
+            };
+            let texts = texts.par_iter().with_min_len(TEXTS_AT_ONCE).map(prepare);
+            Ok(preparer.threads.install(|| texts.collect()))
+        })
+        .await
+    }
+}
+
+/// The text of these bytes, as [`String::from_utf8_lossy`], which takes longer for what is UTF-8.
+pub(super) fn as_text(bytes: &[u8]) -> Cow<'_, str> {
+    match simdutf8::basic::from_utf8(bytes) {
+        Ok(text) => Cow::Borrowed(text),
+        Err(_) => String::from_utf8_lossy(bytes),
+    }
+}
