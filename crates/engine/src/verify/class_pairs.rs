@@ -323,7 +323,7 @@ impl<'a> Rows<'a> {
 
     /// The texts of the pair at `row`.
     fn texts<'t>(&self, row: usize, texts: &'t Texts) -> PairTexts<'t> {
-        let at = |position| texts.places(Side::Batch, &DocumentId::Number(position));
+        let at = |position| texts.place_at(position);
         let is_archived = !self.other_positions.is_valid(row);
         let others = if is_archived {
             texts.places(Side::Archive, &DocumentId::read(self.base_ids, row))
@@ -332,7 +332,7 @@ impl<'a> Rows<'a> {
         };
         PairTexts {
             new: at(self.positions.value(row)),
-            others: others.to_vec(),
+            others: others.into(),
             is_archived,
             distance: self.distances.value(row),
         }

@@ -1,5 +1,6 @@
 //! Compares the texts of pairs, on several threads.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -39,7 +40,7 @@ pub(super) struct PairTexts<'a> {
     /// The texts of the document of the batch.
     pub(super) new: &'a [Place],
     /// The texts of the base document.
-    pub(super) others: Vec<Place>,
+    pub(super) others: Cow<'a, [Place]>,
     /// Whether the texts of the base document are of the archive: those at hand may be of another day.
     pub(super) is_archived: bool,
     /// Bits in which their fingerprints differ.
@@ -128,6 +129,7 @@ impl Comparer {
             is_archived,
             distance,
         } = pair;
+        let others: &[Place] = others;
         if new.is_empty() || others.is_empty() {
             return Ok(None);
         }
@@ -155,19 +157,35 @@ impl Comparer {
             if self.texts.are_equal(own, other)? {
                 return Ok(Some(1.0));
             }
-            let may_be_equal = own.may_equal(other);
-            let own = worker.prepared_text(self, own)?;
-            let other = worker.prepared_text(self, other)?;
-            if may_be_equal && own == other {
-                return Ok(Some(1.0));
-            }
-            let found = Similarity::between(&own, &other, least);
+            let found = self.compare(own, other, least, worker)?;
             greatest = Some(greatest.map_or(found, |before: f64| before.max(found)));
             if greatest >= Some(1.0) {
                 break;
             }
         }
         Ok(greatest)
+    }
+
+    /// The similarity of two texts; one below `least` may be returned as 0.
+    fn compare(&self, own: Place, other: Place, least: f64, worker: &mut Worker) -> Result<f64> {
+        let between = |a: &Prepared, b: &Prepared| {
+            if own.may_equal(other) && a == b {
+                1.0
+            } else {
+                Similarity::between(a, b, least)
+            }
+        };
+        let kept = |place: Place| self.texts.prepared.get(place.number());
+        if let (Some(a), Some(b)) = (kept(own), kept(other)) {
+            return Ok(if a.profile.may_reach(&b.profile, least) {
+                between(&a.text, &b.text)
+            } else {
+                0.0
+            });
+        }
+        let own = worker.prepared_text(self, own)?;
+        let other = worker.prepared_text(self, other)?;
+        Ok(between(&own, &other))
     }
 }
 
@@ -214,7 +232,8 @@ impl Worker {
 
     /// The text at a place, prepared for comparisons.
     fn prepared_text(&mut self, comparer: &Comparer, place: Place) -> Result<Arc<Prepared>> {
-        let shared = comparer.texts.prepared.get(place.number());
+        let kept = comparer.texts.prepared.get(place.number());
+        let shared = kept.map(|kept| &kept.text);
         if let Some(ready) = shared.or_else(|| self.prepared.get(&place)) {
             return Ok(Arc::clone(ready));
         }

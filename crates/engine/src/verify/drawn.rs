@@ -68,12 +68,11 @@ pub(crate) async fn similarities(
                 distance,
             } = &pairs[row];
             let texts = &comparer.texts;
-            let of_batch = |position: i64| texts.places(Side::Batch, &DocumentId::Number(position));
             PairTexts {
-                new: of_batch(*position),
+                new: texts.place_at(*position),
                 others: match other {
-                    Other::At(position) => of_batch(*position).to_vec(),
-                    Other::InArchive(id) => texts.places(Side::Archive, id).to_vec(),
+                    Other::At(position) => texts.place_at(*position).into(),
+                    Other::InArchive(id) => texts.places(Side::Archive, id).into(),
                 },
                 is_archived: matches!(other, Other::InArchive(_)),
                 distance: *distance,

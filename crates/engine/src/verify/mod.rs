@@ -318,7 +318,7 @@ fn texts_of_pair<'a>(
         .collect();
     PairTexts {
         new: texts.places(Side::Batch, &DocumentId::read(pairs.new_ids, row)),
-        others,
+        others: others.into(),
         is_archived: sides.contains(&Side::Archive),
         distance: pairs.distance(row),
     }

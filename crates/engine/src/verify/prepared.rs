@@ -10,7 +10,7 @@ use rayon::iter::{
     IndexedParallelIterator as _, IntoParallelRefIterator as _, ParallelIterator as _,
 };
 use simhash::Similarity;
-use simhash::similarity::Prepared;
+use simhash::similarity::{Prepared, Profile};
 
 use super::Verifier;
 use super::texts_at::Batch;
@@ -24,8 +24,15 @@ const PREPARED_BYTES: usize = 64;
 /// The fewest texts that a thread prepares before another takes the next.
 const TEXTS_AT_ONCE: usize = 8;
 
+/// A prepared text that is kept.
+#[derive(Debug)]
+pub(super) struct Kept {
+    pub(super) profile: Profile,
+    pub(super) text: Arc<Prepared>,
+}
+
 /// A place for a prepared text.
-type Slot = OnceLock<Arc<Prepared>>;
+type Slot = OnceLock<Kept>;
 
 /// Prepared texts, by the numbers of the texts.
 #[derive(Debug)]
@@ -55,7 +62,7 @@ impl PreparedTexts {
     }
 
     /// The prepared text with a number.
-    pub(super) fn get(&self, number: usize) -> Option<&Arc<Prepared>> {
+    pub(super) fn get(&self, number: usize) -> Option<&Kept> {
         self.slots.get(number)?.get()
     }
 
@@ -68,7 +75,11 @@ impl PreparedTexts {
         if !self.reserve(bytes) {
             return false;
         }
-        if slot.set(Arc::clone(text)).is_err() {
+        let kept = Kept {
+            profile: Profile::of(text),
+            text: Arc::clone(text),
+        };
+        if slot.set(kept).is_err() {
             // Another worker prepared it meanwhile.
             self.memory.shrink(bytes);
         }

@@ -11,7 +11,7 @@ use futures::StreamExt as _;
 use simhash::Similarity;
 
 use super::Verifier;
-use super::texts_at::TextsAt;
+use super::texts_at::texts_at;
 use crate::batch::{Batch, Classes};
 use crate::decide::Keys;
 use crate::error::{EngineError, Result};
@@ -97,11 +97,11 @@ impl TextClasses {
                 }
             }
             None => {
-                let mut texts = TextsAt::read(context, &verifier.batch, id_type, wanted).await?;
+                let mut texts = texts_at(context, &verifier.batch, id_type, wanted).await?;
                 // Pages often differ in their markup alone, and all pairs of different texts would be compared.
                 let mut similarity = Similarity::new(measure, verifier.model.clone());
-                while let Some(some) = texts.next().await? {
-                    for (position, text) in some.iter()? {
+                while let Some(some) = texts.next().await {
+                    for (position, text) in some?.iter()? {
                         digests.insert(position, text_digest(text, &mut similarity));
                     }
                 }

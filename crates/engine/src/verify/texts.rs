@@ -6,7 +6,9 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::io::{BufWriter, Write as _};
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use archive::IdType;
 use arrow::array::Array as _;
@@ -16,7 +18,7 @@ use futures::StreamExt as _;
 
 use super::Verifier;
 use super::prepared::{PreparedTexts, Preparer};
-use super::texts_at::TextsAt;
+use super::texts_at::texts_at;
 use crate::error::{EngineError, Result};
 use documents::{DocumentId, Documents, RowSet, TextRows};
 use twox_hash::XxHash3_64;
@@ -45,10 +47,11 @@ pub(super) struct Place {
 /// The place of a text that is not in the file.
 const NOT_STORED: u64 = u64::MAX;
 
-/// Texts by side and id; each text of an id once.
+/// Texts by side and id, each text of an id once; or, of the batch, by position.
 #[derive(Debug)]
 pub(super) struct Texts {
     wanted: [HashMap<DocumentId, Vec<Place>>; 2],
+    at: HashMap<i64, Place>,
     /// Where texts are, by their hash and length, so that documents with equal texts share the bytes.
     stored: HashMap<(u64, u64), u64>,
     /// What the hashes of texts begin with: nobody can make texts of one hash.
@@ -66,6 +69,10 @@ pub(super) struct Texts {
 /// entry's share of free slots.
 const ENTRY_BYTES: usize = 192;
 
+/// Batches that are prepared at the same time.
+const BATCHES: usize = 2;
+/// Bytes of a map entry for a position.
+const AT_BYTES: usize = 128;
 /// Bytes of an entry of the texts that are in the file.
 const STORED_BYTES: usize = 48;
 /// Bytes of a copied id in a set, without its text.
@@ -99,6 +106,7 @@ impl Texts {
             })?;
         Ok(Self {
             wanted: Default::default(),
+            at: HashMap::new(),
             stored: HashMap::new(),
             seed: RandomState::new().hash_one(()),
             prepared: PreparedTexts::new(pool),
@@ -150,14 +158,14 @@ impl Texts {
             let batch = batch.map_err(failed())?;
             let TextRows { ids, texts } = TextRows::read(&batch)?;
             for row in (0..batch.num_rows()).filter(|&row| texts.is_valid(row)) {
-                self.add(side, &DocumentId::read(ids, row), texts.value(row), false)?;
+                self.add(side, &DocumentId::read(ids, row), texts.value(row))?;
             }
         }
         self.flush()
     }
 
-    /// Prepares the texts of the batch's documents at `positions`, or copies them to the file. [`Self::places`] finds each by its
-    /// position in place of its id.
+    /// Prepares the texts of the batch's documents at `positions`, or copies them to the file. [`Self::place_at`] finds
+    /// them.
     pub(super) async fn copy_at(
         &mut self,
         context: &SessionContext,
@@ -165,102 +173,134 @@ impl Texts {
         id_type: IdType,
         positions: RowSet,
     ) -> Result<()> {
-        let mut found = TextsAt::read(context, &verifier.batch, id_type, positions).await?;
+        let found = texts_at(context, &verifier.batch, id_type, positions).await?;
         // With texts of the archive, fingerprints tell which are meant, and they are made of texts.
-        let mut preparer = match &verifier.archive {
-            None => Some(Preparer::new(verifier, context)?),
-            Some(_) => None,
-        };
-        while let Some(batch) = found.next().await? {
-            let prepared = match &preparer {
-                Some(preparer) => preparer.prepare(&batch).await?,
-                None => Vec::new(),
+        let has_room = &AtomicBool::new(verifier.archive.is_none());
+        let preparer = &Preparer::new(verifier, context)?;
+        let batches = found.map(|batch| async move {
+            let batch = batch?;
+            let prepared = if has_room.load(Ordering::Relaxed) {
+                preparer.prepare(&batch).await?
+            } else {
+                Vec::new()
             };
+            Ok::<_, EngineError>((batch, prepared))
+        });
+        let mut batches = pin!(batches.buffered(BATCHES));
+        while let Some(batch) = batches.next().await {
+            let (batch, prepared) = batch?;
             let mut prepared = prepared.into_iter();
             for (position, text) in batch.iter()? {
-                let id = DocumentId::Number(position);
-                self.want(Side::Batch, id.clone())?;
                 let is_prepared = prepared
                     .next()
                     .is_some_and(|text| self.prepared.keep_next(self.number as usize, &text));
                 if !is_prepared {
-                    // There is no memory for more.
-                    preparer = None;
+                    has_room.store(false, Ordering::Relaxed);
                 }
-                self.add(Side::Batch, &id, text, is_prepared)?;
+                let grown = self.memory.try_grow(AT_BYTES);
+                grown.map_err(|_| EngineError::OutOfMemory {
+                    what: format!("the places of {} texts", self.at.len()),
+                })?;
+                let place = self.store(self.hash(text), text, is_prepared)?;
+                self.at.insert(position, place);
             }
         }
         self.flush()
     }
 
-    /// Adds a text of the document `id`, if it was asked for and is not there; to the file unless it is prepared.
-    fn add(&mut self, side: Side, id: &DocumentId, text: &[u8], is_prepared: bool) -> Result<()> {
+    fn hash(&self, text: &[u8]) -> u64 {
+        XxHash3_64::oneshot_with_seed(self.seed, text)
+    }
+
+    /// Adds a text of the document `id` to the file, if it was asked for and is not there.
+    fn add(&mut self, side: Side, id: &DocumentId, text: &[u8]) -> Result<()> {
+        let hash = self.hash(text);
         let Some(places) = self.wanted[side as usize].get_mut(id) else {
             return Ok(());
         };
-        let hash = XxHash3_64::oneshot_with_seed(self.seed, text);
-        let len = text.len() as u64;
-        let failed = |source| EngineError::Io {
-            path: self.path.display().to_string(),
-            source,
-        };
         // Documents that share an id mostly share the text. Store it once: every stored text is compared.
-        for place in places
-            .iter_mut()
-            .filter(|place| (place.hash, place.len) == (hash, len))
-        {
-            self.writer.flush().map_err(failed)?;
-            if read_at(self.writer.get_ref(), *place).map_err(failed)? == text {
+        let is_same = |place: &&mut Place| (place.hash, place.len) == (hash, text.len() as u64);
+        for place in places.iter_mut().filter(is_same) {
+            let stored = self.writer.flush();
+            let stored = stored.and_then(|()| read_at(self.writer.get_ref(), *place));
+            let stored = stored.map_err(|source| EngineError::Io {
+                path: self.path.display().to_string(),
+                source,
+            })?;
+            if stored == text {
                 place.is_repeated = true;
                 return Ok(());
-            }
-        }
-        let start = match self.stored.get(&(hash, len)) {
-            _ if is_prepared => Some(NOT_STORED),
-            Some(start) => {
-                self.writer.flush().map_err(failed)?;
-                let same = read(self.writer.get_ref(), *start, len).map_err(failed)? == text;
-                same.then_some(*start)
-            }
-            None => None,
-        };
-        let is_new = start.is_none();
-        let start = start.unwrap_or(self.end);
-        if is_new {
-            self.writer.write_all(text).map_err(failed)?;
-            self.end += len;
-            // Without memory, equal texts are compared byte by byte.
-            if self.memory.try_grow(STORED_BYTES).is_ok() {
-                self.stored.insert((hash, len), start);
             }
         }
         if places.is_empty() {
             // Few ids have several texts.
             places.reserve_exact(1);
         } else {
-            self.memory
-                .try_grow(size_of::<Place>())
-                .map_err(|_| EngineError::OutOfMemory {
-                    what: "the texts of documents with the same id".into(),
-                })?;
+            let grown = self.memory.try_grow(size_of::<Place>());
+            grown.map_err(|_| EngineError::OutOfMemory {
+                what: "the texts of documents with the same id".into(),
+            })?;
         }
-        places.push(Place {
-            start,
-            len,
-            number: self.number,
-            hash,
-            is_repeated: false,
-        });
-        self.prepared.add(self.number as usize);
-        self.number += 1;
+        let place = self.store(hash, text, false)?;
+        if let Some(places) = self.wanted[side as usize].get_mut(id) {
+            places.push(place);
+        }
         Ok(())
     }
 
-    fn flush(&mut self) -> Result<()> {
-        self.writer.flush().map_err(|source| EngineError::Io {
+    /// Gives a text a number, and writes it to the file unless it is prepared or there already.
+    fn store(&mut self, hash: u64, text: &[u8], is_prepared: bool) -> Result<Place> {
+        let len = text.len() as u64;
+        let start = match self.stored.get(&(hash, len)) {
+            _ if is_prepared => Some(NOT_STORED),
+            Some(start) => {
+                let stored = self.writer.flush();
+                let stored = stored.and_then(|()| read(self.writer.get_ref(), *start, len));
+                (stored.map_err(|source| self.failed(source))? == text).then_some(*start)
+            }
+            None => None,
+        };
+        let start = match start {
+            Some(start) => start,
+            None => {
+                let start = self.end;
+                let written = self.writer.write_all(text);
+                written.map_err(|source| self.failed(source))?;
+                self.end += len;
+                // Without memory, equal texts are compared byte by byte.
+                if self.memory.try_grow(STORED_BYTES).is_ok() {
+                    self.stored.insert((hash, len), start);
+                }
+                start
+            }
+        };
+        let number = self.number;
+        self.prepared.add(number as usize);
+        self.number += 1;
+        Ok(Place {
+            start,
+            len,
+            number,
+            hash,
+            is_repeated: false,
+        })
+    }
+
+    fn failed(&self, source: std::io::Error) -> EngineError {
+        EngineError::Io {
             path: self.path.display().to_string(),
             source,
-        })
+        }
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        let flushed = self.writer.flush();
+        flushed.map_err(|source| self.failed(source))
+    }
+
+    /// The place of the text of the batch's document at a position; none if it has no text.
+    pub(super) fn place_at(&self, position: i64) -> &[Place] {
+        self.at.get(&position).map_or(&[], std::slice::from_ref)
     }
 
     /// The places of an id's texts.
@@ -279,10 +319,7 @@ impl Texts {
 
     /// The text at a place in the file.
     pub(super) fn read(&self, place: Place) -> Result<Vec<u8>> {
-        read_at(self.writer.get_ref(), place).map_err(|source| EngineError::Io {
-            path: self.path.display().to_string(),
-            source,
-        })
+        read_at(self.writer.get_ref(), place).map_err(|source| self.failed(source))
     }
 }
 
