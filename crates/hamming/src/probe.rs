@@ -159,7 +159,8 @@ impl Tables {
         for found in &mut *new {
             found.query += from as u32;
         }
-        new.sort_unstable();
+        // One comparison for both: they determine the distance.
+        new.sort_unstable_by_key(|found| u64::from(found.query) << 32 | u64::from(found.entry));
         if self.by_mechanism().repeats_pairs() {
             let mut kept = before;
             for at in before..matches.len() {

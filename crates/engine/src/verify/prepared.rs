@@ -21,7 +21,9 @@ use streams::{blocking, free_bytes, thread_pool};
 const SHARED_PART: usize = 2;
 /// Bytes of a prepared text beside its own: its counters and what the allocator takes.
 const PREPARED_BYTES: usize = 64;
-/// The fewest texts that a thread prepares before another takes the next.
+/// Batches whose texts are worked on at the same time.
+pub(super) const BATCHES: usize = 2;
+/// The fewest texts that a thread works on before another takes the next.
 const TEXTS_AT_ONCE: usize = 8;
 
 /// A prepared text that is kept.
@@ -97,14 +99,14 @@ impl PreparedTexts {
     }
 }
 
-/// Prepares texts on all threads.
-pub(super) struct Preparer {
+/// Works on texts with all threads.
+pub(super) struct TextWorkers {
     threads: ThreadPool,
-    /// What each thread prepares with.
+    /// What each thread prepares texts with.
     workers: Vec<Mutex<Similarity>>,
 }
 
-impl Preparer {
+impl TextWorkers {
     pub(super) fn new(verifier: &Verifier, context: &SessionContext) -> Result<Arc<Self>> {
         let threads = thread_pool(context)?;
         let worker = |_| {
@@ -117,18 +119,22 @@ impl Preparer {
         }))
     }
 
-    /// The prepared texts of a batch, in its order.
-    pub(super) async fn prepare(self: &Arc<Self>, batch: &Batch) -> Result<Vec<Arc<Prepared>>> {
-        let (preparer, batch) = (Arc::clone(self), batch.clone());
+    /// What `make` makes of each text of a batch, in its order.
+    pub(super) async fn each<T: Send + 'static>(
+        self: &Arc<Self>,
+        batch: &Batch,
+        make: impl Fn(&mut Similarity, &[u8]) -> T + Send + Sync + 'static,
+    ) -> Result<Vec<T>> {
+        let (all, batch) = (Arc::clone(self), batch.clone());
         blocking(move || {
             let texts: Vec<&[u8]> = batch.iter()?.map(|(_, text)| text).collect();
-            let prepare = |text: &&[u8]| {
-                let worker = &preparer.workers[rayon::current_thread_index().unwrap_or(0)];
+            let make = |text: &&[u8]| {
+                let worker = &all.workers[rayon::current_thread_index().unwrap_or(0)];
                 let mut worker = worker.lock().unwrap_or_else(PoisonError::into_inner);
-                Arc::new(worker.prepare(&as_text(text)))
+                make(&mut worker, text)
             };
-            let texts = texts.par_iter().with_min_len(TEXTS_AT_ONCE).map(prepare);
-            Ok(preparer.threads.install(|| texts.collect()))
+            let texts = texts.par_iter().with_min_len(TEXTS_AT_ONCE).map(make);
+            Ok(all.threads.install(|| texts.collect()))
         })
         .await
     }

@@ -1,6 +1,7 @@
 //! Classes of the batch by text: documents with equal fingerprints and equal texts, without their markup and folded.
 
 use std::collections::HashMap;
+use std::pin::pin;
 use std::sync::Arc;
 
 use archive::IdType;
@@ -11,6 +12,7 @@ use futures::StreamExt as _;
 use simhash::Similarity;
 
 use super::Verifier;
+use super::prepared::{BATCHES, TextWorkers};
 use super::texts_at::texts_at;
 use crate::batch::{Batch, Classes};
 use crate::decide::Keys;
@@ -97,13 +99,20 @@ impl TextClasses {
                 }
             }
             None => {
-                let mut texts = texts_at(context, &verifier.batch, id_type, wanted).await?;
+                let texts = texts_at(context, &verifier.batch, id_type, wanted).await?;
                 // Pages often differ in their markup alone, and all pairs of different texts would be compared.
-                let mut similarity = Similarity::new(measure, verifier.model.clone());
-                while let Some(some) = texts.next().await {
-                    for (position, text) in some?.iter()? {
-                        digests.insert(position, text_digest(text, &mut similarity));
-                    }
+                let workers = &TextWorkers::new(verifier, context)?;
+                let batches = texts.map(|batch| async move {
+                    let batch = batch?;
+                    let digest = |worker: &mut Similarity, text: &[u8]| text_digest(text, worker);
+                    let made = workers.each(&batch, digest).await?;
+                    Ok::<_, EngineError>((batch, made))
+                });
+                let mut batches = pin!(batches.buffered(BATCHES));
+                while let Some(batch) = batches.next().await {
+                    let (batch, made) = batch?;
+                    let positions = batch.iter()?.map(|(position, _)| position);
+                    digests.extend(positions.zip(made));
                 }
             }
         }

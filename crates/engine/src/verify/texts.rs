@@ -15,9 +15,10 @@ use arrow::array::Array as _;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
 use datafusion::prelude::SessionContext;
 use futures::StreamExt as _;
+use simhash::Similarity;
 
 use super::Verifier;
-use super::prepared::{PreparedTexts, Preparer};
+use super::prepared::{BATCHES, PreparedTexts, TextWorkers, as_text};
 use super::texts_at::texts_at;
 use crate::error::{EngineError, Result};
 use documents::{DocumentId, Documents, RowSet, TextRows};
@@ -69,8 +70,6 @@ pub(super) struct Texts {
 /// entry's share of free slots.
 const ENTRY_BYTES: usize = 192;
 
-/// Batches that are prepared at the same time.
-const BATCHES: usize = 2;
 /// Bytes of a map entry for a position.
 const AT_BYTES: usize = 128;
 /// Bytes of an entry of the texts that are in the file.
@@ -176,11 +175,13 @@ impl Texts {
         let found = texts_at(context, &verifier.batch, id_type, positions).await?;
         // With texts of the archive, fingerprints tell which are meant, and they are made of texts.
         let has_room = &AtomicBool::new(verifier.archive.is_none());
-        let preparer = &Preparer::new(verifier, context)?;
+        let workers = &TextWorkers::new(verifier, context)?;
         let batches = found.map(|batch| async move {
             let batch = batch?;
             let prepared = if has_room.load(Ordering::Relaxed) {
-                preparer.prepare(&batch).await?
+                let prepare =
+                    |worker: &mut Similarity, text: &[u8]| Arc::new(worker.prepare(&as_text(text)));
+                workers.each(&batch, prepare).await?
             } else {
                 Vec::new()
             };

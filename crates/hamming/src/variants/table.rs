@@ -86,7 +86,9 @@ impl TagTable for VariantTable {
         }
         // In a batch of many similar entries, many survivors of one query have the same prefix.
         if entries > MANY_ENTRIES * survivors.len() {
-            survivors.sort_unstable_by_key(|survivor| (survivor.query, survivor.tag_index));
+            survivors.sort_unstable_by_key(|survivor| {
+                u64::from(survivor.query) << 32 | u64::from(survivor.tag_index)
+            });
         }
         let mut before = None;
         for survivor in survivors.iter() {
