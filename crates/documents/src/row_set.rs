@@ -102,6 +102,13 @@ impl RowSet {
         word.is_some_and(|word| word >> (row % 64) & 1 == 1)
     }
 
+    /// The number of rows.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        let words = self.parts.iter().flatten();
+        words.map(|word| word.count_ones() as usize).sum()
+    }
+
     /// The set as bytes: for each part, the number of its words and the words, each as 8 bytes, little endian.
     pub fn to_bytes(&self) -> Vec<u8> {
         let words = self

@@ -178,6 +178,13 @@ impl Resources {
         }
     }
 
+    /// Drops what [`Self::fetch_ahead`] fetches of an item that is not needed any more.
+    pub(crate) fn forget_ahead(&self, item: &WorkItem) {
+        if let Some(key) = item.row_group() {
+            self.ahead().remove(&key);
+        }
+    }
+
     fn ahead(&self) -> MutexGuard<'_, Ahead> {
         self.ahead.lock().unwrap_or_else(PoisonError::into_inner)
     }

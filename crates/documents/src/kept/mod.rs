@@ -428,10 +428,17 @@ pub struct MadeCopy {
 impl MadeCopy {
     /// Removes the copy, so that its part is not answered any more.
     async fn damaged(&self) -> DocumentsError {
-        let _ = self.location.remove().await;
+        let done = match self.location.remove().await {
+            Ok(()) => "and is removed; `dedup-job reduce` now names the part".to_owned(),
+            Err(error) => {
+                format!(
+                    "and cannot be removed ({error}): remove it; then `dedup-job reduce` names the part"
+                )
+            }
+        };
         DocumentsError::BadData {
             object: self.location.to_string(),
-            reason: "this copy is not the one that a part made, and is removed; `dedup-job reduce` now names the part".into(),
+            reason: format!("this copy is not the one that a part made, {done}"),
         }
     }
 }

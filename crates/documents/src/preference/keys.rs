@@ -192,11 +192,10 @@ fn number_key(text: &str, key: &mut Vec<u8>) -> bool {
     let Ok(exponent) = exponent.parse::<i64>() else {
         return false;
     };
-    let is_digit = |digit| digit != b'0';
-    let (Some(leading), Some(trailing)) = (
-        digits().position(is_digit),
-        digits().rev().position(is_digit),
-    ) else {
+    let counts = |digit| digit != b'0';
+    let (Some(leading), Some(trailing)) =
+        (digits().position(counts), digits().rev().position(counts))
+    else {
         key.push(ZERO);
         return true;
     };
@@ -209,7 +208,7 @@ fn number_key(text: &str, key: &mut Vec<u8>) -> bool {
         -119..=119 => key.push((exponent + 120) as u8),
         120.. => key.push(240),
     }
-    if exponent.abs() > 119 {
+    if !(-119..=119).contains(&exponent) {
         key.extend((exponent.cast_unsigned() ^ 1 << 63).to_be_bytes());
     }
     // Two digits a byte, from 1 to 10. The end sorts before any digit: 0.7 before 0.71.
@@ -317,6 +316,17 @@ mod tests {
         ];
         let sorted = order(Arc::new(StringArray::from(equal.to_vec())), false);
         assert_eq!(sorted, [2, 0, 1, 3]);
+        let extremes = [
+            "1e9223372036854775807",
+            "1e-6917529027641081000",
+            "-.1e-9223372036854775808",
+            ".1e-9223372036854775808",
+            "1e-120",
+            "1e-119",
+            "-1e300",
+        ];
+        let sorted = order(Arc::new(StringArray::from(extremes.to_vec())), false);
+        assert_eq!(sorted, [6, 2, 3, 1, 4, 5, 0]);
         let floats = [
             f64::INFINITY,
             1e300,

@@ -163,7 +163,13 @@ impl Prefer {
                 keys => keys::joined(keys, rows),
             })
         };
-        Ok([of_part()?, of_part()?])
+        let before = of_part()?;
+        let behind = if self.are_keys_cut() {
+            of_part()?
+        } else {
+            Keys::new_null(0)
+        };
+        Ok([before, behind])
     }
 }
 

@@ -203,7 +203,7 @@ impl RowFormat for Csv {
         let mut bytes = input.bytes.by_ref().take(SAMPLE as u64);
         let mut read = bytes.read_to_end(&mut start);
         let is_whole = read.is_ok() && start.len() < SAMPLE;
-        let has_line = |start: &[u8]| start.iter().any(is_line_end);
+        let has_line = |start: &[u8]| start[separator_line(start)..].iter().any(is_line_end);
         // A long header.
         while !is_whole && read.is_ok() && !has_line(&start) {
             if start.len() > limit.record {
@@ -224,7 +224,7 @@ impl RowFormat for Csv {
         {
             return Err(input.failed(1, error));
         }
-        let is_blank = start.iter().all(is_line_end);
+        let is_blank = start[separator_line(&start)..].iter().all(is_line_end);
         Ok((!is_blank).then(|| Box::new(Start { start, is_whole }) as Box<dyn FirstRecord>))
     }
 

@@ -146,12 +146,14 @@ pub(super) fn without_line_end(record: &[u8]) -> &[u8] {
 pub(super) fn separator_line(start: &[u8]) -> usize {
     let text = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(start);
     let name = text.get(..4).unwrap_or_default();
-    let end = match text.get(4..) {
-        Some([0..0x80, b'\r', b'\n', ..]) => 7,
-        Some([0..0x80, b'\r' | b'\n', ..]) => 6,
+    let (separator, end) = match text.get(4..) {
+        Some([separator, b'\r', b'\n', ..]) => (separator, 7),
+        Some([separator, b'\r' | b'\n', ..]) => (separator, 6),
         _ => return 0,
     };
-    if name.eq_ignore_ascii_case(b"sep=") {
+    let separates = *separator == b'\t' || separator.is_ascii_punctuation();
+    let quotes = matches!(separator, b'"' | b'\'');
+    if name.eq_ignore_ascii_case(b"sep=") && separates && !quotes {
         start.len() - text.len() + end
     } else {
         0
@@ -233,6 +235,8 @@ mod tests {
                 "\u{feff}sep=|\r\nid|text,more\r\n1|x\r\n",
                 Dialect::quoted(b'|'),
             ),
+            ("sep=\"\nid;text\n1;x\n", Dialect::quoted(b',')),
+            ("sep=\r\n\n1;x\n", Dialect::quoted(b',')),
             ("id;text;\"note\nmore\"\n1;x;y\n", Dialect::quoted(b';')),
             ("id;text\r1;5\" pipe\r2;x", Dialect::quoted(b';')),
             // Wrong in any way: the error names the line.

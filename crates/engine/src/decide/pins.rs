@@ -257,9 +257,8 @@ impl PinnedClasses {
                 .iter()
                 .flat_map(|a| right.iter().map(move |b| (*a, *b)));
             match (pin, other) {
-                (Pin::Keep(_) | Pin::Forget(..), _) | (_, None) => {
-                    pinned.never_dropped.extend(left);
-                }
+                (Pin::Keep(_), _) => pinned.never_dropped.extend(left),
+                (Pin::Forget(..), _) | (_, None) => {}
                 (Pin::Same(..), Some(other)) => {
                     pinned.same.extend(pairs);
                     if !left.is_empty() {

@@ -269,14 +269,20 @@ impl Job {
                     .into(),
             ));
         }
-        for copy in receipt.copies.iter().filter_map(|file| file.copy.as_ref()) {
-            let size = self.copy_location(&copy.object)?.current_size().await;
-            match size {
-                Ok(size) if size == copy.bytes => {}
-                Ok(_) | Err(StorageError::NotFound { .. }) => return Err(NoAnswer::Damaged),
-                Err(error) => return Err(NoAnswer::Failed(error.into())),
-            }
-        }
+        let copies = receipt.copies.iter().filter_map(|file| file.copy.as_ref());
+        let checked =
+            copies.map(
+                async |copy| match self.copy_location(&copy.object)?.current_size().await {
+                    Ok(size) if size == copy.bytes => Ok(()),
+                    Ok(_) | Err(StorageError::NotFound { .. }) => Err(NoAnswer::Damaged),
+                    Err(error) => Err(NoAnswer::Failed(error.into())),
+                },
+            );
+        let checked: Vec<_> = checked.collect();
+        futures::stream::iter(checked)
+            .buffer_unordered(AT_ONCE)
+            .try_collect::<()>()
+            .await?;
         Ok(Answer { path, receipt })
     }
 

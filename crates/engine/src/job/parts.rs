@@ -151,13 +151,14 @@ pub async fn do_parts(
                 }| async move {
         let answer = job.answer(number, part, map, of_map).await;
         // The part waits for its first row group, and may have no other one.
-        if let (
-            Err(NoAnswer::Missing | NoAnswer::Damaged),
-            Map::Probe(probe),
-            Some(Item::Probe(item)),
-        ) = (&answer, &map.map, map.parts[of_map].first())
+        if let (Map::Probe(probe), Some(Item::Probe(item))) = (&map.map, map.parts[of_map].first())
         {
-            resources.fetch_ahead(item, probe.columns());
+            match &answer {
+                Err(NoAnswer::Missing | NoAnswer::Damaged) => {
+                    resources.fetch_ahead(item, probe.columns());
+                }
+                _ => resources.forget_ahead(item),
+            }
         }
         (answer, Instant::now())
     };
@@ -182,6 +183,9 @@ pub async fn do_parts(
         {
             (answer, _) = beside.during(look(*part)).await;
         }
+        if beside.error.is_some() {
+            break;
+        }
         let ended = end(context, job, &chosen[at..], answer, &mut prepared);
         match beside.during(ended).await {
             Ok(Ended::WasDone(done)) => beside.send(0, ready(Ok(done)).boxed()).await,
@@ -196,10 +200,8 @@ pub async fn do_parts(
             // Those before it are sent.
             Err(error) => {
                 beside.error.get_or_insert(error);
+                break;
             }
-        }
-        if beside.error.is_some() {
-            break;
         }
     }
     beside.finish().await
@@ -254,10 +256,13 @@ impl<'a, F: FnMut(&PartDone)> Beside<'a, F> {
 
     /// Begins to send an answer of so many bytes, as soon as there is room for it.
     async fn send(&mut self, bytes: u64, answer: BoxFuture<'a, Result<PartDone>>) {
+        // Answers of parts that were done before have no bytes.
         let is_full = |sent: &VecDeque<u64>| {
-            sent.len() >= SENT || sent.iter().sum::<u64>().saturating_add(bytes) > SENT_BYTES
+            let sent = sent.iter().filter(|bytes| **bytes > 0);
+            let all = sent.clone().sum::<u64>().saturating_add(bytes);
+            sent.clone().count() >= SENT || all > SENT_BYTES && sent.count() > 0
         };
-        while !self.bytes.is_empty() && is_full(&self.bytes) {
+        while bytes > 0 && is_full(&self.bytes) {
             self.step().await;
         }
         self.sends.push_back(answer);

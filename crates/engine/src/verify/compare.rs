@@ -49,8 +49,13 @@ pub(super) struct PairTexts<'a> {
 
 impl Comparer {
     /// Compares `texts` as `verifier` says.
-    pub(super) fn new(texts: Texts, verifier: &Verifier, context: &SessionContext) -> Result<Self> {
+    pub(super) fn new(
+        mut texts: Texts,
+        verifier: &Verifier,
+        context: &SessionContext,
+    ) -> Result<Self> {
         let pool = &context.runtime_env().memory_pool;
+        texts.prepared.make_room(texts.len(), pool);
         let threads = thread_pool(context)?;
         // The caches of all workers take at most an eighth of the memory.
         let cache = CACHED_BYTES.min(limit_bytes(pool) / 8 / threads.current_num_threads());

@@ -46,20 +46,24 @@ pub(super) struct PreparedTexts {
 }
 
 impl PreparedTexts {
-    /// None yet, and room for a part of the free memory of `pool`.
+    /// None, and no room for any.
     pub(super) fn new(pool: &Arc<dyn MemoryPool>) -> Self {
         Self {
             slots: Vec::new(),
             memory: MemoryConsumer::new("prepared texts").register(pool),
-            most: free_bytes(pool) / SHARED_PART,
+            most: 0,
         }
     }
 
-    /// Makes a place for the text with the next `number`, if there is memory for it.
-    pub(super) fn add(&mut self, number: usize) {
-        // A vector that grows may have twice the places that it holds.
-        if number == self.slots.len() && self.reserve(2 * size_of::<Slot>()) {
-            self.slots.push(Slot::new());
+    /// Makes room for as many of `texts` as a part of the free memory of `pool` holds, unless there is room. All that is needed
+    /// must be reserved by then.
+    pub(super) fn make_room(&mut self, texts: usize, pool: &Arc<dyn MemoryPool>) {
+        if self.most > 0 {
+            return;
+        }
+        self.most = free_bytes(pool) / SHARED_PART;
+        if self.reserve(texts * size_of::<Slot>()) {
+            self.slots.resize_with(texts, Slot::new);
         }
     }
 
@@ -86,12 +90,6 @@ impl PreparedTexts {
             self.memory.shrink(bytes);
         }
         true
-    }
-
-    /// Keeps the prepared text with the next number, if there is memory for it.
-    pub(super) fn keep_next(&mut self, number: usize, text: &Arc<Prepared>) -> bool {
-        self.add(number);
-        self.keep(number, text)
     }
 
     fn reserve(&self, bytes: usize) -> bool {

@@ -172,9 +172,19 @@ impl Texts {
         id_type: IdType,
         positions: RowSet,
     ) -> Result<()> {
+        let count = positions.count();
+        let grown = self.memory.try_grow(count * AT_BYTES);
+        grown.map_err(|_| EngineError::OutOfMemory {
+            what: format!("the places of {count} texts"),
+        })?;
         let found = texts_at(context, &verifier.batch, id_type, positions).await?;
         // With texts of the archive, fingerprints tell which are meant, and they are made of texts.
-        let has_room = &AtomicBool::new(verifier.archive.is_none());
+        let prepares = verifier.archive.is_none();
+        if prepares {
+            self.prepared
+                .make_room(count, &context.runtime_env().memory_pool);
+        }
+        let has_room = &AtomicBool::new(prepares);
         let workers = &TextWorkers::new(verifier, context)?;
         let batches = found.map(|batch| async move {
             let batch = batch?;
@@ -194,14 +204,10 @@ impl Texts {
             for (position, text) in batch.iter()? {
                 let is_prepared = prepared
                     .next()
-                    .is_some_and(|text| self.prepared.keep_next(self.number as usize, &text));
+                    .is_some_and(|text| self.prepared.keep(self.number as usize, &text));
                 if !is_prepared {
                     has_room.store(false, Ordering::Relaxed);
                 }
-                let grown = self.memory.try_grow(AT_BYTES);
-                grown.map_err(|_| EngineError::OutOfMemory {
-                    what: format!("the places of {} texts", self.at.len()),
-                })?;
                 let place = self.store(self.hash(text), text, is_prepared)?;
                 self.at.insert(position, place);
             }
@@ -276,7 +282,6 @@ impl Texts {
             }
         };
         let number = self.number;
-        self.prepared.add(number as usize);
         self.number += 1;
         Ok(Place {
             start,
@@ -309,6 +314,11 @@ impl Texts {
         self.wanted[side as usize]
             .get(id)
             .map_or(&[], Vec::as_slice)
+    }
+
+    /// The number of texts.
+    pub(super) fn len(&self) -> usize {
+        self.number as usize
     }
 
     /// Whether two texts are the same bytes in the file.
