@@ -23,6 +23,7 @@
 //! | `done.json` | left by `reduce` alone |
 
 mod answer;
+mod beside;
 mod copies;
 mod cut;
 mod forecast;

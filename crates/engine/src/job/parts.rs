@@ -1,8 +1,6 @@
 //! `map`: does parts of a round.
 
-use std::collections::VecDeque;
 use std::path::PathBuf;
-use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -11,13 +9,13 @@ use arrow::datatypes::{Schema, SchemaRef};
 use arrow::ipc::reader::StreamReader;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::prelude::SessionContext;
-use futures::future::{BoxFuture, ready};
-use futures::stream::FuturesOrdered;
+use futures::future::ready;
 use futures::{FutureExt as _, StreamExt as _};
 use serde::Serialize;
 use simhash::{Model, Similarity};
 
 use super::answer::{Answer, AnswerWriter, NoAnswer, Receipt};
+use super::beside::Beside;
 use super::map_documents::{self, ModelPlan};
 use super::plan::PlannedMap;
 use super::{Item, Job, Map, map_probe};
@@ -35,11 +33,6 @@ use documents::{RowSet, TextRows, positions_and_bytes};
 const LOOKED_FOR: usize = 16;
 /// After so long, an answer that was not there is looked for again: another process may have done the part.
 const RECENT: Duration = Duration::from_secs(10);
-/// Answers that are sent while a part is done.
-const SENT: usize = 8;
-/// Their bytes; a larger answer is sent when all before it are.
-const SENT_BYTES: u64 = 32 << 20;
-
 /// A part that is done.
 #[derive(Debug, Clone, Serialize)]
 pub struct PartDone {
@@ -94,25 +87,6 @@ enum Ended {
         path: PathBuf,
         replace: bool,
     },
-}
-
-/// Whether a part has an answer, and when that was looked for.
-type LookedFor = (std::result::Result<Answer, NoAnswer>, Instant);
-
-/// What a process does beside a part. All of it goes on all the time: a request that waits too long fails.
-struct Beside<'a, F> {
-    /// The answers of later parts are looked for.
-    looks: FuturesOrdered<BoxFuture<'a, LookedFor>>,
-    /// Those of the next ones were.
-    found: VecDeque<LookedFor>,
-    /// The answers of earlier parts are sent.
-    sends: FuturesOrdered<BoxFuture<'a, Result<PartDone>>>,
-    /// Their bytes.
-    bytes: VecDeque<u64>,
-    /// Is told of each part that is done.
-    each: F,
-    /// The first error of those that were sent.
-    error: Option<EngineError>,
 }
 
 /// Does these parts of the round with this `number`, one after the other; those that are done already are left as they are. While
@@ -205,88 +179,6 @@ pub async fn do_parts(
         }
     }
     beside.finish().await
-}
-
-impl<'a, F: FnMut(&PartDone)> Beside<'a, F> {
-    fn new(each: F) -> Self {
-        Self {
-            looks: FuturesOrdered::new(),
-            found: VecDeque::new(),
-            sends: FuturesOrdered::new(),
-            bytes: VecDeque::new(),
-            each,
-            error: None,
-        }
-    }
-
-    /// Waits for `work`, while all else goes on.
-    async fn during<T>(&mut self, work: impl Future<Output = T>) -> T {
-        let mut work = pin!(work);
-        loop {
-            tokio::select! {
-                biased;
-                done = &mut work => return done,
-                Some(answer) = self.looks.next() => self.found.push_back(answer),
-                Some(sent) = self.sends.next() => self.sent(sent),
-            }
-        }
-    }
-
-    /// Waits until something is found or sent; `false` if there is nothing to wait for.
-    async fn step(&mut self) -> bool {
-        tokio::select! {
-            Some(answer) = self.looks.next() => self.found.push_back(answer),
-            Some(sent) = self.sends.next() => self.sent(sent),
-            else => return false,
-        }
-        true
-    }
-
-    /// Whether the next part has an answer.
-    async fn next_answer(&mut self) -> Result<LookedFor> {
-        loop {
-            if let Some(answer) = self.found.pop_front() {
-                return Ok(answer);
-            }
-            if !self.step().await {
-                return Err(EngineError::Internal("no answer is looked for".into()));
-            }
-        }
-    }
-
-    /// Begins to send an answer of so many bytes, as soon as there is room for it.
-    async fn send(&mut self, bytes: u64, answer: BoxFuture<'a, Result<PartDone>>) {
-        // Answers of parts that were done before have no bytes.
-        let is_full = |sent: &VecDeque<u64>| {
-            let sent = sent.iter().filter(|bytes| **bytes > 0);
-            let all = sent.clone().sum::<u64>().saturating_add(bytes);
-            sent.clone().count() >= SENT || all > SENT_BYTES && sent.count() > 0
-        };
-        while bytes > 0 && is_full(&self.bytes) {
-            self.step().await;
-        }
-        self.sends.push_back(answer);
-        self.bytes.push_back(bytes);
-    }
-
-    /// An answer was sent.
-    fn sent(&mut self, sent: Result<PartDone>) {
-        self.bytes.pop_front();
-        match sent {
-            Ok(done) => (self.each)(&done),
-            Err(error) => {
-                self.error.get_or_insert(error);
-            }
-        }
-    }
-
-    /// Sends what is left.
-    async fn finish(mut self) -> Result<()> {
-        while let Some(sent) = self.sends.next().await {
-            self.sent(sent);
-        }
-        self.error.map_or(Ok(()), Err)
-    }
 }
 
 /// Does the first of the parts that are left, unless it has an `answer`.
