@@ -7,15 +7,28 @@ use std::time::Instant;
 use futures::StreamExt as _;
 use futures::future::BoxFuture;
 use futures::stream::FuturesOrdered;
+use serde::Serialize;
 
 use super::answer::{Answer, NoAnswer};
-use super::parts::PartDone;
 use crate::error::{EngineError, Result};
 
 /// Answers that are sent while a part is done.
 const SENT: usize = 8;
 /// Their bytes; a larger answer is sent when all before it are.
 const SENT_BYTES: u64 = 32 << 20;
+
+/// A part that is done.
+#[derive(Debug, Clone, Serialize)]
+pub struct PartDone {
+    /// Its number.
+    pub part: u32,
+    /// Rows of its answer.
+    pub rows: u64,
+    /// Seconds that it took, whoever did it.
+    pub seconds: f64,
+    /// Whether it was done before.
+    pub was_done: bool,
+}
 
 /// Whether a part has an answer, and when that was looked for.
 pub(super) type LookedFor = (std::result::Result<Answer, NoAnswer>, Instant);

@@ -53,6 +53,7 @@ use crate::probe::Probe;
 use documents::{FileCuts, FileVersion};
 
 pub(crate) use answer::{Answers, Receipt};
+pub use beside::PartDone;
 pub use forecast::{Forecast, ForecastRound, Sizes};
 pub use left::{LeftJob, left_behind};
 pub(crate) use map_documents::{CarriedMap, CopyMap, DigestMap, FingerprintMap};
@@ -60,7 +61,7 @@ pub(crate) use map_documents::{ModelPlan, add_digests, digest_schema, text_diges
 pub(crate) use map_pages::PagesMap;
 pub(crate) use map_probe::ProbeMap;
 pub(crate) use map_verify::VerifyMap;
-pub use parts::{PartDone, do_parts};
+pub use parts::do_parts;
 pub(crate) use plan::{Item, Map, Planning};
 pub use plan::{PlannedMapSummary, Split};
 pub(crate) use shared::SharedFile;

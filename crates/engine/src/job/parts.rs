@@ -11,11 +11,10 @@ use datafusion::execution::SendableRecordBatchStream;
 use datafusion::prelude::SessionContext;
 use futures::future::ready;
 use futures::{FutureExt as _, StreamExt as _};
-use serde::Serialize;
 use simhash::{Model, Similarity};
 
 use super::answer::{Answer, AnswerWriter, NoAnswer, Receipt};
-use super::beside::Beside;
+use super::beside::{Beside, PartDone};
 use super::map_documents::{self, ModelPlan};
 use super::plan::PlannedMap;
 use super::{Item, Job, Map, map_probe};
@@ -33,19 +32,6 @@ use documents::{RowSet, TextRows, positions_and_bytes};
 const LOOKED_FOR: usize = 16;
 /// After so long, an answer that was not there is looked for again: another process may have done the part.
 const RECENT: Duration = Duration::from_secs(10);
-/// A part that is done.
-#[derive(Debug, Clone, Serialize)]
-pub struct PartDone {
-    /// Its number.
-    pub part: u32,
-    /// Rows of its answer.
-    pub rows: u64,
-    /// Seconds that it took, whoever did it.
-    pub seconds: f64,
-    /// Whether it was done before.
-    pub was_done: bool,
-}
-
 /// What the parts that a process does have in common.
 #[derive(Default)]
 struct Prepared {
