@@ -114,7 +114,8 @@ pub(super) fn joined(rules: &[Keys], rows: usize) -> Keys {
     joined.finish()
 }
 
-/// The keys of values: `write` adds the key of one to the empty bytes, or says that it has none.
+/// Builds the keys of a column. For each value, `write` appends the key to an empty buffer and returns `true`; or it returns `false`
+/// for a value that has no key.
 fn of_each<T: Copy>(
     values: impl ExactSizeIterator<Item = Option<T>>,
     descending: bool,

@@ -125,7 +125,6 @@ pub(crate) fn typed_pins(from: Option<&str>, pins: &[Pin], id_type: IdType) -> R
             .insert((a.clone(), b.clone()), pin.clone())
             .is_some_and(|other| other != pin)
         {
-            let (a, b) = pin.about();
             let about = if b.is_empty() {
                 format!("{a:?}")
             } else {

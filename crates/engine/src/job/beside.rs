@@ -33,19 +33,20 @@ pub struct PartDone {
 /// Whether a part has an answer, and when that was looked for.
 pub(super) type LookedFor = (std::result::Result<Answer, NoAnswer>, Instant);
 
-/// What a process does beside a part. All of it goes on all the time: a request that waits too long fails.
+/// The look-ups and uploads of a process that does parts. They are polled while a part is done: a request that is not polled for
+/// long runs into its time limit.
 pub(super) struct Beside<'a, F> {
-    /// The answers of later parts are looked for.
+    /// Look-ups of the answers of later parts, in their order.
     pub(super) looks: FuturesOrdered<BoxFuture<'a, LookedFor>>,
-    /// Those of the next ones were.
+    /// Results of look-ups that ended, for the next parts in their order.
     pub(super) found: VecDeque<LookedFor>,
-    /// The answers of earlier parts are sent.
+    /// Uploads of the answers of earlier parts, in their order.
     sends: FuturesOrdered<BoxFuture<'a, Result<PartDone>>>,
-    /// Their bytes.
+    /// The bytes of each answer in `sends`; 0 for a part that was done before.
     bytes: VecDeque<u64>,
-    /// Is told of each part that is done.
+    /// Is called for each part when its answer is sent.
     each: F,
-    /// The first error of those that were sent.
+    /// The first error of an upload or of a part.
     pub(super) error: Option<EngineError>,
 }
 
@@ -61,7 +62,7 @@ impl<'a, F: FnMut(&PartDone)> Beside<'a, F> {
         }
     }
 
-    /// Waits for `work`, while all else goes on.
+    /// Waits for `work`, and polls look-ups and uploads meanwhile.
     pub(super) async fn during<T>(&mut self, work: impl Future<Output = T>) -> T {
         let mut work = pin!(work);
         loop {
@@ -74,7 +75,7 @@ impl<'a, F: FnMut(&PartDone)> Beside<'a, F> {
         }
     }
 
-    /// Waits until something is found or sent; `false` if there is nothing to wait for.
+    /// Waits until a look-up or an upload ends; returns `false` if there is none.
     async fn step(&mut self) -> bool {
         tokio::select! {
             Some(answer) = self.looks.next() => self.found.push_back(answer),
@@ -84,7 +85,7 @@ impl<'a, F: FnMut(&PartDone)> Beside<'a, F> {
         true
     }
 
-    /// Whether the next part has an answer.
+    /// Waits for the look-up of the next part's answer, and returns its result.
     pub(super) async fn next_answer(&mut self) -> Result<LookedFor> {
         loop {
             if let Some(answer) = self.found.pop_front() {
@@ -96,9 +97,9 @@ impl<'a, F: FnMut(&PartDone)> Beside<'a, F> {
         }
     }
 
-    /// Begins to send an answer of so many bytes, as soon as there is room for it.
-    pub(super) async fn send(&mut self, bytes: u64, answer: BoxFuture<'a, Result<PartDone>>) {
-        // Answers of parts that were done before have no bytes.
+    /// Adds `upload`, of an answer of `bytes` bytes, to the uploads. Waits before that until fewer than [`SENT`] uploads run, and
+    /// all have at most [`SENT_BYTES`] bytes with it, or none runs.
+    pub(super) async fn send(&mut self, bytes: u64, upload: BoxFuture<'a, Result<PartDone>>) {
         let is_full = |sent: &VecDeque<u64>| {
             let sent = sent.iter().filter(|bytes| **bytes > 0);
             let all = sent.clone().sum::<u64>().saturating_add(bytes);
@@ -107,11 +108,11 @@ impl<'a, F: FnMut(&PartDone)> Beside<'a, F> {
         while bytes > 0 && is_full(&self.bytes) {
             self.step().await;
         }
-        self.sends.push_back(answer);
+        self.sends.push_back(upload);
         self.bytes.push_back(bytes);
     }
 
-    /// An answer was sent.
+    /// Takes the result of the first upload.
     fn sent(&mut self, sent: Result<PartDone>) {
         self.bytes.pop_front();
         match sent {
@@ -122,7 +123,7 @@ impl<'a, F: FnMut(&PartDone)> Beside<'a, F> {
         }
     }
 
-    /// Sends what is left.
+    /// Waits until all uploads have ended; returns the first error.
     pub(super) async fn finish(mut self) -> Result<()> {
         while let Some(sent) = self.sends.next().await {
             self.sent(sent);

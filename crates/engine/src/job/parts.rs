@@ -32,6 +32,7 @@ use documents::{RowSet, TextRows, positions_and_bytes};
 const LOOKED_FOR: usize = 16;
 /// After so long, an answer that was not there is looked for again: another process may have done the part.
 const RECENT: Duration = Duration::from_secs(10);
+
 /// What the parts that a process does have in common.
 #[derive(Default)]
 struct Prepared {

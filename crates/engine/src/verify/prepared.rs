@@ -5,6 +5,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
 use datafusion::prelude::SessionContext;
+use futures::StreamExt as _;
+use futures::stream::BoxStream;
 use rayon::ThreadPool;
 use rayon::iter::{
     IndexedParallelIterator as _, IntoParallelRefIterator as _, ParallelIterator as _,
@@ -22,7 +24,7 @@ const SHARED_PART: usize = 2;
 /// Bytes of a prepared text beside its own: its counters and what the allocator takes.
 const PREPARED_BYTES: usize = 64;
 /// Batches whose texts are worked on at the same time.
-pub(super) const BATCHES: usize = 2;
+const BATCHES: usize = 2;
 /// The fewest texts that a thread works on before another takes the next.
 const TEXTS_AT_ONCE: usize = 8;
 
@@ -105,36 +107,41 @@ pub(super) struct TextWorkers {
 }
 
 impl TextWorkers {
-    pub(super) fn new(verifier: &Verifier, context: &SessionContext) -> Result<Arc<Self>> {
+    pub(super) fn new(verifier: &Verifier, context: &SessionContext) -> Result<Self> {
         let threads = thread_pool(context)?;
         let worker = |_| {
             let similarity = Similarity::new(verifier.verify.measure, verifier.model.clone());
             Mutex::new(similarity)
         };
-        Ok(Arc::new(Self {
+        Ok(Self {
             workers: (0..threads.current_num_threads()).map(worker).collect(),
             threads,
-        }))
+        })
     }
 
-    /// What `make` makes of each text of a batch, in its order.
-    pub(super) async fn each<T: Send + 'static>(
-        self: &Arc<Self>,
-        batch: &Batch,
+    /// Each batch of `batches`, with what `make` returns for its texts, in their order.
+    pub(super) fn work<T: Send + 'static>(
+        self,
+        batches: BoxStream<'static, Result<Batch>>,
         make: impl Fn(&mut Similarity, &[u8]) -> T + Send + Sync + 'static,
-    ) -> Result<Vec<T>> {
-        let (all, batch) = (Arc::clone(self), batch.clone());
-        blocking(move || {
-            let texts: Vec<&[u8]> = batch.iter()?.map(|(_, text)| text).collect();
-            let make = |text: &&[u8]| {
-                let worker = &all.workers[rayon::current_thread_index().unwrap_or(0)];
-                let mut worker = worker.lock().unwrap_or_else(PoisonError::into_inner);
-                make(&mut worker, text)
-            };
-            let texts = texts.par_iter().with_min_len(TEXTS_AT_ONCE).map(make);
-            Ok(all.threads.install(|| texts.collect()))
-        })
-        .await
+    ) -> BoxStream<'static, Result<(Batch, Vec<T>)>> {
+        let shared = Arc::new((self, make));
+        let worked = batches.map(move |batch| {
+            let shared = Arc::clone(&shared);
+            blocking(move || {
+                let (batch, (all, make)) = (batch?, &*shared);
+                let texts: Vec<&[u8]> = batch.iter()?.map(|(_, text)| text).collect();
+                let make = |text: &&[u8]| {
+                    let worker = &all.workers[rayon::current_thread_index().unwrap_or(0)];
+                    let mut worker = worker.lock().unwrap_or_else(PoisonError::into_inner);
+                    make(&mut worker, text)
+                };
+                let texts = texts.par_iter().with_min_len(TEXTS_AT_ONCE).map(make);
+                let made = all.threads.install(|| texts.collect());
+                Ok((batch, made))
+            })
+        });
+        worked.buffered(BATCHES).boxed()
     }
 }
 

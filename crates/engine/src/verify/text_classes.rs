@@ -1,7 +1,6 @@
 //! Classes of the batch by text: documents with equal fingerprints and equal texts, without their markup and folded.
 
 use std::collections::HashMap;
-use std::pin::pin;
 use std::sync::Arc;
 
 use archive::IdType;
@@ -9,10 +8,9 @@ use arrow::buffer::BooleanBuffer;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::prelude::SessionContext;
 use futures::StreamExt as _;
-use simhash::Similarity;
 
 use super::Verifier;
-use super::prepared::{BATCHES, TextWorkers};
+use super::prepared::TextWorkers;
 use super::texts_at::texts_at;
 use crate::batch::{Batch, Classes};
 use crate::decide::Keys;
@@ -101,14 +99,8 @@ impl TextClasses {
             None => {
                 let texts = texts_at(context, &verifier.batch, id_type, wanted).await?;
                 // Pages often differ in their markup alone, and all pairs of different texts would be compared.
-                let workers = &TextWorkers::new(verifier, context)?;
-                let batches = texts.map(|batch| async move {
-                    let batch = batch?;
-                    let digest = |worker: &mut Similarity, text: &[u8]| text_digest(text, worker);
-                    let made = workers.each(&batch, digest).await?;
-                    Ok::<_, EngineError>((batch, made))
-                });
-                let mut batches = pin!(batches.buffered(BATCHES));
+                let workers = TextWorkers::new(verifier, context)?;
+                let mut batches = workers.work(texts, |worker, text| text_digest(text, worker));
                 while let Some(batch) = batches.next().await {
                     let (batch, made) = batch?;
                     let positions = batch.iter()?.map(|(position, _)| position);

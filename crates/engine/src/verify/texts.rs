@@ -6,7 +6,6 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::io::{BufWriter, Write as _};
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
-use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -15,10 +14,9 @@ use arrow::array::Array as _;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
 use datafusion::prelude::SessionContext;
 use futures::StreamExt as _;
-use simhash::Similarity;
 
 use super::Verifier;
-use super::prepared::{BATCHES, PreparedTexts, TextWorkers, as_text};
+use super::prepared::{PreparedTexts, TextWorkers, as_text};
 use super::texts_at::texts_at;
 use crate::error::{EngineError, Result};
 use documents::{DocumentId, Documents, RowSet, TextRows};
@@ -55,7 +53,7 @@ pub(super) struct Texts {
     at: HashMap<i64, Place>,
     /// Where texts are, by their hash and length, so that documents with equal texts share the bytes.
     stored: HashMap<(u64, u64), u64>,
-    /// What the hashes of texts begin with: nobody can make texts of one hash.
+    /// A random seed of the hashes: nobody can prepare texts that have the same.
     seed: u64,
     /// Texts that are prepared.
     pub(super) prepared: PreparedTexts,
@@ -184,26 +182,20 @@ impl Texts {
             self.prepared
                 .make_room(count, &context.runtime_env().memory_pool);
         }
-        let has_room = &AtomicBool::new(prepares);
-        let workers = &TextWorkers::new(verifier, context)?;
-        let batches = found.map(|batch| async move {
-            let batch = batch?;
-            let prepared = if has_room.load(Ordering::Relaxed) {
-                let prepare =
-                    |worker: &mut Similarity, text: &[u8]| Arc::new(worker.prepare(&as_text(text)));
-                workers.each(&batch, prepare).await?
-            } else {
-                Vec::new()
-            };
-            Ok::<_, EngineError>((batch, prepared))
+        let has_room = Arc::new(AtomicBool::new(prepares));
+        let workers = TextWorkers::new(verifier, context)?;
+        let asked = Arc::clone(&has_room);
+        let mut batches = workers.work(found, move |worker, text| {
+            let prepare = || Arc::new(worker.prepare(&as_text(text)));
+            asked.load(Ordering::Relaxed).then(prepare)
         });
-        let mut batches = pin!(batches.buffered(BATCHES));
         while let Some(batch) = batches.next().await {
             let (batch, prepared) = batch?;
             let mut prepared = prepared.into_iter();
             for (position, text) in batch.iter()? {
                 let is_prepared = prepared
                     .next()
+                    .flatten()
                     .is_some_and(|text| self.prepared.keep(self.number as usize, &text));
                 if !is_prepared {
                     has_room.store(false, Ordering::Relaxed);

@@ -12,7 +12,6 @@ use crate::error::{EngineError, Result};
 use documents::{Documents, RowSet, TextRows, positions_and_bytes};
 
 /// Some of the texts.
-#[derive(Clone)]
 pub(super) struct Batch(RecordBatch);
 
 /// Reads the texts of `documents` at `positions`, batch by batch.

@@ -74,8 +74,8 @@ pub struct RunArgs {
     pub on_update: Option<UpdateRule>,
     /// File of what people say of documents: which are the same, which are distinct, which are never dropped
     ///
-    /// CSV or JSON Lines of pin, id and other: same or distinct with two ids, keep with one, forget with either. It wins over distances.
-    /// With --append, the archive remembers it.
+    /// CSV or JSON Lines of pin, id and other: same or distinct with two ids, keep with one, forget with either. It wins over
+    /// distances. With --append, the archive remembers it.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = DECISIONS)]
     pub pins: Option<String>,
     /// Copy these columns of the documents into --decisions, after its own columns: names, separated by commas
