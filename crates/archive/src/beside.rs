@@ -19,7 +19,6 @@ pub(crate) struct Beside {
     pub(crate) extension: &'static str,
 }
 
-/// The version of a file.
 fn version_of(file: &[u8]) -> i64 {
     let digest = Sha256::digest(file);
     let mut first = [0; 8];
@@ -62,9 +61,6 @@ impl Beside {
     }
 
     /// Writes a file to `place`. Returns its version.
-    ///
-    /// # Errors
-    /// A store's error.
     pub(crate) async fn write(self, place: &Location, file: Bytes) -> Result<i64> {
         let version = version_of(&file);
         let location = place.child(&self.path(version))?;
@@ -74,9 +70,6 @@ impl Beside {
     }
 
     /// Deletes the versions at `place` that were written before `time` and are none of `needed`.
-    ///
-    /// # Errors
-    /// A store's error.
     pub(crate) async fn remove_old(
         self,
         place: &Location,

@@ -41,7 +41,6 @@ impl<'a> Bulk<'a> {
     }
 
     /// Whether a day has files.
-    #[must_use]
     pub fn has_day(&self, day: DayBatch) -> bool {
         self.days.contains(&day)
     }
@@ -53,9 +52,6 @@ impl<'a> Bulk<'a> {
 
     /// Commits a day as the next version, compared with the version before it. Returns the version; `None` if the day has files
     /// already, or if another program committed that version: the archive is then open at the latest.
-    ///
-    /// # Errors
-    /// [`ArchiveError`] when the entry cannot be written. Whether the day is committed is unknown then.
     pub async fn commit(&mut self, staged: &StagedDay) -> Result<Option<u64>> {
         if self.has_day(staged.batch) {
             return Ok(None);

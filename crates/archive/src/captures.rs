@@ -23,7 +23,6 @@ pub struct Capture {
     /// The name of its batch; empty for the batch without one.
     pub batch: BatchName,
     pub fingerprint: u64,
-    /// Its sketch, if it has one.
     pub sketch: Option<Vec<u8>>,
     /// Whether it was kept; `None` if nothing was decided about it.
     pub kept: Option<bool>,

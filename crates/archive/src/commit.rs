@@ -122,7 +122,6 @@ pub struct StagedDay {
     pub(crate) files: Vec<WrittenFile>,
 }
 
-/// A name for a commit.
 fn new_commit() -> String {
     let id = uuid::Uuid::new_v4().simple().to_string();
     id[..16].to_owned()
@@ -151,7 +150,6 @@ impl StagedDay {
     }
 
     /// The same day, committed with what is remembered of templates.
-    #[must_use]
     pub fn with_templates(self, templates: Option<CommittedMemory>) -> Self {
         Self { templates, ..self }
     }
@@ -160,9 +158,6 @@ impl StagedDay {
 impl Archive {
     /// Commits `file` as `day`, even if other days were committed since the archive was opened. Leaves out rows without
     /// a fingerprint.
-    ///
-    /// # Errors
-    /// As [`Self::stage`] and [`Self::commit`].
     pub async fn append(
         &mut self,
         day: impl Into<DayBatch>,
@@ -205,9 +200,6 @@ impl Archive {
     }
 
     /// The day, to be committed with these rulings.
-    ///
-    /// # Errors
-    /// As [`Self::write_rulings`].
     pub async fn with_rulings(&self, staged: StagedDay, rulings: &[Ruling]) -> Result<StagedDay> {
         let list = if rulings.is_empty() {
             None

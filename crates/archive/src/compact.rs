@@ -29,7 +29,6 @@ use crate::table::{Archive, DataFile};
 /// Rows of a record batch of merged rows.
 const RECORD_BATCH_ROWS: usize = 8192;
 
-/// What a compaction did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Compacted {
     /// Days that had files to merge.

@@ -19,7 +19,6 @@ impl BatchName {
     }
 
     /// Whether it is that of the batch without a name.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0[0] == 0
     }
@@ -77,7 +76,6 @@ impl DayBatch {
         self.to_string().replace('/', ".")
     }
 
-    /// The batch with this [`file_name`](Self::file_name).
     pub(crate) fn from_file_name(name: &str) -> Option<Self> {
         let (day, name) = match name.split_once('.') {
             Some((day, name)) => (day, name.parse().ok()?),

@@ -35,7 +35,6 @@ pub(crate) const DIRECTORY: &str = "_dedup-job/days";
 /// Transaction version of a day that was removed.
 pub(crate) const REMOVED: i64 = 0;
 
-/// How a day was committed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommittedDay {
     /// Digest of its rows.
@@ -112,7 +111,6 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    /// The record of `day`.
     pub(crate) fn new(batch: DayBatch, committed: &CommittedDay) -> Self {
         let text = serde_json::json!({
             "day": batch.to_string(),
@@ -271,9 +269,6 @@ impl Archive {
 
     /// The day, or the batch of one, that was committed with rows of this digest. If several were, the one compared with
     /// the earliest version.
-    ///
-    /// # Errors
-    /// As [`Self::committed`].
     pub async fn committed_as(&self, digest: &str) -> Result<Option<(DayBatch, CommittedDay)>> {
         let files = self.files()?;
         let batches = files.iter().filter_map(DataFile::batch);
@@ -310,7 +305,6 @@ impl Archive {
         Ok(found)
     }
 
-    /// The days, and batches of days, that have a record.
     pub(crate) async fn recorded_batches(&self) -> Result<BTreeSet<DayBatch>> {
         let store = self.object_store();
         let listed: Vec<ObjectMeta> = store
@@ -340,9 +334,6 @@ impl Archive {
     }
 
     /// Calls `each` with the current rows of a batch, in record batches, in no particular order.
-    ///
-    /// # Errors
-    /// [`ArchiveError`] when they cannot be read.
     pub async fn read_batch(
         &self,
         batch: DayBatch,

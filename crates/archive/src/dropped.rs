@@ -37,9 +37,6 @@ pub type RowsByFile = BTreeMap<String, Vec<u64>>;
 impl Archive {
     /// Writes a Parquet file of the dropped documents (`kept` is false) whose day and id `is_asked` accepts: fingerprint, id and sketch,
     /// and [`DROPPED_DAY`], [`DROPPED_FILE`] and [`DROPPED_ROW`]. The rows have the order of the commits. Returns their number.
-    ///
-    /// # Errors
-    /// [`ArchiveError`] when a data file cannot be read, or the file cannot be written.
     pub async fn write_dropped(
         &self,
         path: &Path,

@@ -19,145 +19,86 @@ pub enum ArchiveError {
     #[error(
         "{path}: not an archive (no Delta log); make one with `dedup-job archive create {path}`"
     )]
-    NotAnArchive {
-        /// The path as given.
-        path: String,
-    },
+    NotAnArchive { path: String },
     /// The archive was created by another version of this program, in a format that this one does not read.
     #[error(
         "{path}: the archive has format {format}, of another version of dedup-job; this version, {version}, reads format {expected}: create the archive again",
         version = env!("CARGO_PKG_VERSION"), expected = crate::schema::FORMAT
     )]
-    OtherFormat {
-        /// The path as given.
-        path: String,
-        format: String,
-    },
+    OtherFormat { path: String, format: String },
     /// `create` at the path of an existing table.
     #[error("{path}: there is a table already")]
-    Exists {
-        /// The path as given.
-        path: String,
-    },
+    Exists { path: String },
     /// A Delta table that this program did not make.
     #[error("{path}: a Delta table, but not an archive of this program: {reason}")]
-    ForeignTable {
-        /// The path as given.
-        path: String,
-        /// What is missing or different.
-        reason: String,
-    },
+    ForeignTable { path: String, reason: String },
     /// What an archive, or an index of it, remembers of templates is missing.
     #[error(
         "{object}: it is missing, and says what was known of the templates of sources; if a vacuum deleted it, it is of a day that cannot be run again, else restore it from a copy"
     )]
-    NoTemplateMemory {
-        /// The file.
-        object: String,
-    },
+    NoTemplateMemory { object: String },
     /// `create` in a directory that holds something else.
     #[error(
         "{path}: not empty: {found} lies there; an archive needs a directory, or a prefix, of its own"
     )]
-    NotEmpty {
-        /// The path as given.
-        path: String,
-        /// What lies there.
-        found: String,
-    },
+    NotEmpty { path: String, found: String },
     /// A Delta table with a feature that makes its rows differ from those in its data files.
     #[error(
         "{path}: another program changed this Delta table in a way that this version cannot read correctly: {feature}"
     )]
-    Unreadable {
-        /// The path as given.
-        path: String,
-        /// The feature, by Delta's name.
-        feature: String,
-    },
+    Unreadable { path: String, feature: String },
     /// A Delta table with a feature that its writers must know.
     #[error(
         "{path}: another program set a feature of this Delta table that this version does not write: {features}; the archive can be read, but nothing can be committed to it"
     )]
-    Unwritable {
-        /// The path as given.
-        path: String,
-        /// The features, by Delta's names.
-        features: String,
-    },
+    Unwritable { path: String, features: String },
     /// Another program wrote rows of the day that is to be committed.
     #[error(
         "{path}: another program wrote rows of day {day}; commit the documents as another day, or replace those rows by --replace-day"
     )]
-    ForeignRows {
-        /// The archive.
-        path: String,
-        day: String,
-    },
+    ForeignRows { path: String, day: String },
     /// The log no longer says which rows a day was compared with.
     #[error(
         "{path}: another program changed {file}, so the log no longer says which rows day {day} was compared with; a rerun cannot give the same result"
     )]
     Rewritten {
-        /// The archive.
         path: String,
         day: String,
-        /// What another program changed: a data file, or the log, named with the version that it
-        /// lost.
         file: String,
     },
     /// A stored spec that this program cannot read.
     #[error("{path}: {source}")]
-    Spec {
-        /// The file or table.
-        path: String,
-        /// What is wrong with it.
-        source: SpecError,
-    },
+    Spec { path: String, source: SpecError },
     /// Fingerprints made under different specs.
     #[error(
         "{left} and {right} hold fingerprints of different specs, which must not be compared:{}",
         difference_lines(differences)
     )]
     SpecMismatch {
-        /// One side.
         left: String,
-        /// The other side.
         right: String,
-        /// The fields in which they differ, the left side's value first.
         differences: Vec<Difference>,
     },
     /// A file whose content is not what it should be.
     #[error("{object}: {reason}")]
-    BadData {
-        /// The file, with row group and column if they are known.
-        object: String,
-        /// What is wrong.
-        reason: String,
-    },
+    BadData { object: String, reason: String },
     /// A Parquet file that cannot be read or written.
     #[error("{object}: {}", plain_message(source))]
     Parquet {
-        /// The file, with row group and column if they are known.
         object: String,
-        /// The error of the Parquet library.
         source: parquet::errors::ParquetError,
     },
     /// Arrow data that cannot be handled.
     #[error("{object}: {source}")]
     Arrow {
         object: String,
-        /// The error of the Arrow library.
         source: arrow::error::ArrowError,
     },
     /// A file whose digest is not the one in the log.
     #[error("{object}: damaged: its SHA-256 is {found}, the archive's log says {expected}")]
     Digest {
-        /// The file.
         object: String,
-        /// The digest in the log.
         expected: String,
-        /// The digest of the bytes.
         found: String,
     },
     /// The day is committed with other rows.
@@ -165,12 +106,9 @@ pub enum ArchiveError {
         "{path}: day {day} is in the archive already, with other content: its digest is {committed}, the new one {new}; read the documents as they were read then, commit them as another day, or replace that one with --replace-day"
     )]
     DayDiffers {
-        /// The archive.
         path: String,
         day: String,
-        /// Digest of the day as committed.
         committed: String,
-        /// Digest of the day as given now.
         new: String,
     },
     /// The day is committed with the same rows, but other decisions about them.
@@ -178,46 +116,29 @@ pub enum ArchiveError {
         "{path}: day {day} is in the archive already, as {committed}; now it would be {new}; use the same options, or replace it with --replace-day"
     )]
     DecisionsDiffer {
-        /// The archive.
         path: String,
         day: String,
-        /// How the day was committed.
         committed: String,
-        /// How it would be committed now.
         new: String,
     },
     /// An archive whose days cannot be copied into another one.
     #[error("{path}: {from} cannot be merged into it: {reason}")]
     CannotMerge {
-        /// The archive that would get the days.
         path: String,
-        /// The other archive.
         from: String,
-        /// Why.
         reason: String,
     },
     /// A vacuum that could delete the files of a run in progress.
     #[error(
         "{path}: --older-than is less than 24h: files of a run in progress could be deleted; if no run is in progress, add --nothing-runs"
     )]
-    TooYoung {
-        /// The archive.
-        path: String,
-    },
+    TooYoung { path: String },
     /// A data file of a day was removed before the day was committed.
     #[error("{object}: it was removed before the day was committed; run the same command again")]
-    StagedFileMissing {
-        /// The data file.
-        object: String,
-    },
+    StagedFileMissing { object: String },
     /// Other commits came first at every attempt to commit.
     #[error("{path}: other commits came first, {attempts} times; try again")]
-    Busy {
-        /// The archive.
-        path: String,
-        /// How often the commit was tried.
-        attempts: usize,
-    },
+    Busy { path: String, attempts: usize },
     /// Another commit removed or rewrote files that a compaction was about to replace, so that no attempt can succeed.
     #[error(
         "{path}: not compacted: another commit{} came first, and removed or rewrote files that were to be merged; {}; try again",
@@ -225,19 +146,14 @@ pub enum ArchiveError {
         attempts_made(*attempts)
     )]
     CompactionOvertaken {
-        /// The archive.
         path: String,
-        /// Delta's name of the other commit's operation, if the log says it.
         operation: Option<String>,
-        /// How often the commit was tried.
         attempts: usize,
     },
     /// The Delta log cannot be read or written.
     #[error("{path}: {}", plain_message(source.as_ref()))]
     Delta {
-        /// The table.
         path: String,
-        /// The error of the Delta library.
         source: Box<DeltaTableError>,
     },
 }
@@ -341,7 +257,6 @@ impl ArchiveError {
     }
 
     /// The kind of failure: what it asks of the user, and the exit code.
-    #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Storage(error) => error.kind(),

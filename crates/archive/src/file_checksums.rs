@@ -61,17 +61,11 @@ impl Tail {
     }
 
     /// Checks the bytes from [`Self::footer_offset`] to the end of the file.
-    ///
-    /// # Errors
-    /// When they differ from what was written.
     pub(crate) fn check_footer(&self, bytes: &[u8]) -> Result<()> {
         check(self.footer_sum, bytes, "its footer")
     }
 
     /// Checks and parses `bytes`, from [`Self::sums_offset`] to [`Self::footer_offset`]: the sector sums.
-    ///
-    /// # Errors
-    /// When they differ from what was written.
     pub(crate) fn sector_sums(&self, bytes: &[u8]) -> Result<SectorSums> {
         check(
             self.index_sum,
@@ -194,9 +188,6 @@ impl SectorSums {
     }
 
     /// Checks `bytes`, which are whole sectors from offset `start` on.
-    ///
-    /// # Errors
-    /// When a sector differs from what was written.
     pub(crate) fn check(&self, start: u64, bytes: &Bytes) -> Result<()> {
         let first = (start / self.sector_bytes) as usize;
         let sectors = bytes.chunks(self.sector_bytes as usize).enumerate();

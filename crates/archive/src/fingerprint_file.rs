@@ -99,15 +99,11 @@ pub struct FingerprintFile {
     pub day_digest: String,
     /// The type of its ids.
     pub id_type: IdType,
-    /// The spec of its fingerprints.
     pub spec: Spec,
 }
 
 impl FingerprintFile {
     /// Reads its rows, as record batches with the schema [`schema::fingerprint_schema`].
-    ///
-    /// # Errors
-    /// [`ArchiveError`] when it cannot be opened.
     pub fn read(&self) -> Result<impl Iterator<Item = Result<RecordBatch>>> {
         let name = self.path.display().to_string();
         let file = File::open(&self.path).map_err(|source| StorageError::Io {
@@ -131,7 +127,6 @@ impl FingerprintFile {
     }
 }
 
-/// Writes a [`FingerprintFile`].
 pub struct FingerprintWriter {
     path: PathBuf,
     encoder: Encoder,
@@ -147,18 +142,12 @@ pub struct FingerprintWriter {
 
 impl FingerprintWriter {
     /// Creates the file at `path`.
-    ///
-    /// # Errors
-    /// [`StorageError::Io`] when it cannot be created.
     pub fn create(path: &Path, id_type: IdType, spec: &Spec) -> Result<Self> {
         Self::create_for(Lifetime::Kept, path, id_type, spec)
     }
 
     /// As [`Self::create`], for a file that is deleted at the end of the run: it is larger, and
     /// written and read faster.
-    ///
-    /// # Errors
-    /// As [`Self::create`].
     pub fn create_scratch(path: &Path, id_type: IdType, spec: &Spec) -> Result<Self> {
         Self::create_for(Lifetime::Scratch, path, id_type, spec)
     }
@@ -199,15 +188,11 @@ impl FingerprintWriter {
     }
 
     /// The schema of the rows.
-    #[must_use]
     pub fn schema(&self) -> SchemaRef {
         schema::fingerprint_schema(self.id_type, self.spec.sketch, true)
     }
 
     /// Appends the rows of a record batch, which must continue the sort order.
-    ///
-    /// # Errors
-    /// [`ArchiveError`] when the rows are out of order or cannot be written.
     pub fn write(&mut self, batch: RecordBatch) -> Result<()> {
         let fingerprints = batch.column(0).as_primitive::<Int64Type>();
         let present = fingerprints.len() - fingerprints.null_count();
@@ -251,9 +236,6 @@ impl FingerprintWriter {
     }
 
     /// Completes the file and returns what it holds.
-    ///
-    /// # Errors
-    /// [`ArchiveError`] when the remaining rows cannot be written.
     pub fn finish(mut self) -> Result<FingerprintFile> {
         let name = self.path.display().to_string();
         self.coalescer

@@ -27,7 +27,6 @@ pub const FEATURE: &str = "feature";
 pub const DOCUMENT_FREQUENCY: &str = "document_frequency";
 const DOCUMENTS_KEY: &str = "dedup-job.documents";
 const REST_KEY: &str = "dedup-job.rest";
-/// Rows of a record batch.
 const RECORD_BATCH_ROWS: usize = 8192;
 
 /// Encodes the frequencies of the features that `spec` makes. Errors call the file `name`.

@@ -34,8 +34,6 @@ impl IdSet {
         })
     }
 
-    /// The number of ids.
-    #[must_use]
     pub fn len(&self) -> usize {
         match self {
             Self::Strings(ids) => ids.len(),
@@ -59,8 +57,6 @@ impl IdSet {
         }
     }
 
-    /// Whether the set is empty.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

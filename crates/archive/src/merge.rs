@@ -32,7 +32,6 @@ struct MergedDay {
     files: Vec<DataFile>,
 }
 
-/// What a merge did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Merged {
     /// Days that were committed.
@@ -47,7 +46,6 @@ pub struct Merged {
 
 impl Merge {
     /// A day that both plans copy, with other rows or decisions.
-    #[must_use]
     pub fn conflict(&self, other: &Self) -> Option<DayBatch> {
         let theirs: HashMap<DayBatch, &CommittedDay> = other
             .days

@@ -63,7 +63,6 @@ impl Drop for Held {
 
 impl ObjectReader {
     /// A reader of the object of `size` bytes at `location`.
-    #[must_use]
     pub fn new(location: &Location, size: u64) -> Self {
         Self {
             store: Arc::clone(location.store()),
@@ -75,9 +74,6 @@ impl ObjectReader {
     }
 
     /// Reads the whole object now, if it is small; all later reads are of these bytes.
-    ///
-    /// # Errors
-    /// [`ParquetError`] when it cannot be read, or has another size.
     pub(crate) async fn hold_if_small(&mut self) -> Result<()> {
         if self.size > 0 && self.size <= SMALL_BYTES && HELD.load(Ordering::Relaxed) < MOST_HELD {
             let whole = self.read_range(0..self.size).await?;
@@ -96,7 +92,6 @@ impl ObjectReader {
     }
 
     /// The same object; checks the Parquet library's reads by the checksums of its sectors.
-    #[must_use]
     pub(crate) fn checked_by(self, sector_sums: SectorSums) -> Self {
         Self {
             sector_sums: Some(sector_sums),
@@ -126,9 +121,6 @@ impl ObjectReader {
     }
 
     /// Reads the footer, without the page index.
-    ///
-    /// # Errors
-    /// [`ParquetError`] when it cannot be read.
     pub async fn metadata(&mut self) -> Result<ParquetMetaData> {
         let size = self.size;
         ParquetMetaDataReader::new()
@@ -138,9 +130,6 @@ impl ObjectReader {
     }
 
     /// Reads the footer, and checks it by its checksum in the log.
-    ///
-    /// # Errors
-    /// [`ParquetError`] when it is damaged or cannot be read.
     pub(crate) async fn checked_metadata(&self, tail: &Tail) -> Result<ParquetMetaData> {
         let bytes = self.read_range(tail.footer_offset..self.size).await?;
         tail.check_footer(&bytes)?;

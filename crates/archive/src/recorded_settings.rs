@@ -13,13 +13,11 @@ use crate::table::Archive;
 
 impl Archive {
     /// The settings of runs that count now.
-    #[must_use]
     pub fn run_defaults(&self) -> &RunDefaults {
         self.run_defaults_at(u64::MAX)
     }
 
     /// The settings of runs that counted at `version`.
-    #[must_use]
     pub fn run_defaults_at(&self, version: u64) -> &RunDefaults {
         let recorded = self.recorded();
         let since = recorded.partition_point(|one| one.since <= version);
@@ -29,9 +27,6 @@ impl Archive {
 
     /// Records the settings of runs that `change` makes of those that count now. Returns the version that records them, or
     /// `None` if nothing changes.
-    ///
-    /// # Errors
-    /// [`ArchiveError`] when the commit fails.
     pub async fn set_run_defaults(
         &mut self,
         change: impl Fn(&mut RunDefaults),

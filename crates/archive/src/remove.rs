@@ -26,10 +26,8 @@ use crate::rulings;
 use crate::schema::DAY;
 use crate::table::{Archive, DataFile};
 
-/// What a removal did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Removed {
-    /// Documents removed.
     pub documents: u64,
     /// Distinct ids of the removed documents, if they were removed by id.
     pub ids: u64,

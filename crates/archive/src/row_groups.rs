@@ -24,9 +24,6 @@ pub struct RowGroup(Vec<ArrowColumnChunk>);
 
 impl RowGroup {
     /// Appends the row group to a file.
-    ///
-    /// # Errors
-    /// [`ParquetError`] when the file cannot be written.
     pub fn append_to<W: Write + Send>(
         self,
         writer: &mut SerializedFileWriter<W>,
@@ -45,7 +42,6 @@ pub struct RowGroups {
     factory: ArrowRowGroupWriterFactory,
     /// The rows of a full row group.
     full: usize,
-    /// Row groups that were begun.
     begun: usize,
     /// The row group that gets the next rows, and how many it has.
     open: Option<(Encoder, usize)>,
@@ -62,7 +58,6 @@ struct Encoder {
 
 impl RowGroups {
     /// Row groups of `full` rows of `schema`; the last may have fewer.
-    #[must_use]
     pub fn new(schema: SchemaRef, factory: ArrowRowGroupWriterFactory, full: usize) -> Self {
         Self {
             schema,
@@ -76,16 +71,12 @@ impl RowGroups {
     }
 
     /// How many rows the row group that is open still takes.
-    #[must_use]
     pub fn room(&self) -> usize {
         self.full - self.open.as_ref().map_or(0, |(_, rows)| *rows)
     }
 
     /// Adds a record batch of at most [`Self::room`] rows. If more than [`AT_ONCE`] full row groups are then being encoded,
     /// waits for the oldest, and returns it.
-    ///
-    /// # Errors
-    /// [`ParquetError`] when there are more rows, a thread cannot start, or rows cannot be encoded.
     pub async fn add(&mut self, batch: RecordBatch) -> Result<Option<RowGroup>, ParquetError> {
         if batch.num_rows() > self.room() {
             let reason = "a record batch does not fit its row group";
@@ -111,9 +102,6 @@ impl RowGroups {
     }
 
     /// Ends the row group that is open, and waits as [`Self::add`].
-    ///
-    /// # Errors
-    /// As [`Self::add`].
     pub async fn end_row_group(&mut self) -> Result<Option<RowGroup>, ParquetError> {
         self.close();
         self.oldest().await
@@ -129,9 +117,6 @@ impl RowGroups {
 
     /// Waits for the encoder of the oldest row group that has all its rows, and returns that row
     /// group; `None` if there is none.
-    ///
-    /// # Errors
-    /// As [`Self::add`].
     pub async fn next(&mut self) -> Result<Option<RowGroup>, ParquetError> {
         let Some(Encoder { rows, encoded }) = self.encoding.pop_front() else {
             return Ok(None);

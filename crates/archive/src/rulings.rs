@@ -29,7 +29,6 @@ use crate::table::Archive;
 
 /// The application id of the transaction.
 pub(crate) const TRANSACTION: &str = "rulings";
-/// The files of rulings.
 pub(crate) const FILES: Beside = Beside {
     directory: "_dedup-job/rulings",
     extension: "parquet",
@@ -63,7 +62,6 @@ pub enum Pin {
 
 impl Pin {
     /// The pin, with its two ids in order.
-    #[must_use]
     pub fn ordered(self) -> Self {
         match self {
             Self::Same(a, b) if b < a => Self::Same(b, a),
@@ -74,7 +72,6 @@ impl Pin {
     }
 
     /// What it is about: its ids, in order; the second is empty if it has one.
-    #[must_use]
     pub fn about(&self) -> (String, String) {
         match self {
             Self::Same(a, b) | Self::Distinct(a, b) => (a.clone(), b.clone()),
@@ -116,7 +113,6 @@ pub struct Rulings {
 
 impl Rulings {
     /// Whether a capture of `id` on `day`, in days since 1970, whose fingerprint may be that of the capture is superseded.
-    #[must_use]
     pub fn is_superseded(&self, id: &str, day: Option<i32>, may_be: impl Fn(u64) -> bool) -> bool {
         if self.superseded.is_empty() {
             return false;
@@ -130,7 +126,6 @@ impl Rulings {
     }
 
     /// Whether any capture is superseded.
-    #[must_use]
     pub fn has_superseded(&self) -> bool {
         !self.superseded.is_empty()
     }
@@ -161,7 +156,6 @@ struct RulingFile {
 
 impl RulingFiles {
     /// The most bytes of memory that it takes to read the [`Rulings`] of the files.
-    #[must_use]
     pub fn bytes(&self) -> usize {
         // A damaged list may claim any number.
         let bytes = self.files.iter().fold(0u64, |sum, file| {
@@ -171,8 +165,6 @@ impl RulingFiles {
         usize::try_from(bytes).unwrap_or(usize::MAX)
     }
 
-    /// Whether there are none.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.files.is_empty()
     }
@@ -202,7 +194,6 @@ fn schema() -> SchemaRef {
     ]))
 }
 
-/// The rulings of a commit as rows.
 fn to_rows(commit: &str, rulings: &[Ruling]) -> Result<RecordBatch> {
     let named = |kind, capture: &'_ CaptureName| {
         let fingerprint = capture.fingerprint.cast_signed();
@@ -242,9 +233,6 @@ fn arrow_error(source: ArrowError) -> ArchiveError {
 
 impl Archive {
     /// The files of rulings that count now.
-    ///
-    /// # Errors
-    /// [`ArchiveError`] when the log or the list cannot be read.
     pub async fn ruling_files(&self) -> Result<RulingFiles> {
         let Some(version) = self.app_transaction(TRANSACTION).await? else {
             return Ok(RulingFiles::default());
@@ -265,9 +253,6 @@ impl Archive {
 
     /// The commits that data files are of, given by their days and by what their tags say. Other programs drop the tags of files that
     /// they rewrite; then all commits of the day count.
-    ///
-    /// # Errors
-    /// [`ArchiveError`] when the record of such a day cannot be read.
     pub async fn commits_of(
         &self,
         files: impl Iterator<Item = (Option<NaiveDate>, Option<&str>)>,
@@ -300,9 +285,6 @@ impl Archive {
     }
 
     /// The rulings of `commits`.
-    ///
-    /// # Errors
-    /// [`ArchiveError`] when a file cannot be read.
     pub async fn read_rulings(
         &self,
         files: &RulingFiles,
@@ -327,9 +309,6 @@ impl Archive {
     }
 
     /// The rulings of all days.
-    ///
-    /// # Errors
-    /// As [`Self::read_rulings`].
     pub async fn rulings(&self) -> Result<Rulings> {
         let list = self.ruling_files().await?;
         if list.is_empty() {
@@ -346,9 +325,6 @@ impl Archive {
     }
 
     /// Writes the rulings of a commit, and a list of all; they count when the commit names the list. Returns the list's version.
-    ///
-    /// # Errors
-    /// [`ArchiveError`] when those before cannot be read, or a store's error.
     pub(crate) async fn write_rulings(&self, commit: &str, rulings: &[Ruling]) -> Result<i64> {
         let mut list = self.ruling_files().await?;
         let mut count = rulings.len() as u64;
@@ -383,9 +359,6 @@ impl Archive {
     }
 
     /// Writes the rulings without those about documents with one of `ids`; `None` if none is about them.
-    ///
-    /// # Errors
-    /// As [`Self::write_rulings`].
     pub(crate) async fn write_rulings_without(&self, ids: &IdSet) -> Result<Option<i64>> {
         let (mut list, mut is_changed) = (RulingFiles::default(), false);
         for before in self.ruling_files().await?.files {
@@ -434,9 +407,6 @@ impl Archive {
 
     /// Copies the rulings that `commits` of `other` brought, before its own. Returns the version of the list of both; `None` if there
     /// are none.
-    ///
-    /// # Errors
-    /// As [`Self::write_rulings`].
     pub(crate) async fn copy_rulings(
         &self,
         other: &Self,

@@ -31,7 +31,6 @@ pub struct RunDefaults {
 
 impl RunDefaults {
     /// Pairs within `max_distance` bits, verified if there is a least similarity by sketches.
-    #[must_use]
     pub fn new(max_distance: u32, min_similarity: Option<f64>) -> Self {
         Self {
             max_distance,

@@ -61,7 +61,6 @@ pub enum IdType {
 
 impl IdType {
     /// The Arrow type.
-    #[must_use]
     pub fn data_type(self) -> DataType {
         match self {
             Self::String => DataType::Utf8,
@@ -70,7 +69,6 @@ impl IdType {
     }
 
     /// The id type for columns of an Arrow type, if there is one.
-    #[must_use]
     pub fn for_arrow(data_type: &DataType) -> Option<Self> {
         match data_type {
             DataType::Utf8
@@ -115,7 +113,6 @@ impl FromStr for IdType {
 
 /// Arrow schema of fingerprints with ids: `fp`, null if the document has no fingerprint, `id` and, if the spec has
 /// sketches, `sketch`. A sketch is null if there is no fingerprint, or if another program wrote the row.
-#[must_use]
 pub fn fingerprint_schema(id_type: IdType, sketch: SketchBits, nullable: bool) -> SchemaRef {
     let mut fields = vec![
         Field::new(FINGERPRINT, DataType::Int64, nullable),
@@ -169,7 +166,6 @@ pub(crate) fn check_sketches(sketches: &BinaryArray, size: SketchBits) -> Result
 }
 
 /// The sketches of rows with a schema of [`fingerprint_schema`]; `None` if it has none.
-#[must_use]
 pub fn sketches(rows: &RecordBatch) -> Option<&BinaryArray> {
     rows.column_by_name(SKETCH)?.as_binary_opt::<i32>()
 }

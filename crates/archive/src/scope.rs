@@ -32,7 +32,6 @@ pub enum Scope {
     Without(DayBatch),
     /// The rows that a committed day was compared with, except those removed or replaced since.
     Before {
-        /// The day, or the batch of one.
         batch: DayBatch,
         /// The version of the table with which the day was compared.
         base_version: u64,
@@ -119,9 +118,6 @@ impl Archive {
     }
 
     /// The data files in `scope`.
-    ///
-    /// # Errors
-    /// [`ArchiveError`] when the log cannot be read, or no longer says when rows were added.
     pub(crate) async fn files_in(&self, scope: Scope) -> Result<Vec<DataFile>> {
         let mut files = self.files()?;
         match scope {
@@ -214,9 +210,6 @@ impl Archive {
     }
 
     /// Whether rows were added or removed after `version`. Maintenance rewrites files without changing rows.
-    ///
-    /// # Errors
-    /// [`ArchiveError`] when the log cannot be read.
     pub(crate) async fn has_changed_since(&self, version: u64) -> Result<bool> {
         for version in version + 1..=self.version() {
             let changes = |action: &Action| match action {

@@ -34,7 +34,6 @@ pub struct Snapshot {
     pub files: Vec<SnapshotFile>,
 }
 
-/// One file of a [`Snapshot`].
 #[derive(Debug, Clone)]
 pub struct SnapshotFile {
     /// The file's location.
@@ -53,7 +52,6 @@ pub struct SnapshotFile {
 
 impl Snapshot {
     /// No files, for a batch that is compared with itself only.
-    #[must_use]
     pub fn none() -> Self {
         Self {
             name: "no archive".to_owned(),
@@ -66,9 +64,6 @@ impl Snapshot {
 
     /// Opens plain Parquet files: one file, the files below a directory, or those that match a pattern. A path
     /// component like `day=2026-11-20` gives the day.
-    ///
-    /// # Errors
-    /// [`ArchiveError`] when a file cannot be read, or their specs or id types differ.
     pub async fn open_files(stores: &Stores, given: &str, columns: &ColumnNames) -> Result<Self> {
         let (files, _) = input_files(stores, given, &[".parquet"]).await?;
         let files: Vec<SnapshotFile> = futures::stream::iter(files)
@@ -92,9 +87,6 @@ impl Snapshot {
     }
 
     /// Opens the data files of an archive that have rows in `scope`.
-    ///
-    /// # Errors
-    /// [`ArchiveError`] when a file that the log names is missing or cannot be read.
     pub async fn open_archive(archive: &Archive, scope: Scope) -> Result<Self> {
         let mut listed = archive.files_in(scope).await?;
         listed.sort_by(|a, b| a.path.cmp(&b.path));
@@ -113,7 +105,6 @@ impl Snapshot {
     }
 
     /// The number of rows of all files.
-    #[must_use]
     pub fn rows(&self) -> u64 {
         self.files
             .iter()
@@ -123,7 +114,6 @@ impl Snapshot {
     }
 
     /// Bytes of the fingerprints in local files.
-    #[must_use]
     pub fn local_fingerprint_bytes(&self) -> u64 {
         let local = self.files.iter().filter(|file| file.reader.is_local());
         let row_groups = local.flat_map(|file| {
@@ -133,7 +123,6 @@ impl Snapshot {
     }
 
     /// The days of its files.
-    #[must_use]
     pub fn days(&self) -> BTreeSet<NaiveDate> {
         self.files.iter().filter_map(|file| file.day).collect()
     }
@@ -173,9 +162,6 @@ impl Snapshot {
 
 impl Archive {
     /// Opens a data file that the log names.
-    ///
-    /// # Errors
-    /// [`ArchiveError`] when it is missing or cannot be read.
     pub async fn open_file(&self, file: &DataFile) -> Result<SnapshotFile> {
         let columns = &ColumnNames::given_or_standard(None, None);
         let location = self.location().child(&file.path)?;

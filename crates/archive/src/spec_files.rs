@@ -33,9 +33,6 @@ fn stop_words_name(digest: &str) -> String {
 
 /// Writes the files that `spec` names below the archive's `location`. `Archive::create` calls this
 /// before its first commit.
-///
-/// # Errors
-/// [`ArchiveError`] when they cannot be written.
 pub async fn write(location: &Location, spec: &Spec, files: &SpecFiles) -> Result<()> {
     let put = async |name: String, bytes: Vec<u8>| {
         let file = location.child(&name)?;
@@ -53,9 +50,6 @@ pub async fn write(location: &Location, spec: &Spec, files: &SpecFiles) -> Resul
 }
 
 /// Copies the files that `spec` names from below one location to below another.
-///
-/// # Errors
-/// [`ArchiveError`] when they cannot be read or written.
 pub async fn copy(from: &Location, to: &Location, spec: &Spec) -> Result<()> {
     let names = [
         spec.idf.as_deref().map(idf_name),
@@ -83,9 +77,6 @@ async fn read(file: &Location) -> Result<bytes::Bytes> {
 
 /// Reads the files that `spec` names below the archive's `location`, and builds the model of
 /// `spec`.
-///
-/// # Errors
-/// [`ArchiveError`] when they cannot be read, or differ from the digests in the spec.
 pub async fn load(location: &Location, spec: &Spec) -> Result<Model> {
     let idf = match &spec.idf {
         None => None,

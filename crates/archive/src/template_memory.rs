@@ -38,17 +38,11 @@ impl Archive {
     }
 
     /// Reads a memory.
-    ///
-    /// # Errors
-    /// As [`read`].
     pub async fn read_template_memory(&self, version: i64) -> Result<Bytes> {
         read(self.location(), version).await
     }
 
     /// Writes a memory, which counts when a commit names it. Returns its version.
-    ///
-    /// # Errors
-    /// A store's error.
     pub async fn write_template_memory(&self, file: Vec<u8>) -> Result<i64> {
         FILES.write(self.location(), file.into()).await
     }
@@ -77,9 +71,6 @@ pub async fn copy(from: &Location, to: &Location, version: i64) -> Result<()> {
 }
 
 /// Deletes the memories at `place` that were written before `time` and are none of `needed`.
-///
-/// # Errors
-/// A store's error.
 pub async fn remove_old(place: &Location, needed: &[i64], time: DateTime<Utc>) -> Result<()> {
     FILES.remove_old(place, needed, time).await
 }

@@ -56,7 +56,6 @@ pub struct FileParts {
 
 impl FileParts {
     /// The parts at `ranges`, in any order; `bytes` has the bytes of each.
-    #[must_use]
     pub fn new(ranges: &[Range<u64>], bytes: Vec<Bytes>) -> Self {
         let mut parts: Vec<(u64, Bytes)> = ranges.iter().map(|r| r.start).zip(bytes).collect();
         parts.sort_unstable_by_key(|(start, _)| *start);
@@ -64,7 +63,6 @@ impl FileParts {
     }
 
     /// A whole file as one part.
-    #[must_use]
     pub fn whole(file: Bytes) -> Self {
         Self {
             parts: vec![(0, file)],
@@ -122,7 +120,6 @@ pub struct ValidatedRowGroups<R> {
 
 impl<R: ChunkReader + 'static> ValidatedRowGroups<R> {
     /// The row groups `groups` of the file with the footer `metadata`. Uses its offset index, if it has one.
-    #[must_use]
     pub fn new(source: R, metadata: Arc<ParquetMetaData>, groups: Range<usize>) -> Self {
         Self {
             source: Arc::new(source),
@@ -147,9 +144,6 @@ impl<R: ChunkReader + 'static> ValidatedRowGroups<R> {
     }
 
     /// As [`Self::read`], with the Arrow types of `fields`, which has all columns of the file.
-    ///
-    /// # Errors
-    /// As [`Self::read`].
     pub fn read_as(
         &self,
         fields: Option<&Fields>,
@@ -190,7 +184,6 @@ impl<R: ChunkReader + 'static> RowGroups for ValidatedRowGroups<R> {
 }
 
 impl<R: ChunkReader + 'static> ValidatedRowGroups<R> {
-    /// The validated pages of one column chunk.
     fn chunk(&self, group: usize, column: usize) -> Result<Box<dyn PageReader>> {
         let chunk = self.metadata.row_group(group).column(column);
         let rows = usize::try_from(self.metadata.row_group(group).num_rows()).unwrap_or(0);

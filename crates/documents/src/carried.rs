@@ -17,7 +17,6 @@ use crate::error::{DocumentsError, Result};
 
 impl Documents {
     /// The columns that all files have by their formats, beside an id and a text; none if the formats differ in them.
-    #[must_use]
     pub fn known_columns(&self) -> &'static [&'static str] {
         let mut known = self.files.iter().map(|file| file.known_columns());
         let first = known.next().unwrap_or_default();
@@ -99,9 +98,6 @@ impl Documents {
 
     /// The table of carried columns: the position of each document, then the columns of [`Self::carried_fields`], in that
     /// order. Nothing else is read.
-    ///
-    /// # Errors
-    /// None in practice.
     pub fn carried_table(&self, context: &SessionContext, partitions: usize) -> Result<DataFrame> {
         let files = self.only_carried();
         carried_columns_table(
@@ -131,9 +127,6 @@ impl Documents {
 
     /// The table of a column that all files have by their formats, as text, beside the positions of the documents. Nothing
     /// else is read.
-    ///
-    /// # Errors
-    /// None in practice.
     pub(super) fn known_column_table(
         &self,
         context: &SessionContext,

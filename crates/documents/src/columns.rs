@@ -36,7 +36,6 @@ pub(super) const URL_NAMES: [&str; 3] = ["url", "WARC-Target-URI", "warc_target_
 /// What the values of a column say of the sources of documents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Says {
-    /// Each is a URL.
     Urls,
     /// Each is a source, or a URL.
     Sources,
@@ -55,7 +54,6 @@ const FINGERPRINT_NAME: &str = archive::schema::FINGERPRINT;
 /// which have no name in a path: `messages.content`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Columns {
-    /// The id column.
     pub id: Option<String>,
     /// The text column; or several, separated by commas, whose texts are joined by newlines.
     pub text: Option<String>,
@@ -99,11 +97,9 @@ pub struct Columns {
 /// The names of columns that an archive remembers.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Remembered {
-    /// The id column.
     pub id: Option<String>,
     /// The text column, or several.
     pub text: Option<String>,
-    /// The column of sources.
     pub source: Option<String>,
 }
 
@@ -115,7 +111,6 @@ pub enum Pages {
     VisibleText,
     /// As HTML, for a spec that takes markup out. A plain text becomes HTML that shows this text.
     Html,
-    /// As they are.
     Source,
 }
 
@@ -154,7 +149,6 @@ pub enum Content {
 
 impl Content {
     /// The column's name.
-    #[must_use]
     pub fn column(&self) -> &str {
         match self {
             Self::Text(name) | Self::Fingerprint(name) => name,
@@ -298,7 +292,6 @@ impl FoundColumns {
 impl Columns {
     /// The names of the columns that are read of a file whose columns are `names`: id, content, the sketch beside it,
     /// preference, and carried columns. `None` if one that is needed is missing; the error of reading the file says which.
-    #[must_use]
     pub fn names_read(&self, names: &[&str]) -> Option<Vec<String>> {
         let found = FoundColumns {
             sketches: names.contains(&SKETCH),

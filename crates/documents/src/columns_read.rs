@@ -21,7 +21,6 @@ pub struct ColumnsRead {
     /// The column of ready fingerprints.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fingerprint: Option<String>,
-    /// Where sources are from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
     /// How many files these are.
@@ -96,7 +95,6 @@ impl Columns {
 
 impl Documents {
     /// The columns that are read; several if files have others, those of the most files first.
-    #[must_use]
     pub fn columns_read(&self) -> Vec<ColumnsRead> {
         let mut found: Vec<ColumnsRead> = Vec::new();
         for file in &self.files {

@@ -13,7 +13,6 @@ const OTHER: &str = "other";
 /// How many records of a batch's WARC files are documents, and how many are not, by reason.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CrawlRecordCounts {
-    /// Records that are documents.
     pub documents: u64,
     /// Documents whose text is incomplete: the crawler cut them off, or their record or body is cut off or damaged.
     #[serde(default)]
@@ -49,7 +48,6 @@ impl From<&Counts> for CrawlRecordCounts {
 }
 
 impl CrawlRecordCounts {
-    /// Adds the counts of other records.
     pub fn add(&mut self, other: &Self) {
         self.documents = self.documents.saturating_add(other.documents);
         self.incomplete = self.incomplete.saturating_add(other.incomplete);

@@ -38,16 +38,12 @@ const BUFFER: usize = 128 << 10;
 
 impl Documents {
     /// Whether [`Self::cut`] may cut some of the files.
-    #[must_use]
     pub fn can_be_cut(&self) -> bool {
         self.files.iter().any(|file| pieces(file, 0) > 1)
     }
 
     /// Cuts large WARC files, so that `readers` readers can share the documents evenly. Files that are one gzip member or one
     /// zstd frame, and files in a store that are not compressed, stay whole.
-    ///
-    /// # Errors
-    /// [`DocumentsError`] when a file cannot be read.
     pub async fn cut(&mut self, context: &SessionContext, readers: usize) -> Result<()> {
         if readers <= 1 || !self.can_be_cut() {
             return Ok(());

@@ -20,22 +20,13 @@ pub enum DocumentsError {
     Storage(#[from] StorageError),
     /// Input data that cannot be used.
     #[error("{object}: {reason}")]
-    BadData {
-        /// The file, with row and column if they are known.
-        object: String,
-        /// What is wrong.
-        reason: String,
-    },
+    BadData { object: String, reason: String },
     /// A large file was cut where it must not be, to be read in parts: within a record, or behind another dictionary of zstd than
     /// the file starts with. [`Documents::uncut`](crate::Documents::uncut) makes it whole again.
     #[error(
         "{file}, byte {offset}: the file was divided here for parallel reading, but this place is inside a record, or its frames need another zstd dictionary"
     )]
-    WrongCut {
-        file: String,
-        /// Offset of the cut, in bytes.
-        offset: u64,
-    },
+    WrongCut { file: String, offset: u64 },
     /// Options that the files do not allow.
     #[error("{0}")]
     Usage(String),
@@ -47,16 +38,11 @@ pub enum DocumentsError {
     Internal(String),
     /// The memory limit does not allow the work.
     #[error("out of the memory limit: {what}; raise --memory-limit")]
-    OutOfMemory {
-        /// What did not fit.
-        what: String,
-    },
+    OutOfMemory { what: String },
     /// A local file operation failed.
     #[error("{path}: {source}")]
     Io {
-        /// The file.
         path: String,
-        /// The system's error.
         source: std::io::Error,
     },
     /// What was read changed meanwhile: the same command may succeed later.
@@ -65,9 +51,7 @@ pub enum DocumentsError {
     /// A query failed.
     #[error("{}", query_message(operation, source, own_kind))]
     Query {
-        /// The operation that failed.
         operation: String,
-        /// The error of DataFusion.
         source: DataFusionError,
     },
 }
@@ -85,7 +69,6 @@ impl DocumentsError {
     }
 
     /// The file and the offset of a wrong cut, if [`Self::WrongCut`] is the cause.
-    #[must_use]
     pub fn wrong_cut(&self) -> Option<(&str, u64)> {
         match self {
             Self::WrongCut { file, offset } => Some((file.as_str(), *offset)),
@@ -95,7 +78,6 @@ impl DocumentsError {
     }
 
     /// The kind of the failure.
-    #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Archive(error) => error.kind(),
@@ -112,7 +94,6 @@ impl DocumentsError {
 }
 
 /// The file and the offset of a wrong cut, if one is the cause of a query's error.
-#[must_use]
 pub fn wrong_cut(error: &DataFusionError) -> Option<(&str, u64)> {
     causes(error).find_map(|cause| match cause.downcast_ref() {
         Some(DocumentsError::WrongCut { file, offset }) => Some((file.as_str(), *offset)),
@@ -121,7 +102,6 @@ pub fn wrong_cut(error: &DataFusionError) -> Option<(&str, u64)> {
 }
 
 /// The kind of an error of this crate, or of one below it.
-#[must_use]
 pub fn own_kind(error: &(dyn std::error::Error + 'static)) -> Option<ErrorKind> {
     let own = error.downcast_ref().map(DocumentsError::kind);
     let archive = || error.downcast_ref().map(ArchiveError::kind);

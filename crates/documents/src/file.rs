@@ -72,7 +72,6 @@ pub(super) enum Source {
 /// Rows of one row group of Parquet.
 #[derive(Debug, Clone)]
 pub(super) struct RowRange {
-    /// Number of the row group.
     pub(super) row_group: usize,
     /// The rows, by their numbers in the row group; `None` for all.
     pub(super) cut: Option<Range<usize>>,
@@ -126,7 +125,6 @@ impl InputFile {
         }
     }
 
-    /// Where the file is cut.
     pub(super) fn cuts(&self) -> &[u64] {
         match &self.source {
             Source::Rows { cuts, .. } => cuts,

@@ -24,7 +24,6 @@ struct Format {
     has_pages: bool,
 }
 
-/// What reads a format.
 #[derive(Clone, Copy)]
 enum Reader {
     /// Row groups of columns, compressed inside the file.
@@ -95,7 +94,6 @@ pub(super) fn is_one_document(name: &str) -> bool {
 
 /// The endings of readable files: first without compression, then the row formats with each
 /// compression.
-#[must_use]
 pub fn extensions() -> Vec<String> {
     let plain = FORMATS.iter().flat_map(|format| format.endings);
     let plain = plain.map(|ending| (*ending).to_owned());

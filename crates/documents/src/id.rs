@@ -10,7 +10,6 @@ use arrow::datatypes::Int64Type;
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DocumentId {
     Text(Box<str>),
-    /// An integer.
     Number(i64),
 }
 
@@ -25,7 +24,6 @@ impl fmt::Display for DocumentId {
 
 impl DocumentId {
     /// The id at `row` of an array of either type.
-    #[must_use]
     pub fn read(ids: &ArrayRef, row: usize) -> Self {
         match ids.as_string_opt::<i32>() {
             Some(text) => Self::Text(text.value(row).into()),
@@ -34,7 +32,6 @@ impl DocumentId {
     }
 
     /// Bytes that the id takes on the heap.
-    #[must_use]
     pub fn bytes(&self) -> usize {
         match self {
             Self::Text(text) => text.len(),
@@ -43,7 +40,6 @@ impl DocumentId {
     }
 
     /// An array of ids of one type: of text if `text`, else of integers. An id of the other type becomes null.
-    #[must_use]
     pub fn array(ids: &[Self], text: bool) -> ArrayRef {
         let as_text = |id: &Self| match id {
             Self::Text(text) => Some(text.to_string()),

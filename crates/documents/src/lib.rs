@@ -167,9 +167,6 @@ impl Documents {
 
     /// Opens exactly the files at `locations`, and finds their columns. Errors that concern all of
     /// them name them `given`.
-    ///
-    /// # Errors
-    /// As [`Self::open`].
     pub async fn open_files(
         context: &SessionContext,
         given: String,
@@ -258,9 +255,6 @@ impl Documents {
     }
 
     /// Opens the same files again, and finds `columns` in them.
-    ///
-    /// # Errors
-    /// As [`Self::open`].
     pub async fn reopen(&self, context: &SessionContext, columns: &Columns) -> Result<Self> {
         let locations = self.files.iter().map(|file| file.location.clone());
         let columns = Columns {
@@ -288,13 +282,11 @@ impl Documents {
     }
 
     /// The columns that were asked for, but for the carried ones, and how pages are read.
-    #[must_use]
     pub fn columns(&self) -> &Columns {
         &self.columns
     }
 
     /// Whether some of the files have pages: responses of a crawl, or HTML.
-    #[must_use]
     pub fn have_pages(&self) -> bool {
         let has_pages = |file: &Arc<InputFile>| formats::has_pages(&file.location.file_name());
         self.files.iter().any(has_pages)
@@ -329,9 +321,6 @@ impl Documents {
     }
 
     /// Whether documents have sources: the files have a column that says them; or the first document's id is a URL.
-    ///
-    /// # Errors
-    /// [`DocumentsError`] when the first document cannot be read.
     pub async fn have_sources(&self, context: &SessionContext) -> Result<bool> {
         if self.files.iter().any(|file| file.columns.source.is_some()) {
             return Ok(true);
@@ -354,33 +343,28 @@ impl Documents {
     }
 
     /// The files at the paths given that are not read.
-    #[must_use]
     pub fn skipped(&self) -> &Notes {
         &self.skipped
     }
 
     /// The paths as they were given, joined by commas.
-    #[must_use]
     pub fn given(&self) -> &str {
         &self.given
     }
 
     /// The number of files with rows.
-    #[must_use]
     pub fn file_count(&self) -> usize {
         self.files.len()
     }
 
     /// Whether all files have an id column. In a file without one, a document gets an id by the file's path below the common
     /// directory of all files.
-    #[must_use]
     pub fn have_ids(&self) -> bool {
         self.files.iter().all(|file| file.columns.id.is_some())
     }
 
     /// The first file without an id column, and the number of other such files: their documents get the id `file:row`. `None`
     /// if there is no such file.
-    #[must_use]
     pub fn files_with_row_ids(&self) -> Option<(String, usize)> {
         let has_row_ids =
             |file: &&Arc<InputFile>| file.columns.id.is_none() && !file.columns.is_one_document;
@@ -390,7 +374,6 @@ impl Documents {
     }
 
     /// Whether the content is ready fingerprints.
-    #[must_use]
     pub fn has_fingerprints(&self) -> bool {
         matches!(
             self.files.first().map(|file| &file.columns.content),
@@ -399,13 +382,11 @@ impl Documents {
     }
 
     /// Whether the content is ready fingerprints with sketches.
-    #[must_use]
     pub fn has_sketches(&self) -> bool {
         !self.files.is_empty() && self.files.iter().all(|file| file.columns.sketches)
     }
 
     /// The type of the ids: text when the files differ; `None` without files.
-    #[must_use]
     pub fn id_type(&self) -> Option<IdType> {
         let mut types = self.files.iter().map(|file| file.id_type);
         let first = types.next()?;
@@ -440,7 +421,6 @@ impl Documents {
     }
 
     /// The number of documents, from the files' footers; `None` unless all files have one.
-    #[must_use]
     pub fn known_rows(&self) -> Option<u64> {
         let rows = |file: &Arc<InputFile>| {
             Some(
@@ -457,7 +437,6 @@ impl Documents {
     }
 
     /// Estimated bytes of ids and content of all documents, before compression.
-    #[must_use]
     pub fn bytes(&self) -> u64 {
         let bytes = self.all_splits().into_iter().map(|split| split.bytes());
         bytes.fold(0, u64::saturating_add)
@@ -469,9 +448,6 @@ impl Documents {
     }
 
     /// The table of all documents: columns `id`, and `text` (bytes), or `fp` and, if there are sketches, `sketch`.
-    ///
-    /// # Errors
-    /// None in practice.
     pub fn table(
         &self,
         context: &SessionContext,
@@ -484,9 +460,6 @@ impl Documents {
 
     /// As [`Self::table`], with the columns of [`DECISION_COLUMNS`] too if `decision_columns`. `counters` count
     /// the records of WARC files, and take notes of documents.
-    ///
-    /// # Errors
-    /// None in practice.
     pub fn table_to_fingerprint(
         &self,
         context: &SessionContext,
@@ -502,9 +475,6 @@ impl Documents {
 
     /// As [`Self::table`], with the columns of [`DECISION_COLUMNS`] too. Says nothing of records that are left out: the table to
     /// fingerprint does.
-    ///
-    /// # Errors
-    /// None in practice.
     pub fn table_with_sources(
         &self,
         context: &SessionContext,
@@ -517,9 +487,6 @@ impl Documents {
 
     /// As [`Self::table`], with only the documents that have `wanted` ids. In Parquet files with an
     /// id column, the reader decodes no other text.
-    ///
-    /// # Errors
-    /// None in practice.
     pub fn table_with_ids(
         &self,
         context: &SessionContext,
@@ -533,9 +500,6 @@ impl Documents {
 
     /// As [`Self::table`], with the columns of [`DECISION_COLUMNS`] too, and only the documents at the positions in `wanted`. In
     /// Parquet files, the reader decodes no other text.
-    ///
-    /// # Errors
-    /// None in practice.
     pub fn table_at(
         &self,
         context: &SessionContext,

@@ -31,7 +31,6 @@ pub struct DocumentsPlan {
     files: Vec<FilePlan>,
 }
 
-/// A file of documents.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct FilePlan {
     #[serde(flatten)]
@@ -56,7 +55,6 @@ pub struct FileCuts {
 pub struct SplitPlan {
     /// Number of its file in the plan of the documents.
     pub file: usize,
-    /// As [`Split::part_number`].
     part_number: usize,
     row_group: Option<usize>,
     /// Rows of the row group; `None` for all.
@@ -103,9 +101,6 @@ impl Documents {
     }
 
     /// These documents, for other processes.
-    ///
-    /// # Errors
-    /// When a file is missing, or its store fails.
     pub async fn to_plan(&self) -> Result<DocumentsPlan> {
         let versions = file_versions(self.files.iter().map(|file| &file.location)).await?;
         let files = self.files.iter().zip(versions);
@@ -144,7 +139,6 @@ impl Documents {
 }
 
 impl DocumentsPlan {
-    /// The number of files.
     pub fn file_count(&self) -> usize {
         self.files.len()
     }

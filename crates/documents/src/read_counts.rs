@@ -40,7 +40,6 @@ pub enum Note {
 
 impl Note {
     /// Whether these documents or files are missing from the comparison, so that `--strict` refuses the batch.
-    #[must_use]
     pub fn is_not_compared(self) -> bool {
         !matches!(
             self,
@@ -73,7 +72,6 @@ impl fmt::Display for Note {
 pub struct Noted {
     /// Documents, or files.
     pub number: u64,
-    /// The file.
     pub first: String,
 }
 
@@ -98,7 +96,6 @@ impl Notes {
         }
     }
 
-    /// Adds other notes.
     pub fn add_all(&mut self, other: &Self) {
         for (note, noted) in &other.0 {
             self.add(*note, noted.number, &noted.first);
@@ -106,7 +103,6 @@ impl Notes {
     }
 
     /// The number of documents or files of a note.
-    #[must_use]
     pub fn number(&self, note: Note) -> u64 {
         self.0.get(&note).map_or(0, |noted| noted.number)
     }
@@ -116,8 +112,6 @@ impl Notes {
         self.0.iter().map(|(note, noted)| (*note, noted))
     }
 
-    /// Whether there are none.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -168,13 +162,11 @@ impl ReadCounters {
         }
     }
 
-    /// Adds other counts.
     pub fn add(&self, counts: &ReadCounts) {
         self.change(|sum| sum.add(counts));
     }
 
     /// The counts so far.
-    #[must_use]
     pub fn counts(&self) -> ReadCounts {
         self.change(|sum| sum.clone())
     }

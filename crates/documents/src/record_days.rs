@@ -22,9 +22,6 @@ impl Documents {
     /// How many documents were fetched on each day (UTC), as their records say it; `None` among the days stands for documents
     /// whose records do not say it. `None` if the files are of formats without such dates. Reads all files; those that were cut
     /// within a record are whole then.
-    ///
-    /// # Errors
-    /// [`DocumentsError`] when a file cannot be read.
     pub async fn record_days(&mut self, context: &SessionContext) -> Result<Option<Days>> {
         if !self.files.is_empty() && !self.known_columns().contains(&DATE) {
             return Ok(None);

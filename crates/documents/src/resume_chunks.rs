@@ -35,9 +35,6 @@ pub struct ResumeChunk {
 impl Documents {
     /// Cuts the inputs into chunks, in order. A chunk has at least one split for each of `threads` threads, but the last may have
     /// fewer.
-    ///
-    /// # Errors
-    /// When a file is missing, or its store fails.
     pub async fn chunks(&self, threads: usize) -> Result<Vec<ResumeChunk>> {
         let versions: Vec<String> = futures::stream::iter(&self.files)
             .map(|file| file.location.version())
@@ -81,9 +78,6 @@ impl Documents {
     }
 
     /// The table of a chunk's documents, as [`Self::table_to_fingerprint`].
-    ///
-    /// # Errors
-    /// None in practice.
     pub fn table_of_chunk(
         &self,
         context: &SessionContext,

@@ -9,7 +9,6 @@ pub(super) fn position(part: usize, row: u64) -> i64 {
     ((part as u64) << ROW_BITS | row).cast_signed()
 }
 
-/// The number of the part of a position, and that of the row in it.
 fn part_and_row(position: i64) -> (usize, u64) {
     let position = position.cast_unsigned();
     let part = (position >> ROW_BITS) as usize;
@@ -79,7 +78,6 @@ pub struct RowSet {
 }
 
 impl RowSet {
-    /// Adds the row at a position.
     pub fn add(&mut self, position: i64) {
         let (part, row) = part_and_row(position);
         if self.parts.len() <= part {
@@ -102,8 +100,6 @@ impl RowSet {
         word.is_some_and(|word| word >> (row % 64) & 1 == 1)
     }
 
-    /// The number of rows.
-    #[must_use]
     pub fn count(&self) -> usize {
         let words = self.parts.iter().flatten();
         words.map(|word| word.count_ones() as usize).sum()

@@ -76,7 +76,6 @@ struct Begun {
     thread: Thread,
 }
 
-/// One of the partitions.
 #[derive(Debug)]
 struct Share {
     shared: Arc<SharedReader>,

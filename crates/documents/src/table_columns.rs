@@ -68,7 +68,6 @@ pub fn positions_and_bytes(batch: &RecordBatch) -> Result<(&Int64Array, &Int64Ar
     columns.ok_or_else(|| DocumentsError::Internal("documents have no positions".into()))
 }
 
-/// Column of texts.
 pub const TEXT: &str = "text";
 
 /// The schema: an id; a text or a fingerprint; a sketch if the files have `sketches`; those columns of [`DECISION_COLUMNS`] that

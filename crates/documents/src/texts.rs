@@ -13,9 +13,6 @@ use crate::error::{DocumentsError, Result};
 
 impl Documents {
     /// For each id, the texts of the documents that have it, in the order of the input; at most `most` of each.
-    ///
-    /// # Errors
-    /// [`DocumentsError`] when a file cannot be read.
     pub async fn texts_of<const N: usize>(
         &self,
         context: &SessionContext,
@@ -45,9 +42,6 @@ impl Documents {
 
     /// The texts of the documents with the `wanted` ids, which are compared as text even if the
     /// files have integers. If several documents have an id, the first that is read counts.
-    ///
-    /// # Errors
-    /// [`DocumentsError`] when a file cannot be read.
     pub async fn texts(
         &self,
         context: &SessionContext,

@@ -12,7 +12,6 @@ pub(crate) const CLASS: &str = "class";
 /// Column: the number of the other class; null if the other side is a document of the archive.
 pub(crate) const OTHER_CLASS: &str = "other_class";
 
-/// Schema of pairs of classes.
 pub(crate) fn schema(id_type: IdType) -> SchemaRef {
     Arc::new(Schema::new(vec![
         Field::new(CLASS, DataType::UInt32, false),

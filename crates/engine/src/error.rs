@@ -32,12 +32,7 @@ pub enum EngineError {
     Plan(#[from] PlanError),
     /// Input data that cannot be used.
     #[error("{object}: {reason}")]
-    BadData {
-        /// The file, with row and column if they are known.
-        object: String,
-        /// What is wrong.
-        reason: String,
-    },
+    BadData { object: String, reason: String },
     /// An option that the data does not allow, such as `--append` to plain files.
     #[error("{0}")]
     Usage(String),
@@ -49,26 +44,18 @@ pub enum EngineError {
     Internal(String),
     /// The memory limit does not allow the work.
     #[error("out of the memory limit: {what}; raise --memory-limit")]
-    OutOfMemory {
-        /// What did not fit.
-        what: String,
-    },
+    OutOfMemory { what: String },
     /// A local file operation failed.
     #[error("{path}: {source}")]
     Io {
-        /// The file.
         path: String,
-        /// The system's error.
         source: std::io::Error,
     },
     /// The batch is committed or some outputs are in place, but another output could not be published.
     #[error("{}", not_in_place(day.as_deref(), placed, source))]
     Unpublished {
-        /// The day of the batch, if it is committed.
         day: Option<String>,
-        /// The outputs that are in place.
         placed: Vec<String>,
-        /// The error of the output.
         source: Box<EngineError>,
     },
     /// What was read changed meanwhile, or is not there yet: the same command may succeed later.
@@ -83,13 +70,9 @@ pub enum EngineError {
     )]
     Unanswered {
         job: String,
-        /// Number of the round, from 1 on.
         round: u32,
-        /// Whether it is the current round.
         is_current: bool,
-        /// Parts without an answer, ascending.
         missing: Vec<u32>,
-        /// Parts whose answer is damaged, ascending.
         damaged: Vec<u32>,
     },
     /// A job's round is planned: `split` ends here. No other command meets it.
@@ -98,9 +81,7 @@ pub enum EngineError {
     /// A query failed.
     #[error("{}", query_message(operation, source, own_kind))]
     Query {
-        /// The operation that failed.
         operation: String,
-        /// The error of DataFusion.
         source: DataFusionError,
     },
 }
@@ -119,7 +100,6 @@ impl EngineError {
 
     /// The error of a full disk, if DataFusion met it when it wrote to the scratch directory. Its errors name no file; those of all
     /// other files do.
-    #[must_use]
     pub fn as_full_scratch(&self) -> Option<&std::io::Error> {
         let (Self::Query { source, .. } | Self::Documents(DocumentsError::Query { source, .. })) =
             self
@@ -143,7 +123,6 @@ impl EngineError {
     }
 
     /// The file and the offset of a wrong cut, if [`DocumentsError::WrongCut`] is the cause.
-    #[must_use]
     pub fn wrong_cut(&self) -> Option<(&str, u64)> {
         match self {
             Self::Documents(error) => error.wrong_cut(),
@@ -153,7 +132,6 @@ impl EngineError {
     }
 
     /// The kind of the failure.
-    #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Archive(error) => error.kind(),

@@ -87,7 +87,6 @@ pub struct ExplainedFeature {
 }
 
 /// Compares two texts under `model`, with the blocks of `design`; lists the `top` heaviest features of each kind.
-#[must_use]
 pub fn explain(model: &Model, texts: [&str; 2], design: &Design, top: usize) -> Explanation {
     let mut fingerprinter = Fingerprinter::new(model.clone());
     let bits = texts.map(|text| fingerprinter.fingerprint(text));

@@ -81,7 +81,6 @@ pub fn local_rows(
 }
 
 /// The schema of fingerprints that are not sorted yet, with the decision columns if `decision_columns`.
-#[must_use]
 pub fn rows_schema(id_type: IdType, spec: &Spec, decision_columns: bool) -> SchemaRef {
     let rows = archive::schema::fingerprint_schema(id_type, spec.sketch, true);
     let mut fields: Vec<FieldRef> = rows.fields().iter().cloned().collect();
@@ -93,9 +92,6 @@ pub fn rows_schema(id_type: IdType, spec: &Spec, decision_columns: bool) -> Sche
 
 /// Adds fingerprints, and sketches if the spec has them, to a table of documents. The result has the columns `fp`, `id`,
 /// `sketch` (if the spec has sketches), and [`DECISION_COLUMNS`] if the table has those. Counts texts in `counters`.
-///
-/// # Errors
-/// When the table lacks the columns.
 pub fn with_fingerprints(
     documents: DataFrame,
     recipe: &Recipe,
@@ -165,9 +161,6 @@ impl UnsortedRows {
 
 /// Sorts the rows and writes them by `writer`. If they have decision columns, writes these to a file below `scratch`. Errors
 /// name the documents `given`.
-///
-/// # Errors
-/// [`EngineError`] naming the input file when a document cannot be read, or has no id.
 pub async fn write_sorted(
     rows: UnsortedRows,
     given: &str,
@@ -232,13 +225,11 @@ pub struct ShortDocuments {
 
 impl FingerprintedBatch {
     /// Documents with bytes that are not UTF-8, or not of the charset that they have.
-    #[must_use]
     pub fn invalid_utf8(&self) -> u64 {
         self.texts.invalid_utf8 + self.read.notes.number(Note::Malformed)
     }
 
     /// What is said of the documents and their files, and of those that were `skipped`.
-    #[must_use]
     pub fn notes(&self, skipped: &Notes) -> Notes {
         let mut notes = skipped.clone();
         notes.add_all(&self.read.notes);
@@ -247,7 +238,6 @@ impl FingerprintedBatch {
 
     /// The documents that are too short for a run at `k`; `None` if they had no texts, or if no
     /// reliable length is known for their spec and `k`.
-    #[must_use]
     pub fn short_documents(&self, recipe: &Recipe, k: u32) -> Option<ShortDocuments> {
         let Recipe::Texts(model) = recipe else {
             return None;
@@ -262,9 +252,6 @@ impl FingerprintedBatch {
     /// Writes the documents of this batch that `archive` still holds to a file below `scratch`. The
     /// batch was committed as `date`. Documents without a fingerprint, which no archive holds,
     /// remain too.
-    ///
-    /// # Errors
-    /// [`EngineError`] when the rows of the day cannot be read, or the remaining ones cannot be written.
     pub async fn remaining_in(
         &self,
         archive: &Archive,

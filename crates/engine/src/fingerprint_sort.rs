@@ -37,7 +37,6 @@ const SORTED_ROWS: usize = 1 << 15;
 /// The most bytes of a column in a record batch of sorted rows, unless a single value has more.
 const SORTED_BYTES: usize = 16 << 20;
 
-/// Sorted rows.
 type Rows = BoxStream<'static, Result<RecordBatch>>;
 
 /// The rows of `partitions` in one stream: sorted by fingerprint with nulls last, then by id, by sketch and by position,

@@ -43,9 +43,6 @@ pub struct Learnt {
 
 /// Counts the documents that contain each feature under `model`, and keeps the `terms` most frequent features; of equally
 /// frequent ones, those with the smallest hashes.
-///
-/// # Errors
-/// [`EngineError`] naming the input file when a document cannot be read.
 pub async fn learn(
     context: &SessionContext,
     documents: &Documents,
@@ -299,7 +296,6 @@ impl PartitionStream for Counts {
     }
 }
 
-/// The counting of one partition.
 struct Counting {
     /// `None` at the end.
     texts: Option<SendableRecordBatchStream>,

@@ -23,7 +23,6 @@ pub const BASE_DAY: &str = "base_day";
 /// was not found.
 pub const SIMILARITY: &str = "similarity";
 
-/// A column of pairs.
 #[derive(Debug)]
 pub struct Column {
     pub name: &'static str,
@@ -113,12 +112,9 @@ pub(crate) fn greatest_columns() -> impl Iterator<Item = &'static Column> {
 pub enum Similarities {
     /// No: there are no sketches, and texts are not compared.
     Unknown,
-    /// Yes.
     Known,
 }
 
-/// Schema of pairs.
-#[must_use]
 pub fn schema(id_type: IdType, similarities: Similarities) -> SchemaRef {
     let field =
         |column: &Column| Field::new(column.name, (column.data_type)(id_type), column.nullable);
@@ -133,9 +129,6 @@ pub(crate) fn layouts() -> [Vec<&'static str>; 2] {
 }
 
 /// A record batch of `schema`. Looks its columns up by name: first in `made`, then in `from`.
-///
-/// # Errors
-/// [`ArrowError`] when a column is missing, has another type, or has a null where none may be.
 pub(crate) fn record_batch(
     schema: &SchemaRef,
     made: &[(&str, ArrayRef)],
@@ -169,9 +162,6 @@ pub(crate) struct Pairs<'a> {
 
 impl<'a> Pairs<'a> {
     /// The columns of `batch`.
-    ///
-    /// # Errors
-    /// [`ArrowError`] when one is missing, or has another type.
     pub(crate) fn read(batch: &'a RecordBatch) -> Result<Self, ArrowError> {
         let column = |name: &str| batch.column_by_name(name).ok_or_else(|| missing(name));
         let distances = column(DISTANCE)?.as_primitive_opt::<Int32Type>();

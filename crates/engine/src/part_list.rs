@@ -1,7 +1,6 @@
 //! Lists of parts, as people write them.
 
 /// Numbers of parts as `--part` takes them: `0..4,7`.
-#[must_use]
 pub fn part_list<'a>(parts: impl IntoIterator<Item = &'a u32>) -> String {
     let mut parts: Vec<u32> = parts.into_iter().copied().collect();
     parts.sort_unstable();

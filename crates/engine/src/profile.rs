@@ -37,7 +37,6 @@ impl Choice for Profile {
 
 impl Profile {
     /// Fingerprints that differ in at most this many bits are a pair.
-    #[must_use]
     pub const fn max_distance(self) -> u32 {
         match self {
             Self::Sharp => 7,
@@ -46,7 +45,6 @@ impl Profile {
     }
 
     /// The sketches of a new archive.
-    #[must_use]
     pub const fn sketch(self) -> SketchBits {
         match self {
             Self::Sharp => SketchBits::Bits256,
@@ -55,7 +53,6 @@ impl Profile {
     }
 
     /// What becomes of documents with too few features under a new spec.
-    #[must_use]
     pub const fn short_texts(self) -> ShortTexts {
         match self {
             Self::Sharp => ShortTexts::Whole,
@@ -64,7 +61,6 @@ impl Profile {
     }
 
     /// Whether the templates of sources are left out under a new spec.
-    #[must_use]
     pub const fn template(self) -> Template {
         match self {
             Self::Sharp => Template::On,
@@ -73,13 +69,11 @@ impl Profile {
     }
 
     /// Whether a new archive has the column `kept`.
-    #[must_use]
     pub const fn has_kept(self) -> bool {
         matches!(self, Self::Sharp)
     }
 
     /// What a new archive with sketches of `sketch` bits records.
-    #[must_use]
     pub fn run_defaults(self, sketch: SketchBits) -> RunDefaults {
         match self {
             Self::Sharp if !sketch.is_none() => RunDefaults::new(
@@ -93,7 +87,6 @@ impl Profile {
 }
 
 /// The least similarity of a pair by `measure`, if nothing else says it.
-#[must_use]
 pub fn default_similarity(measure: Measure) -> f64 {
     match measure {
         // An estimate errs on both sides: a bound of 0.8 would drop half of the pairs at 0.8. docs/quality.md has
@@ -107,7 +100,6 @@ pub fn default_similarity(measure: Measure) -> f64 {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VerifyBy {
     Nothing,
-    /// By this measure.
     Measure(Measure),
 }
 

@@ -56,7 +56,6 @@ const STAGES: [Stage; 13] = [
 
 impl Stage {
     /// The stage's name for people.
-    #[must_use]
     pub fn label(self) -> &'static str {
         match self {
             Self::Open => "opening",
@@ -145,7 +144,6 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
-    /// What was counted since `before`.
     pub(crate) fn since(&self, before: &Self) -> Self {
         Self {
             counters: std::array::from_fn(|at| {
@@ -177,7 +175,6 @@ pub struct Stages {
 
 impl Stages {
     /// The stages after the preparation, in order.
-    #[must_use]
     pub fn of_probe(&self) -> [&Spent; 6] {
         [
             &self.read,
@@ -200,14 +197,12 @@ impl Spent {
     }
 
     /// The sum in seconds.
-    #[must_use]
     pub fn seconds(&self) -> f64 {
         self.0.load(Ordering::Relaxed) as f64 * 1e-9
     }
 }
 
 impl Progress {
-    /// Enters `stage`.
     pub fn enter(&self, stage: Stage) {
         self.begin(stage, 0);
     }
@@ -297,7 +292,6 @@ impl Progress {
 
     /// How far the current stage is. The probe counts fingerprints of the archive, and of the batch if it is compared
     /// with itself.
-    #[must_use]
     pub fn position(&self) -> Position {
         let sum = |counters: &[&AtomicU64]| -> u64 {
             let each = counters.iter();
@@ -325,7 +319,6 @@ impl Progress {
     }
 
     /// Seconds since the last partition of the probe was done.
-    #[must_use]
     pub fn seconds_since_probe(&self) -> f64 {
         let done = *self
             .probe_done
@@ -335,7 +328,6 @@ impl Progress {
     }
 
     /// The current stage.
-    #[must_use]
     pub fn stage(&self) -> Stage {
         let stage = STAGES[usize::from(self.stage.load(Ordering::Relaxed))];
         let sum = |one: &AtomicU64, other: &AtomicU64| {

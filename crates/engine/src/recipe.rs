@@ -31,7 +31,6 @@ pub struct SpecOptions {
     pub markup: Option<Markup>,
     /// See [`Spec::min_features`].
     pub min_features: Option<u32>,
-    /// See [`Spec::seed`].
     pub seed: Option<u32>,
     /// See [`Spec::short_texts`].
     pub short_texts: Option<ShortTexts>,
@@ -55,16 +54,12 @@ pub const IDF_POWER: IdfPower = IdfPower::Half;
 /// A file that an option names, with its content.
 #[derive(Debug, Clone)]
 pub struct OptionFile {
-    /// Its name in errors.
     pub name: String,
     pub bytes: Bytes,
 }
 
 impl OptionFile {
     /// Reads the file at `path`.
-    ///
-    /// # Errors
-    /// [`ArchiveError`] when it cannot be read.
     pub async fn read(stores: &Stores, path: &str) -> Result<Self> {
         let bytes = stores.locate(path)?.read().await?;
         Ok(Self {
@@ -85,7 +80,6 @@ pub enum Recipe {
 
 impl Recipe {
     /// The spec of the fingerprints.
-    #[must_use]
     pub fn spec(&self) -> &Spec {
         match self {
             Self::Ready(spec) => spec,
@@ -97,7 +91,6 @@ impl Recipe {
 impl SpecOptions {
     /// These options for a new spec under which `documents` are fingerprinted: of pages, the visible text counts, unless an
     /// option says otherwise.
-    #[must_use]
     pub fn for_documents(&self, documents: &Documents) -> Self {
         let of_pages = documents.have_pages().then_some(Markup::Text);
         Self {
@@ -107,7 +100,6 @@ impl SpecOptions {
     }
 
     /// These options for a new spec of texts by `profile`.
-    #[must_use]
     pub fn for_profile(&self, profile: Profile) -> Self {
         Self {
             short_texts: self.short_texts.or(Some(profile.short_texts())),
@@ -133,7 +125,6 @@ impl SpecOptions {
     }
 
     /// How pages are read whose texts are compared under `spec`: those of the batch again, or those of the archive.
-    #[must_use]
     pub fn pages_under(&self, spec: &Spec) -> Pages {
         match self.markup {
             _ if !spec.markup.is_none() => Pages::Html,
@@ -152,26 +143,17 @@ impl SpecOptions {
     }
 
     /// The model of the default spec with the fields that the options set.
-    ///
-    /// # Errors
-    /// As [`Self::model_and_files`].
     pub fn model(&self) -> Result<Model> {
         Ok(self.model_and_files()?.0)
     }
 
     /// The model of an archive, with which the options must agree.
-    ///
-    /// # Errors
-    /// As [`Self::check`], and when the archive's spec files cannot be read.
     pub async fn model_from_archive(&self, archive: &Archive) -> Result<Model> {
         self.check(&archive.location().to_string(), archive.spec())?;
         Ok(archive.model().await?)
     }
 
     /// The model of the archive at the path `base`; without a path, [`Self::model`].
-    ///
-    /// # Errors
-    /// As [`Self::model_from_archive`].
     pub async fn model_at(&self, stores: &Stores, base: Option<&str>) -> Result<Model> {
         match base {
             None => self.model(),
@@ -194,9 +176,6 @@ impl SpecOptions {
     }
 
     /// The files that an archive of this spec keeps, so that later runs make the same model.
-    ///
-    /// # Errors
-    /// As [`Self::model_and_files`].
     pub fn files(&self, spec: &Spec) -> Result<SpecFiles> {
         Ok(self.complete(spec.clone())?.1)
     }

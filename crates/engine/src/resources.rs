@@ -52,7 +52,6 @@ async fn load(file: &FingerprintFile, pool: &Arc<dyn MemoryPool>) -> Result<Arc<
 
 impl Resources {
     /// The resources of a process that reads and writes through `stores`.
-    #[must_use]
     pub fn new(stores: Stores) -> Self {
         Self {
             stores,
@@ -61,7 +60,6 @@ impl Resources {
     }
 
     /// The same for a system whose cache can hold `bytes` bytes of files: larger archives are read past it.
-    #[must_use]
     pub fn with_cache(self, bytes: u64) -> Self {
         Self {
             cache: Some(bytes),
@@ -84,9 +82,6 @@ impl Resources {
     }
 
     /// The batch of `file`; the first task that asks loads it.
-    ///
-    /// # Errors
-    /// [`EngineError`] when it cannot be loaded.
     pub async fn batch(
         &self,
         file: &FingerprintFile,
@@ -106,9 +101,6 @@ impl Resources {
     }
 
     /// The reader of the file at `path`; opens the file unless it is open.
-    ///
-    /// # Errors
-    /// [`EngineError`] when it cannot be opened.
     pub async fn reader(
         &self,
         path: &str,

@@ -130,9 +130,6 @@ impl ResumeDirectory {
 
     /// The fingerprints of a batch: reads those of finished chunks, and makes the others, chunk by
     /// chunk.
-    ///
-    /// # Errors
-    /// [`EngineError`] when documents cannot be read, or a file of a chunk cannot be written.
     pub(crate) async fn rows(&self, work: Work<'_>) -> Result<UnsortedRows> {
         let total = work.documents.known_rows().unwrap_or(0);
         work.progress

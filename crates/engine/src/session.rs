@@ -36,7 +36,6 @@ pub struct Limits {
 
 impl Limits {
     /// Bytes that the memory pool hands out: for the batch, its tables, sorts and aggregates.
-    #[must_use]
     pub fn pool_bytes(&self) -> usize {
         self.memory - self.memory / 8
     }

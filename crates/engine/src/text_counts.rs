@@ -50,7 +50,6 @@ fn count(bytes: &[u8], is: impl Fn(u8) -> bool) -> usize {
 pub struct ShorterTexts([u64; LENGTHS.len()]);
 
 impl ShorterTexts {
-    /// Counts a text of this length.
     pub fn add(&mut self, length: usize) {
         let first = LENGTHS.partition_point(|&bound| bound as usize <= length);
         for count in &mut self.0[first..] {
@@ -59,7 +58,6 @@ impl ShorterTexts {
     }
 
     /// The number of texts that are shorter than `length`; `None` if that is not one of [`LENGTHS`].
-    #[must_use]
     pub fn than(&self, length: u32) -> Option<u64> {
         let at = LENGTHS.iter().position(|&bound| bound == length)?;
         Some(self.0[at])
@@ -91,7 +89,6 @@ impl TextCounters {
     }
 
     /// The numbers so far.
-    #[must_use]
     pub fn counts(&self) -> TextCounts {
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         TextCounts {

@@ -27,7 +27,6 @@ pub struct Simhash(TextFunction);
 
 impl Simhash {
     /// The function for one model; it counts texts in `counters`.
-    #[must_use]
     pub fn udf(model: Model, counters: Arc<TextCounters>) -> ScalarUDF {
         ScalarUDF::new_from_impl(Self(TextFunction::new(model, counters)))
     }
@@ -346,7 +345,6 @@ pub struct FingerprintBits {
 
 impl FingerprintBits {
     /// Creates the function.
-    #[must_use]
     pub fn udf() -> ScalarUDF {
         ScalarUDF::new_from_impl(Self {
             signature: Signature::user_defined(Volatility::Immutable),
@@ -395,7 +393,6 @@ pub struct HammingDistance {
 
 impl HammingDistance {
     /// Creates the function.
-    #[must_use]
     pub fn udf() -> ScalarUDF {
         let signature = Signature::exact(
             vec![DataType::Int64, DataType::Int64],

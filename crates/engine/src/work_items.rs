@@ -27,7 +27,6 @@ pub enum WorkItem {
         file: String,
         /// Its size in bytes.
         size: u64,
-        /// Number of the row group.
         row_group: u32,
         rows: u64,
         /// Day of its rows, in days since 1970.
@@ -50,8 +49,6 @@ pub enum WorkItem {
 }
 
 impl WorkItem {
-    /// The number of its fingerprints.
-    #[must_use]
     pub fn fingerprints(&self) -> u64 {
         match self {
             Self::RowGroup { rows, .. } => *rows,
@@ -60,7 +57,6 @@ impl WorkItem {
     }
 
     /// The same item, to be probed with another part of the batch.
-    #[must_use]
     pub fn with_part(&self, number: u32) -> Self {
         let mut item = self.clone();
         match &mut item {
@@ -95,7 +91,6 @@ impl WorkItem {
 
 /// Every row group of `snapshot` and, before them, the batch's `within` distinct fingerprints, which `sharers` threads or parts
 /// share.
-#[must_use]
 pub fn of_run(snapshot: &Snapshot, within: usize, sharers: usize) -> Vec<WorkItem> {
     let row_groups = snapshot.files.iter().flat_map(|file| {
         let groups = file.reader.row_groups().enumerate();
@@ -121,15 +116,12 @@ pub fn of_run(snapshot: &Snapshot, within: usize, sharers: usize) -> Vec<WorkIte
 }
 
 /// The items, once for each of `parts` parts of the batch, in the order in which they are probed.
-#[must_use]
 pub fn for_parts(items: &[WorkItem], parts: u32) -> Vec<WorkItem> {
     (0..parts)
         .flat_map(|part| items.iter().map(move |item| item.with_part(part)))
         .collect()
 }
 
-/// Days since 1970.
-#[must_use]
 pub fn days_since_epoch(day: chrono::NaiveDate) -> i32 {
     Date32Type::from_naive_date(day)
 }

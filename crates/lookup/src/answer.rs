@@ -24,7 +24,6 @@ pub struct Query {
 
 impl Query {
     /// The source of a document, as a run finds it: what is called so, or else the host of its URL, or of an id that is a URL.
-    #[must_use]
     pub fn source_of(source: Option<&str>, url: Option<&str>, id: Option<&str>) -> Option<String> {
         let said = source.and_then(source_said);
         let of_url = || url.into_iter().chain(id).find_map(source_of_url);
@@ -32,7 +31,6 @@ impl Query {
     }
 }
 
-/// How to answer.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LookupOptions {
     /// The largest distance, in bits; at most [`MAX_DISTANCE`](crate::MAX_DISTANCE).
@@ -59,7 +57,6 @@ pub struct Answer {
 /// A document near a query.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Hit {
-    /// Its id.
     pub id: Id,
     /// The distance of the fingerprints, in bits.
     pub distance: u32,
@@ -89,7 +86,6 @@ pub struct Answerer {
 
 impl Answerer {
     /// An answerer for `index`; `model` comes from [`Index::model`].
-    #[must_use]
     pub fn new(index: &Index, model: &TextModel) -> Self {
         Self {
             searcher: index.searcher(),
@@ -121,9 +117,6 @@ impl Answerer {
     }
 
     /// Answers queries, in their order. One call with many queries is faster than many calls.
-    ///
-    /// # Errors
-    /// As [`Searcher::search`].
     pub fn answer(&mut self, queries: &[Query], wanted: LookupOptions) -> Result<Vec<Answer>> {
         let mut answers = vec![Answer::default(); queries.len()];
         self.fingerprints.clear();
@@ -232,7 +225,6 @@ impl Query {
 }
 
 /// Parses a fingerprint of 16 hexadecimal digits.
-#[must_use]
 pub fn parse_fingerprint(text: &str) -> Option<u64> {
     let is_hexadecimal = text.len() == 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
     is_hexadecimal.then(|| u64::from_str_radix(text, 16).ok())?

@@ -20,77 +20,41 @@ pub enum LookupError {
     #[error(
         "{path}: not an index (no manifest); make one with `dedup-job index build --base ARCHIVE --output {path}`"
     )]
-    NotAnIndex {
-        /// The path as given.
-        path: String,
-    },
+    NotAnIndex { path: String },
     /// A directory that holds something other than an index.
     #[error(
         "{path}: has {found}, which is no file of an index; give the index a directory, or a prefix, of its own"
     )]
-    NotEmpty {
-        /// The path as given.
-        path: String,
-        /// What lies there.
-        found: String,
-    },
+    NotEmpty { path: String, found: String },
     /// A file of an index whose content is not what it should be.
     #[error("{object}: {reason}")]
-    Damaged {
-        /// The file, with the part of it if that is known.
-        object: String,
-        /// What is wrong.
-        reason: String,
-    },
+    Damaged { object: String, reason: String },
     /// A file in a format of another release.
     #[error(
         "{object}: index format {found}; this release reads format {known}: build the index again, in another directory"
     )]
     Format {
-        /// The file.
         object: String,
-        /// Its format.
         found: u32,
-        /// The latest format that this program reads.
         known: u32,
     },
     /// The archive is not the one that the index covers, or is older than the version that it covers.
     #[error("{index}: {reason}; build an index in another directory")]
-    OtherArchive {
-        index: String,
-        /// What differs.
-        reason: String,
-    },
+    OtherArchive { index: String, reason: String },
     /// Another build published a version meanwhile.
     #[error("{path}: another build published version {version} meanwhile; run this build again")]
-    Overtaken {
-        /// The index.
-        path: String,
-        /// That version.
-        version: u64,
-    },
+    Overtaken { path: String, version: u64 },
     /// Answers that are larger than the caller allows.
     #[error(
         "the answers have more than {bytes} bytes; ask for fewer queries at once, or for fewer documents"
     )]
-    AnswerTooLarge {
-        /// Bytes of ids and hits at most.
-        bytes: usize,
-    },
+    AnswerTooLarge { bytes: usize },
     /// A distance that an index cannot answer.
     #[error("-k {k}: a lookup takes a k of at most {}", crate::MAX_DISTANCE)]
-    Distance {
-        /// The distance asked for.
-        k: u32,
-    },
+    Distance { k: u32 },
     /// A least similarity that an index cannot answer.
     #[error("--min-similarity (min_similarity) {least}: {reason}")]
-    Similarity {
-        /// The similarity asked for.
-        least: f64,
-        /// Why not.
-        reason: String,
-    },
+    Similarity { least: f64, reason: String },
     /// An address that other machines reach, without TLS or without client authentication.
     #[error(
         "--listen {address}: other machines reach this address, so it needs TLS (--tls-cert, --tls-key) and a token (--token-file) or \
@@ -99,34 +63,19 @@ pub enum LookupError {
     Exposed { address: std::net::SocketAddr },
     /// A key or a certificate that cannot be used.
     #[error("{path}: {reason}")]
-    Tls {
-        /// The file.
-        path: String,
-        /// Why not.
-        reason: String,
-    },
+    Tls { path: String, reason: String },
     /// A directory that another server uses.
     #[error("{path}: another server uses this --remember directory; give each server its own")]
-    InUse {
-        /// The directory.
-        path: String,
-    },
+    InUse { path: String },
     /// The table of remembered documents has no room.
     #[error(
         "{path}: no room to remember more than {max} documents; raise --remember-max, or lower --remember-for"
     )]
-    Full {
-        /// The directory.
-        path: String,
-        /// Documents at most.
-        max: usize,
-    },
+    Full { path: String, max: usize },
     /// A system call failed.
     #[error("{path}: {source}")]
     Io {
-        /// The file, or what was being done.
         path: String,
-        /// The system's error.
         source: std::io::Error,
     },
 }
@@ -145,7 +94,6 @@ impl LookupError {
         move |source| Self::Io { path, source }
     }
 
-    /// Whether a file was missing.
     pub(crate) fn is_missing_file(&self) -> bool {
         match self {
             Self::Storage(StorageError::NotFound { .. }) => true,
@@ -165,7 +113,6 @@ impl LookupError {
     }
 
     /// The kind of the failure.
-    #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Storage(error) => error.kind(),

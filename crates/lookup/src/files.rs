@@ -41,9 +41,6 @@ impl Drafts {
 impl IndexFiles {
     /// The index at `location`. If it is in a store, its segments are copied to `cache`. Temporary files go to
     /// `scratch`.
-    ///
-    /// # Errors
-    /// When the cache cannot be created.
     pub fn new(location: &Location, cache: &Path, scratch: &Path) -> Result<Self> {
         let directory = location.local().unwrap_or(cache).to_owned();
         if location.local().is_none() {
@@ -56,8 +53,6 @@ impl IndexFiles {
         })
     }
 
-    /// Location of the index.
-    #[must_use]
     pub fn location(&self) -> &Location {
         &self.location
     }

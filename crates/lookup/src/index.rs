@@ -31,7 +31,6 @@ pub struct IndexInfo {
     pub version: u64,
     /// Path or URL of its archive.
     pub archive: String,
-    /// The version of the archive.
     pub archive_version: u64,
     /// The largest distance that it answers.
     pub max_distance: u32,
@@ -56,7 +55,6 @@ pub struct SegmentInfo {
     pub name: String,
     /// Distinct fingerprints.
     pub fingerprints: u64,
-    /// Documents.
     pub rows: u64,
     /// Bytes of its tables on disk.
     pub table_bytes: u64,
@@ -68,9 +66,6 @@ pub struct SegmentInfo {
 
 impl Index {
     /// Opens the latest version.
-    ///
-    /// # Errors
-    /// [`LookupError`] when the location has no index, or a file is missing or damaged.
     pub async fn open(files: &IndexFiles) -> Result<Self> {
         let location = files.location();
         for attempt in 0.. {
@@ -169,19 +164,16 @@ impl Index {
     }
 
     /// How its fingerprints were made.
-    #[must_use]
     pub fn spec(&self) -> &Spec {
         &self.spec
     }
 
     /// Its version, counted from 1.
-    #[must_use]
     pub fn version(&self) -> u64 {
         self.manifest.version
     }
 
     /// The k and the least similarity of a look-up that asks for none: those of runs with the archive.
-    #[must_use]
     pub fn default_nearness(&self) -> (u32, f64) {
         let runs = self.manifest.archive.runs.as_ref();
         runs.map_or((3, 0.0), |runs| {
@@ -191,13 +183,11 @@ impl Index {
     }
 
     /// The version of the archive that it covers.
-    #[must_use]
     pub fn archive_version(&self) -> u64 {
         self.manifest.archive.version
     }
 
     /// The type of its ids.
-    #[must_use]
     pub fn id_type(&self) -> IdType {
         self.id_type
     }
@@ -213,7 +203,6 @@ impl Index {
     }
 
     /// A searcher, for one thread.
-    #[must_use]
     pub fn searcher(&self) -> Searcher {
         Searcher::new(Arc::clone(&self.segments))
     }
@@ -247,8 +236,6 @@ impl Index {
         }
     }
 
-    /// What it holds.
-    #[must_use]
     pub fn info(&self) -> IndexInfo {
         let segments: Vec<SegmentInfo> = self.manifest.segments.iter().map(segment_info).collect();
         let sum = |each: fn(&SegmentInfo) -> u64| segments.iter().map(each).sum();
@@ -304,9 +291,6 @@ impl Index {
 
     /// Finds damage in the copies of segments in the cache, removes these copies, and opens the index with new ones; `None` if no copy
     /// is damaged, or if the index is no copy.
-    ///
-    /// # Errors
-    /// As [`Self::open`].
     pub async fn repaired(&self, files: &IndexFiles) -> Result<Option<Self>> {
         if self.location.local().is_some() {
             return Ok(None);

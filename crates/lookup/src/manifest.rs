@@ -25,7 +25,6 @@ pub(crate) const SEGMENT_PREFIX: &str = "segment-";
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Manifest {
     format: u32,
-    /// Counts from 1.
     pub(crate) version: u64,
     /// The archive that it covers.
     pub(crate) archive: ArchiveFacts,
@@ -56,7 +55,6 @@ pub(crate) struct ArchiveFacts {
     pub(crate) templates: Option<i64>,
 }
 
-/// A segment in a manifest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SegmentEntry {
     /// Its files are `<name>.tables` and `<name>.rows`.
@@ -67,7 +65,6 @@ pub(crate) struct SegmentEntry {
     pub(crate) facts: SegmentFacts,
 }
 
-/// A file in a manifest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct FileEntry {
     /// Size in bytes.
@@ -106,7 +103,6 @@ impl Manifest {
         manifest
     }
 
-    /// What `sum` is to be.
     fn computed_sum(&self) -> String {
         let unsummed = Self {
             sum: String::new(),
@@ -240,7 +236,6 @@ pub(crate) fn is_segment_name(name: &str) -> bool {
             .all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-/// The name of the manifest of a version.
 pub(crate) fn name(version: u64) -> String {
     format!("{PREFIX}{version:020}{ENDING}")
 }

@@ -18,14 +18,12 @@ use serde::{Deserialize, Serialize};
 use crate::error::{LookupError, Result};
 use crate::paged::{PagedFile, PagedWriter, Section, u64_at};
 
-/// Rows of a group.
 const GROUP: usize = 64;
 
 /// The id of a document.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Id {
-    /// A BIGINT.
     Number(i64),
     Text(String),
 }
@@ -67,7 +65,6 @@ pub(crate) struct RowShape {
     pub(crate) sketch: usize,
 }
 
-/// One row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Row<'a> {
     pub(crate) id: IdRef<'a>,
@@ -189,7 +186,6 @@ pub(crate) struct Rows {
 }
 
 impl Rows {
-    /// The rows in `file`.
     pub(crate) fn open(file: PagedFile, shape: RowShape, rows: u64) -> Result<Self> {
         let sections = (file.section("rows")?, file.section("groups")?);
         let groups = rows.div_ceil(GROUP as u64) + 1;

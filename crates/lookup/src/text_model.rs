@@ -39,7 +39,6 @@ impl TextModel {
     }
 
     /// The spec of fingerprints.
-    #[must_use]
     pub fn spec(&self) -> &Spec {
         self.model.spec()
     }

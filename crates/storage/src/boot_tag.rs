@@ -42,13 +42,11 @@ pub enum Origin {
 }
 
 /// The tag of this machine and its current boot.
-#[must_use]
 pub fn tag() -> &'static str {
     &OURS
 }
 
 /// The origin of `name`; `None` unless it begins with a tag and a hyphen.
-#[must_use]
 pub fn origin(name: &str) -> Option<Origin> {
     compare_tags(tag(), name)
 }

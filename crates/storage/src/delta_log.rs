@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 pub const LOG_DIRECTORY: &str = "_delta_log";
 
 /// Whether a file of this name in `_delta_log/` is an entry, that is, a commit or a checkpoint.
-#[must_use]
 pub fn is_log_entry(name: &str) -> bool {
     let version = name.split('.').next().unwrap_or_default();
     version.len() == 20
@@ -27,7 +26,6 @@ pub(crate) fn table_of_entry(path: &str) -> Option<&str> {
     }
 }
 
-/// Whether a local directory is a table.
 pub(crate) fn is_local_table(directory: &Path) -> bool {
     let log = directory.join(LOG_DIRECTORY);
     match std::fs::read_dir(&log) {

@@ -28,26 +28,22 @@ impl Digester {
     }
 
     /// Size in bytes and SHA-256, in hexadecimal, of all bytes.
-    #[must_use]
     pub fn finish(self) -> (u64, String) {
         (self.size, self.sha256())
     }
 
     /// Number of bytes so far.
-    #[must_use]
     pub fn size(&self) -> u64 {
         self.size
     }
 
     /// SHA-256 of the bytes so far, in hexadecimal.
-    #[must_use]
     pub fn sha256(&self) -> String {
         hex(&self.sha256.clone().finalize())
     }
 }
 
 /// Bytes in hexadecimal, in lower case.
-#[must_use]
 pub fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write as _;
     bytes.iter().fold(String::new(), |mut text, byte| {

@@ -12,91 +12,48 @@ pub type Result<T, E = StorageError> = std::result::Result<T, E>;
 pub enum StorageError {
     /// There is nothing at the path.
     #[error("{path}: no such file or directory")]
-    NotFound {
-        /// The path as given.
-        path: String,
-    },
+    NotFound { path: String },
     /// A path that cannot be used.
     #[error("{path}: {reason}")]
-    BadPath {
-        /// The path as given.
-        path: String,
-        /// Why not.
-        reason: String,
-    },
+    BadPath { path: String, reason: String },
     /// A path inside a Delta table: only the table's log says which of its files count.
     #[error(
         "{path}: lies in the Delta table {table}, whose log says which of its files count; give the table itself"
     )]
-    InTable {
-        /// The path as given.
-        path: String,
-        table: String,
-    },
+    InTable { path: String, table: String },
     /// A directory with a Delta table somewhere below it.
     #[error(
         "{path}: holds the Delta table {table}, whose log says which of its files count; give the table itself, and other \
          files apart from it"
     )]
-    HoldsTable {
-        /// The path as given.
-        path: String,
-        table: String,
-    },
+    HoldsTable { path: String, table: String },
     /// A local file was replaced or written to since it was first opened.
     #[error("{path}: {REPLACED}; run it again")]
-    Changed {
-        /// The file.
-        path: String,
-    },
+    Changed { path: String },
     /// A store's list leaves out an object that is there.
     #[error("{path}: the store's list of it is wrong: it leaves out {missing}, which is there")]
-    ShortList {
-        /// What was listed.
-        path: String,
-        /// The object.
-        missing: String,
-    },
+    ShortList { path: String, missing: String },
     /// Credentials for a store are missing.
     #[error("{url}: {reason}")]
-    Credentials {
-        /// The store.
-        url: String,
-        /// What is missing.
-        reason: String,
-    },
+    Credentials { url: String, reason: String },
     /// The settings for a store cannot be used.
     #[error("{url}: {reason}")]
-    StoreOptions {
-        /// The store.
-        url: String,
-        /// What is wrong.
-        reason: String,
-    },
+    StoreOptions { url: String, reason: String },
     /// A store on which two runs could overwrite each other's commits.
     #[error(
         "{path}: its store cannot hold an archive: {reason}. Two runs could overwrite each other's commits"
     )]
-    Unconditional {
-        /// The archive.
-        path: String,
-        /// What the store does.
-        reason: String,
-    },
+    Unconditional { path: String, reason: String },
     /// The store refused or failed.
     #[error("{object}: {}", explain(source).text)]
     Store {
-        /// The file or table.
         object: String,
-        /// What the store said.
         source: object_store::Error,
     },
     /// A local file operation failed.
     #[error("{path}: {source}")]
     Io {
-        /// The file.
         path: String,
-        /// What the system said.
         source: std::io::Error,
     },
     /// A defect of this program.
@@ -144,7 +101,6 @@ impl StorageError {
     }
 
     /// The kind of the failure.
-    #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::NotFound { .. }

@@ -22,7 +22,6 @@ pub enum ErrorKind {
 }
 
 /// The kind of a local input or output error.
-#[must_use]
 pub fn io_kind(error: &std::io::Error) -> ErrorKind {
     match error.kind() {
         std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::ReadOnlyFilesystem => {

@@ -110,20 +110,17 @@ pub(crate) fn explain(error: &Error) -> Explained {
 }
 
 /// The kind of a store's error.
-#[must_use]
 pub fn store_kind(error: &Error) -> ErrorKind {
     explain(error).kind
 }
 
 /// The kind of the store error or system error that caused `error`; `None` if no such error did.
-#[must_use]
 pub fn cause_kind(error: &(dyn StdError + 'static)) -> Option<ErrorKind> {
     explain_cause(error).map(|explained| explained.kind)
 }
 
 /// The message of `error` without secrets; if a store's error caused it, the explanation of that
 /// error.
-#[must_use]
 pub fn plain_message(error: &(dyn StdError + 'static)) -> String {
     let without_cause = || scrub(without_backtrace(&error.to_string()));
     explain_cause(error).map_or_else(without_cause, |explained| explained.text)

@@ -65,7 +65,6 @@ fn secret_forms(value: String) -> Vec<String> {
 
 /// Replaces secrets in a message by `***`: values of secret environment variables, signatures in URLs, and the XML
 /// errors of services, which may quote the request.
-#[must_use]
 pub fn scrub(text: &str) -> String {
     let mut text = without_xml_errors(text);
     for secret in SECRETS.iter() {

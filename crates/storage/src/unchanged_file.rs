@@ -52,15 +52,11 @@ impl UnchangedFile {
     }
 
     /// Size in bytes.
-    #[must_use]
     pub fn size(&self) -> u64 {
         self.attributes.size
     }
 
     /// Reads the file, and returns its size in bytes and its SHA-256 in hexadecimal.
-    ///
-    /// # Errors
-    /// As [`Self::open`].
     pub async fn digest(&self) -> Result<(u64, String)> {
         let mut file = self.open()?;
         let io = |source| io_error(&self.path, source);
@@ -90,9 +86,6 @@ impl UnchangedFile {
     }
 
     /// Opens the file for reads past the system's page cache: offsets, lengths and memory must be aligned.
-    ///
-    /// # Errors
-    /// As [`Self::open`], and when the file system has no such reads.
     #[cfg(target_os = "linux")]
     pub fn open_direct(&self) -> Result<File> {
         use std::os::unix::fs::OpenOptionsExt as _;
@@ -101,9 +94,6 @@ impl UnchangedFile {
     }
 
     /// Opens the file for reads past the system's page cache, which only Linux has.
-    ///
-    /// # Errors
-    /// Always.
     #[cfg(not(target_os = "linux"))]
     pub fn open_direct(&self) -> Result<File> {
         Err(io_error(&self.path, std::io::ErrorKind::Unsupported.into()))

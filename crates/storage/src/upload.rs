@@ -21,7 +21,6 @@ pub struct Upload {
 
 impl Upload {
     /// Begins the upload of the object at `path`.
-    #[must_use]
     pub fn new(store: Arc<dyn ObjectStore>, path: Path) -> Self {
         Self {
             writer: BufWriter::new(store, path),
@@ -31,18 +30,12 @@ impl Upload {
     }
 
     /// Appends bytes.
-    ///
-    /// # Errors
-    /// When the store refuses or fails.
     pub async fn write(&mut self, bytes: Bytes) -> object_store::Result<()> {
         self.sent.update(&bytes);
         self.writer.put(bytes).await
     }
 
     /// Makes the object visible.
-    ///
-    /// # Errors
-    /// When the store refuses or fails. If its answer was lost, the object may be visible nevertheless.
     pub async fn complete(&mut self) -> std::io::Result<()> {
         use tokio::io::AsyncWriteExt as _;
         self.ended = true;
@@ -50,13 +43,11 @@ impl Upload {
     }
 
     /// Size in bytes of what was written so far.
-    #[must_use]
     pub fn size(&self) -> u64 {
         self.sent.size()
     }
 
     /// SHA-256 of what was written so far, in hexadecimal.
-    #[must_use]
     pub fn sha256(&self) -> String {
         self.sent.sha256()
     }

@@ -50,7 +50,6 @@ impl Default for BatchSize {
 ///
 /// Small record batches are copied together, and those larger than `size` are cut into copies. A record batch of more than half
 /// of `size` is passed on without a copy, unless it is a slice of much larger buffers.
-#[must_use]
 pub fn coalesced(stream: SendableRecordBatchStream, size: BatchSize) -> SendableRecordBatchStream {
     let schema = stream.schema();
     let begin = (Some(stream), Coalescer::new(Arc::clone(&schema), size));

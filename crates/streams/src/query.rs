@@ -16,7 +16,6 @@ pub fn causes(error: &DataFusionError) -> impl Iterator<Item = &(dyn Error + 'st
 }
 
 /// The message of a query's error. Own errors name their object; other errors get the name of the operation.
-#[must_use]
 pub fn query_message(operation: &str, error: &DataFusionError, own: Own) -> String {
     let own = causes(error).find(|cause| own(*cause).is_some());
     own.map_or_else(
@@ -26,7 +25,6 @@ pub fn query_message(operation: &str, error: &DataFusionError, own: Own) -> Stri
 }
 
 /// The kind of the first cause that has one. Otherwise, errors of readers and casts are bad data.
-#[must_use]
 pub fn query_kind(error: &DataFusionError, own: Own) -> ErrorKind {
     for cause in causes(error) {
         if let Some(kind) = own(cause) {
@@ -48,7 +46,6 @@ pub fn query_kind(error: &DataFusionError, own: Own) -> ErrorKind {
 }
 
 /// The message of the innermost error, without the names of its wrappers.
-#[must_use]
 pub fn root_message(error: &DataFusionError) -> String {
     match error.find_root() {
         DataFusionError::External(inner) => plain_message(inner.as_ref()),
@@ -61,7 +58,6 @@ pub fn root_message(error: &DataFusionError) -> String {
 }
 
 /// What did not fit, if an error says that a session's memory is exhausted, and not its disk.
-#[must_use]
 pub fn exhausted_memory(error: &DataFusionError) -> Option<&str> {
     match error.find_root() {
         DataFusionError::ResourcesExhausted(what)
@@ -74,7 +70,6 @@ pub fn exhausted_memory(error: &DataFusionError) -> Option<&str> {
 }
 
 /// The first error of a full disk among an error and its causes.
-#[must_use]
 pub fn full_disk<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e std::io::Error> {
     use std::io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
     if let Some(error) = error.downcast_ref::<std::io::Error>() {

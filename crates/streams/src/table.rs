@@ -13,9 +13,6 @@ use datafusion::physical_plan::streaming::PartitionStream;
 use datafusion::prelude::SessionContext;
 
 /// A table of the rows of `streams`, with a partition for each. It can be read once.
-///
-/// # Errors
-/// None in practice.
 pub fn table(
     context: &SessionContext,
     schema: SchemaRef,

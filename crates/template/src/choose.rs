@@ -30,7 +30,6 @@ pub struct Chosen {
 }
 
 /// Chooses the template of a source from pages with distinct identities, in the order of these, and from what was learnt before.
-#[must_use]
 pub fn choose(pages: &[Page], learnt: &Learnt, rule: Rule) -> Chosen {
     let counted = Counted::of(pages, learnt, rule);
     let mut template: Vec<u32> = learnt.template().collect();

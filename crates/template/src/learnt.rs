@@ -23,7 +23,6 @@ pub struct LearntPassage {
     pub key: u32,
     /// The pages with it, in [`PAGE`]s.
     pub pages: u32,
-    /// Whether it is, or was, template.
     pub is_template: bool,
 }
 
@@ -68,7 +67,6 @@ impl Learnt {
     }
 
     /// About how many recent pages are remembered.
-    #[must_use]
     pub fn pages_count(&self) -> u32 {
         self.pages.div_ceil(PAGE)
     }

@@ -25,7 +25,6 @@ const SOURCE_BYTES: usize = 9;
 pub struct Memory {
     /// Passages of many sources: a page of each source counts.
     pub many_sources: Learnt,
-    /// By the name of the source.
     pub sources: BTreeMap<Box<str>, Remembered>,
 }
 
@@ -50,8 +49,6 @@ impl Memory {
         self.many_sources.learn(seen, OF_MANY_SOURCES);
     }
 
-    /// The number of passages that are template.
-    #[must_use]
     pub fn template_passages(&self) -> usize {
         let sources = self.sources.values().map(|source| &source.learnt);
         let learnt = sources.chain([&self.many_sources]);
@@ -59,7 +56,6 @@ impl Memory {
     }
 
     /// The templates of all sources.
-    #[must_use]
     pub fn templates(&self) -> Templates {
         let keys = |learnt: &Learnt| learnt.template().collect::<Vec<u32>>();
         let sources = self.sources.iter();
@@ -73,7 +69,6 @@ impl Memory {
     /// The file, of `most` bytes at most. What does not fit is forgotten: first passages of a single page in sources that have a
     /// template, then whole sources. Those go first that had no page for long, then those of few pages, and then some that are the
     /// same from day to day, so that others are learnt.
-    #[must_use]
     pub fn to_bytes(mut self, most: usize) -> Vec<u8> {
         let for_many = (most / 8 / PASSAGE_BYTES).min(OF_MANY_SOURCES.passages);
         self.many_sources.keep_most_shared(for_many);

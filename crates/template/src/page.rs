@@ -11,7 +11,6 @@ const MOST_WORDS: u32 = 255;
 /// Bytes of a passage.
 const BYTES: usize = 6;
 
-/// A passage of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PagePassage {
     pub key: u32,
@@ -30,8 +29,6 @@ pub struct Page {
 }
 
 impl Page {
-    /// The page of a text.
-    #[must_use]
     pub fn of_text(text: &[u8]) -> Self {
         let mut found: Vec<PagePassage> = Vec::new();
         let mut at = 0;
@@ -62,7 +59,6 @@ impl Page {
     }
 
     /// The page without the passages whose keys are `left_out`, ascending, and of the others the `most` with the least keys.
-    #[must_use]
     pub fn without(&self, left_out: &[u32], most: usize) -> Self {
         let mut passages = self.passages.clone();
         passages.retain(|passage| left_out.binary_search(&passage.key).is_err());
@@ -80,7 +76,6 @@ impl Page {
     }
 
     /// The page that became `bytes`; `None` if none did.
-    #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (identity, rest) = bytes.split_first_chunk::<8>()?;
         let (passages, rest) = rest.as_chunks::<BYTES>();

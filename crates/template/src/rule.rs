@@ -18,7 +18,6 @@ pub struct Rule {
     pub is_of_many: bool,
 }
 
-/// The rule for a source.
 pub const OF_SOURCE: Rule = Rule {
     pages: 4,
     hundredths: 8,

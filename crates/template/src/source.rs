@@ -4,7 +4,6 @@ use std::borrow::Cow;
 use std::net::Ipv4Addr;
 
 /// The host in a URL, without user, port, and the dot that may end it; in lower case.
-#[must_use]
 pub fn host(url: &str) -> Option<Cow<'_, str>> {
     let (_, rest) = url.split_once("://")?;
     let authority = rest.split(['/', '?', '#']).next()?;
@@ -26,7 +25,6 @@ pub fn host(url: &str) -> Option<Cow<'_, str>> {
 }
 
 /// The source of the pages at a URL: its host, without `www.`; `None` if it has no host.
-#[must_use]
 pub fn source_of_url(url: &str) -> Option<Cow<'_, str>> {
     Some(match host(url)? {
         Cow::Borrowed(host) => host.strip_prefix("www.").unwrap_or(host).into(),
@@ -38,7 +36,6 @@ pub fn source_of_url(url: &str) -> Option<Cow<'_, str>> {
 }
 
 /// The source that a host or a URL says; `None` if it has no host.
-#[must_use]
 pub fn source_of_site(site: &str) -> Option<Cow<'_, str>> {
     if site.contains("://") {
         source_of_url(site)
@@ -48,7 +45,6 @@ pub fn source_of_site(site: &str) -> Option<Cow<'_, str>> {
 }
 
 /// The source that a value says: the host of a URL, or else the value itself; `None` if it is empty, or a URL without a host.
-#[must_use]
 pub fn source_said(value: &str) -> Option<Cow<'_, str>> {
     if value.contains("://") {
         source_of_url(value)
@@ -59,7 +55,6 @@ pub fn source_said(value: &str) -> Option<Cow<'_, str>> {
 
 /// The registrable domain of a host: one label more than the public suffix that it ends in. The host itself, if it is no more than
 /// a public suffix, an address, or the name of something else.
-#[must_use]
 pub fn domain(host: &str) -> &str {
     let is_address = host.starts_with('[') || host.parse::<Ipv4Addr>().is_ok();
     let domain = psl::domain_str(host).filter(|_| !is_address);

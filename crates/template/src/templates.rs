@@ -21,7 +21,6 @@ pub struct Templates {
 
 impl Templates {
     /// The templates as bytes.
-    #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut body = Vec::new();
         write_keys(&mut body, &self.many_sources);
@@ -55,7 +54,6 @@ impl Templates {
     }
 
     /// Whether a passage is template in `source`.
-    #[must_use]
     pub fn has(&self, source: &str, key: u32) -> bool {
         let own = self.sources.get(source);
         own.is_some_and(|keys| keys.binary_search(&key).is_ok())

@@ -87,39 +87,32 @@ impl Counts {
         self.other_media_types += other.other_media_types;
     }
 
-    /// The number of documents.
-    #[must_use]
     pub fn documents(&self) -> u64 {
         self.documents
     }
 
     /// The number of documents with [incomplete](crate::Document::is_incomplete) text.
-    #[must_use]
     pub fn incomplete(&self) -> u64 {
         self.incomplete
     }
 
     /// The number of documents with [malformed](crate::Document::is_malformed) text.
-    #[must_use]
     pub fn malformed(&self) -> u64 {
         self.malformed
     }
 
     /// The number of records that are no documents for the reason of this name ([`Reason::name`]).
-    #[must_use]
     pub fn skipped(&self, name: &str) -> u64 {
         self.skipped.get(name).copied().unwrap_or(0)
     }
 
     /// The names of reasons, and the number of records that are no documents for each, most frequent first.
-    #[must_use]
     pub fn all_skipped(&self) -> Vec<(&'static str, u64)> {
         let all = self.skipped.iter().map(|(name, records)| (*name, *records));
         by_frequency(all)
     }
 
     /// Statuses that were not chosen, and the number of responses with each, most frequent first. Redirects are not among them.
-    #[must_use]
     pub fn statuses(&self) -> Vec<(u16, u64)> {
         let all = self
             .statuses
@@ -130,7 +123,6 @@ impl Counts {
 
     /// Media types that are no text, in lower case, and the number of records of each, most frequent first. After the first
     /// 100 types, further ones are counted together, as `other`.
-    #[must_use]
     pub fn media_types(&self) -> Vec<(&str, u64)> {
         let all = self.media_types.iter();
         let mut types = by_frequency(all.map(|(name, records)| (name.as_str(), *records)));

@@ -66,7 +66,6 @@ impl Cuts {
     /// How the file can be cut that starts with `bytes`; `None` if it is one member, or its first member is longer than `bytes`.
     /// They must have the whole dictionary that the file may start with, see [`Dictionary::frame_length`]. Windows of zstd have
     /// at most 2^`window_log` bytes.
-    #[must_use]
     pub fn of_file(bytes: &[u8], window_log: u32) -> Option<Self> {
         let (dictionary, members) = match Dictionary::frame_length(bytes) {
             Some(length) => (Some(Dictionary::from_start(bytes)?), bytes.get(length..)?),
@@ -105,7 +104,6 @@ pub struct MemberCuts {
 impl MemberCuts {
     /// The place of the first cut in `bytes`, which are a part of the file; `is_end` says whether the file ends with them.
     /// `None` if there is none, if more bytes have to be seen, or if that takes too long.
-    #[must_use]
     pub fn find(&self, bytes: &[u8], is_end: bool) -> Option<usize> {
         let dictionary = self.dictionary.clone();
         let mut follower = Follower::new(room(bytes.len()), self.window_log, dictionary);

@@ -53,7 +53,6 @@ pub struct Document<'a> {
     pub status: Option<u16>,
     /// Its media type as the crawler found it, or else as the server gave it, without parameters; empty if there is none.
     pub content_type: &'a str,
-    /// What its text is.
     pub form: Form,
     /// Its text, decoded.
     pub text: &'a str,
@@ -66,11 +65,9 @@ pub struct Document<'a> {
     pub raw: &'a [u8],
 }
 
-/// What a record is.
 #[derive(Debug, Clone)]
 pub enum Outcome<'a> {
     Document(Document<'a>),
-    /// No document, for this reason.
     Skipped(Reason<'a>),
 }
 
@@ -84,7 +81,6 @@ pub struct Documents {
 
 impl Documents {
     /// Reads documents whose bodies have at most `limit` bytes when decoded. The text of a body can have three times as many.
-    #[must_use]
     pub fn new(choice: Choice, limit: usize) -> Self {
         Self {
             choice,

@@ -24,7 +24,6 @@ pub enum Fault {
 
 impl Fault {
     /// A name for counters: a few words in lower case.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Truncated => "truncated",
@@ -99,6 +98,5 @@ impl fmt::Display for Place {
 pub struct Broken {
     /// Where the broken record starts, or where the bytes start that cannot be read.
     pub place: Place,
-    /// What is wrong.
     pub fault: Fault,
 }

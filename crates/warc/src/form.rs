@@ -12,7 +12,6 @@ pub enum Form {
     Html,
     /// XHTML that is said to be XML, with its markup.
     Xhtml,
-    /// Any other text.
     Text,
 }
 
@@ -61,7 +60,6 @@ const SAMPLE: usize = 512;
 
 /// Whether a document is no text, by how it begins: a picture, an archive, a program. Bytes that are binary elsewhere are usual in
 /// UTF-16, so a document that its bytes or `hints` say to be in UTF-16 is a text.
-#[must_use]
 pub fn is_no_text(body: &[u8], hints: &Hints<'_>) -> bool {
     let begins = |(at, magic): &(usize, &[u8])| {
         let found = body.get(*at..);

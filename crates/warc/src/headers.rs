@@ -124,7 +124,6 @@ impl FieldTable {
     }
 }
 
-/// The type of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RecordType {
     /// How the file was made.
@@ -187,13 +186,11 @@ impl<'a> Headers<'a> {
     }
 
     /// The value of a field as text: its lines joined by spaces, invalid UTF-8 replaced.
-    #[must_use]
     pub fn get(&self, name: &str) -> Option<Cow<'a, str>> {
         self.get_bytes(name).map(to_text)
     }
 
     /// The value of a field as it is in the header, without white space around it.
-    #[must_use]
     pub fn get_bytes(&self, name: &str) -> Option<&'a [u8]> {
         self.values(name).next()
     }
@@ -210,46 +207,39 @@ impl<'a> Headers<'a> {
     }
 
     /// The type of the record, by `WARC-Type`.
-    #[must_use]
     pub fn record_type(&self) -> RecordType {
         let name = self.get_bytes("WARC-Type");
         name.map_or(RecordType::Other, RecordType::from_name)
     }
 
     /// The id of the record, by `WARC-Record-ID`, without angle brackets: `urn:uuid:…` as a rule.
-    #[must_use]
     pub fn record_id(&self) -> Option<Cow<'a, str>> {
         self.get_bytes("WARC-Record-ID")
             .map(to_text_without_brackets)
     }
 
     /// The URI that the record is about, by `WARC-Target-URI`, without the angle brackets that some writers add.
-    #[must_use]
     pub fn target_uri(&self) -> Option<Cow<'a, str>> {
         self.get_bytes("WARC-Target-URI")
             .map(to_text_without_brackets)
     }
 
     /// When the content was fetched or made, as `WARC-Date` says it.
-    #[must_use]
     pub fn date(&self) -> Option<Cow<'a, str>> {
         self.get("WARC-Date")
     }
 
     /// The day of `WARC-Date`, in days since 1970-01-01; `None` unless it starts with a date as in `2026-01-31`.
-    #[must_use]
     pub fn day(&self) -> Option<i32> {
         self.get_bytes("WARC-Date").and_then(parse_day)
     }
 
     /// The media type of the block, by `Content-Type`, with its parameters.
-    #[must_use]
     pub fn content_type(&self) -> Option<&'a [u8]> {
         self.get_bytes("Content-Type")
     }
 
     /// Bytes of the block, by `Content-Length`; `None` if it is no number.
-    #[must_use]
     pub fn content_length(&self) -> Option<u64> {
         let digits = self.get_bytes("Content-Length")?;
         if digits.is_empty() {

@@ -46,7 +46,6 @@ pub enum Reason<'a> {
 
 impl Reason<'_> {
     /// A name for counters: a few words in lower case.
-    #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
             Self::Warcinfo => "warcinfo",

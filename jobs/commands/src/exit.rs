@@ -10,10 +10,8 @@ use storage::{ErrorKind, StorageError};
 /// Why a command failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// The engine failed.
     #[error(transparent)]
     Engine(#[from] EngineError),
-    /// The archive failed.
     #[error(transparent)]
     Archive(#[from] ArchiveError),
     /// A file or an object store failed.
@@ -34,26 +32,20 @@ pub enum Failure {
     /// A local file, or another operation of the system, failed.
     #[error("{path}: {source}")]
     Io {
-        /// The file, or the operation, such as `starting threads`.
         path: String,
-        /// The system's error.
         source: std::io::Error,
     },
     /// A signal arrived.
     #[error("stopped by {name}; {when}")]
     Signal {
-        /// Name of the signal.
         name: &'static str,
         number: u8,
-        /// What was in progress.
         when: StoppedWhile,
     },
     /// The run is done, but its summary could not be written.
     #[error("{}, and the outputs are in place, but the summary cannot be written: {source}", done(*.committed))]
     Unsaid {
-        /// The version of the archive that the run committed.
         committed: Option<u64>,
-        /// Why not.
         source: Box<Failure>,
     },
     /// The reader closed standard output, because it has read enough.
@@ -106,7 +98,6 @@ impl Failure {
         self.code()
     }
 
-    /// The exit code.
     pub fn code(&self) -> u8 {
         let kind = match self {
             Self::Engine(error) => error.kind(),
@@ -126,7 +117,6 @@ impl Failure {
 }
 
 /// The exit code of the program after an error of this kind.
-#[must_use]
 pub fn exit_code(kind: ErrorKind) -> u8 {
     match kind {
         ErrorKind::Usage => 64,

@@ -31,7 +31,6 @@ pub use crate::exit::exit_code;
 ///
 /// It prints on standard output and standard error, starts to log, and handles SIGHUP, SIGINT and SIGTERM, so call it
 /// once in a process that does nothing else.
-#[must_use]
 pub fn main(arguments: &[OsString]) -> u8 {
     panics::stay_quiet();
     match panics::caught(|| Ok(parse_and_run(arguments))) {

@@ -212,7 +212,6 @@ fn text_line(progress: &Progress, pace: &Pace, seconds: f64) -> String {
     line
 }
 
-/// A progress line for programs.
 fn json_line(progress: &Progress, pace: &Pace, seconds: f64) -> serde_json::Value {
     let now = chrono::Utc::now().to_rfc3339_opts(chrono::SecondsFormat::Micros, true);
     let position = progress.position();

@@ -171,16 +171,12 @@ pub type FileRows = Box<dyn Iterator<Item = Result<RecordBatch>> + Send>;
 
 impl Archive {
     /// Schema of the record batches of [`Self::read_file`]: `fp`, `id` and, if the archive has them, `sketch` and `kept`.
-    #[must_use]
     pub fn read_schema(&self) -> SchemaRef {
         self.rows_schema(true)
     }
 
     /// Reads a data file that the log names into memory, and checks its digest. Returns its rows in record batches of the
     /// schema [`Self::read_schema`].
-    ///
-    /// # Errors
-    /// [`ArchiveError`] when it is missing or damaged. The iterator returns an error for a page that is damaged.
     pub async fn read_file(&self, file: &DataFile) -> Result<FileRows> {
         Ok(Box::new(self.stored_rows(file).await?))
     }

@@ -33,7 +33,6 @@ pub(crate) struct WrittenFile {
 /// Tags of the data files of a day: how the day was committed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DayTags {
-    /// The name of the batch.
     pub(crate) name: BatchName,
     /// Names the commit in rulings.
     pub(crate) commit: Option<String>,

@@ -10,7 +10,6 @@ use crate::schema::{FINGERPRINT, ID, IdType, KEPT, SKETCH};
 /// Names of the columns to read. Of several names, the first that a file has is used.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ColumnNames {
-    /// Names of the column of fingerprints.
     pub fingerprint: Vec<String>,
     /// Names of the column of ids.
     pub id: Vec<String>,
@@ -18,7 +17,6 @@ pub struct ColumnNames {
 
 impl ColumnNames {
     /// For each column the given name, if any, then the standard name.
-    #[must_use]
     pub fn given_or_standard(fingerprint: Option<&str>, id: Option<&str>) -> Self {
         let names = |given: Option<&str>, standard: &str| {
             given

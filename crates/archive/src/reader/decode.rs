@@ -35,13 +35,11 @@ pub struct DecodedStep {
 
 impl DecodedStep {
     /// The fingerprints, in the order of their rows, without nulls.
-    #[must_use]
     pub fn values(&self) -> &[u64] {
         bytemuck::cast_slice(&self.signed)
     }
 
     /// The row, counted from the start of the row group, of the value at `index`.
-    #[must_use]
     pub fn row(&self, index: usize) -> u32 {
         let row = self.rows.get(index).copied();
         row.unwrap_or(self.first_row + index as u32)
@@ -51,9 +49,6 @@ impl DecodedStep {
 impl FingerprintReader {
     /// Fetches the encoded fingerprints of a row group from a store, or reads them past the cache.
     /// Otherwise only opens the local file: [`Self::decode`] reads its fingerprints.
-    ///
-    /// # Errors
-    /// [`ArchiveError`] when they cannot be read.
     pub async fn fetch(&self, row_group: usize) -> Result<Encoded> {
         let column = self
             .metadata

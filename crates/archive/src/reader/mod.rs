@@ -33,7 +33,6 @@ pub struct FingerprintReader {
     row_group_sums: Option<Arc<RowGroupSums>>,
     /// Offsets and checksums of its tail, if the log has them.
     tail: Option<Tail>,
-    /// The file, if it is local.
     local: Option<UnchangedFile>,
     /// The memory for reads of fingerprints past the system's cache; `None` for usual reads.
     direct: Option<DirectBuffers>,
@@ -52,9 +51,6 @@ impl FingerprintReader {
     /// Opens the file at `location`, reads its footer and finds its columns. Errors call the file
     /// `name`. The checksums in `facts` check the footer now, and ids, sketches and decisions when
     /// they are read.
-    ///
-    /// # Errors
-    /// [`ArchiveError`] when it is missing, is no Parquet file, or lacks a usable column.
     pub async fn open(
         name: &str,
         location: &Location,
@@ -120,30 +116,25 @@ impl FingerprintReader {
     }
 
     /// Whether the file is local.
-    #[must_use]
     pub fn is_local(&self) -> bool {
         self.local.is_some()
     }
 
     /// The file's name in errors.
-    #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
     /// The type of its ids.
-    #[must_use]
     pub fn id_type(&self) -> IdType {
         self.id_type
     }
 
-    /// The number of rows of each row group.
     pub fn row_groups(&self) -> impl ExactSizeIterator<Item = u64> + '_ {
         row_counts(&self.metadata)
     }
 
     /// Compressed bytes of the fingerprints of a row group.
-    #[must_use]
     pub fn fingerprint_bytes(&self, row_group: usize) -> u64 {
         let column = self
             .metadata

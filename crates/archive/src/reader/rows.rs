@@ -408,7 +408,6 @@ fn cast_ids(ids: &ArrayRef, id_type: IdType) -> std::result::Result<ArrayRef, Ar
 }
 
 /// Whether an id is written as an integer is: "007" and "7" are two ids.
-#[must_use]
 pub fn is_integer(id: &[u8]) -> bool {
     let digits = id.strip_prefix(b"-").unwrap_or(id);
     !digits.is_empty()

@@ -64,9 +64,6 @@ async fn load(location: &Location, version: Option<u64>, by: LogBy) -> Result<De
 
 impl Archive {
     /// Opens the archive at its latest version.
-    ///
-    /// # Errors
-    /// [`ArchiveError`] when there is no archive, or another program created the table.
     pub async fn open(location: &Location) -> Result<Self> {
         Self::open_at(location, None).await
     }
@@ -153,9 +150,6 @@ impl Archive {
     }
 
     /// Whether there is a Delta table at `location`: a log with an entry.
-    ///
-    /// # Errors
-    /// [`ArchiveError`] when the store cannot be listed.
     pub async fn is_at(location: &Location) -> Result<bool> {
         let entries = log_entries::list(location)?;
         let first = std::pin::pin!(entries).next().await.transpose()?;
@@ -163,47 +157,38 @@ impl Archive {
     }
 
     /// Sets the maximum rows of each data file that the archive writes; 0 counts as 1.
-    #[must_use]
     pub fn with_file_rows(mut self, rows: u64) -> Self {
         self.file_rows = rows.max(1);
         self
     }
 
     /// The archive's location.
-    #[must_use]
     pub fn location(&self) -> &Location {
         &self.location
     }
 
     /// The spec of its fingerprints.
-    #[must_use]
     pub fn spec(&self) -> &Spec {
         &self.spec
     }
 
     /// The spec with the files that it names, read from the archive's directory.
-    ///
-    /// # Errors
-    /// [`ArchiveError`] when they are missing or damaged.
     pub async fn model(&self) -> Result<Model> {
         spec_files::load(&self.location, &self.spec).await
     }
 
     /// The id of the Delta table: it stays when the archive is moved.
-    #[must_use]
     pub fn table_id(&self) -> &str {
         let state = self.table.snapshot().ok();
         state.map_or("", |state| state.metadata().id())
     }
 
     /// The type of its ids.
-    #[must_use]
     pub fn id_type(&self) -> IdType {
         self.id_type
     }
 
     /// Whether it has the column [`KEPT`](schema::KEPT): which of its documents were kept.
-    #[must_use]
     pub fn has_kept(&self) -> bool {
         self.has_kept
     }
@@ -220,7 +205,6 @@ impl Archive {
     }
 
     /// The version at which the table is open.
-    #[must_use]
     pub fn version(&self) -> u64 {
         self.table.version().unwrap_or(0)
     }

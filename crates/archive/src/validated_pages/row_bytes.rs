@@ -19,7 +19,6 @@ pub struct RowBytes {
 impl RowBytes {
     /// How many rows have about `bytes` bytes on average, and at most `most` bytes if all have the longest values. At least 1, at
     /// most `rows`.
-    #[must_use]
     pub fn rows_within(&self, bytes: u64, most: u64, rows: u64) -> usize {
         let rows = rows
             .min(bytes / self.average.max(1))
@@ -30,9 +29,6 @@ impl RowBytes {
 
 impl<R: ChunkReader + 'static> ValidatedRowGroups<R> {
     /// The bytes that a row takes in memory in the columns `leaves`.
-    ///
-    /// # Errors
-    /// [`ParquetError`] when a dictionary cannot be read, or the Parquet library panics.
     pub fn row_bytes(&self, leaves: impl Iterator<Item = usize> + Clone) -> Result<RowBytes> {
         let mut most = RowBytes::default();
         for group in self.groups.clone() {

@@ -38,11 +38,9 @@ pub struct KeptPlace {
 /// Which existing files may be replaced by copies of kept documents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Replace {
-    /// None.
     Nothing,
     /// Those with the same bytes, so that a run that committed its batch can run again.
     Same,
-    /// All.
     Everything,
 }
 
@@ -72,9 +70,6 @@ pub struct KeptDrafts {
 impl KeptDrafts {
     /// Puts the files in their places, one after the other, and removes old copies of documents that are not kept now. Adds the
     /// names of those in place to `placed`: of many the first, and how many there are.
-    ///
-    /// # Errors
-    /// As [`Draft::publish`], and when a file cannot be removed.
     pub async fn publish(self, placed: &mut Vec<String>) -> Result<()> {
         let (mut first, mut done) = (None, 0);
         let mut published = Ok(());
@@ -289,9 +284,6 @@ impl Documents {
     }
 
     /// Takes the copies that the parts of a job made of the files, in their order; the copies of empty files are made here.
-    ///
-    /// # Errors
-    /// As [`Self::copy_kept`].
     pub async fn take_copies(
         &self,
         made: Vec<Option<MadeCopy>>,
@@ -419,7 +411,6 @@ async fn one_draft(mut draft: Draft, target: &Location, replace: Replace) -> Res
 /// A copy of a file that a part of a job made.
 #[derive(Debug, Clone)]
 pub struct MadeCopy {
-    /// Where it is.
     pub location: Location,
     pub bytes: u64,
     pub sha256: String,
@@ -511,7 +502,6 @@ struct Copiers {
 }
 
 impl Copiers {
-    /// The copiers of `files` files.
     fn new(context: &SessionContext, files: usize) -> Result<Self> {
         let threads = Arc::new(thread_pool(context)?);
         let at_once = threads.current_num_threads().min(files).max(1);

@@ -28,7 +28,6 @@ pub(super) struct LeafColumn {
     pub(super) index: usize,
     /// The names of the structures around the column, the outermost first, and then its own name.
     path: Vec<String>,
-    /// Whether it is in lists.
     pub(super) is_in_lists: bool,
 }
 
@@ -93,7 +92,6 @@ pub(super) struct JoinedTexts {
     /// The number of the column of lists.
     column: usize,
     items: Items,
-    /// The schema with texts.
     schema: SchemaRef,
     /// The next row to join.
     next: usize,

@@ -33,7 +33,6 @@ const LONGEST_ROWS: u64 = 16;
 /// Returns a mask of the ids that are accepted; the mask has no nulls.
 type AcceptIds = dyn FnMut(&ArrayRef) -> Result<BooleanArray, ArrowError> + Send;
 
-/// Which rows are wanted.
 pub(crate) enum WantedRows {
     /// The rows whose ids the function accepts; its answer has no nulls.
     WithIds(Box<AcceptIds>),
@@ -116,7 +115,6 @@ pub(crate) async fn read(
 /// Record batches that one record batch became.
 type Pieces = Box<dyn Iterator<Item = Result<RecordBatch>> + Send>;
 
-/// A record batch in one piece.
 fn one(rows: Result<RecordBatch>) -> Pieces {
     Box::new(std::iter::once(rows))
 }
@@ -131,7 +129,6 @@ struct RowGroup {
     columns: Vec<LeafColumn>,
     /// The rows, by their numbers in the row group; `None` for all.
     cut: Option<Range<usize>>,
-    /// The number of rows to read.
     rows: u64,
     /// Average bytes of a row, before compression.
     row_bytes: u64,
@@ -185,7 +182,6 @@ impl RowGroup {
         }
     }
 
-    /// The row group, with its pages in `source`.
     fn pages<R: ChunkReader + 'static>(&self, source: R) -> ValidatedRowGroups<R> {
         let metadata = Arc::clone(self.metadata.metadata());
         ValidatedRowGroups::new(source, metadata, self.number..self.number + 1)

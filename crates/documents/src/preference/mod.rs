@@ -290,7 +290,6 @@ impl Prefer {
     }
 
     /// These rules, and then `others`.
-    #[must_use]
     pub fn then(mut self, others: Self) -> Self {
         self.rules.extend(others.rules);
         self

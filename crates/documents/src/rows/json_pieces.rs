@@ -67,7 +67,6 @@ impl Pieces for JsonPieces {
 
 /// Objects that follow one another in a file.
 struct JsonPiece {
-    /// The name of the file.
     file: Box<str>,
     /// The objects, one behind the other.
     text: Vec<u8>,

@@ -45,7 +45,6 @@ use input::{Input, RowFile};
 use limit::Limit;
 
 /// The name of the encoding that a label of the Encoding Standard stands for.
-#[must_use]
 pub fn charset_name(label: &str) -> Option<&'static str> {
     ::warc::charset::Encoding::for_label_no_replacement(label.as_bytes()).map(|found| found.name())
 }
@@ -275,7 +274,6 @@ fn open_input(
     Ok((rows.open(part)?, *format))
 }
 
-/// An open row file.
 struct OpenFile {
     file: Arc<InputFile>,
     id_type: IdType,

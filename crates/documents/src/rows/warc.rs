@@ -151,7 +151,6 @@ enum Next<T> {
     Document(T),
     /// A record that is no document, or a part that cannot be read.
     Other,
-    /// Nothing.
     End,
 }
 

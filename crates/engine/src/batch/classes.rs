@@ -26,7 +26,6 @@ pub enum Classes {
     ByContent {
         /// The class of each row of the batch's file that has a fingerprint.
         of_row: Vec<u32>,
-        /// The first row of each class.
         rows: Vec<u32>,
         /// The classes of the distinct fingerprint `i` are `starts[i]..starts[i + 1]`.
         starts: Vec<u32>,
@@ -85,8 +84,6 @@ impl Classes {
         20 * rows
     }
 
-    /// The number of classes.
-    #[must_use]
     pub fn count(&self) -> usize {
         match self {
             Self::ByFingerprint { distinct, .. } => distinct.values().len(),
@@ -95,7 +92,6 @@ impl Classes {
     }
 
     /// The class of a row of the batch's file; `None` for a row without a fingerprint.
-    #[must_use]
     pub fn of_row(&self, row: u32) -> Option<u32> {
         match self {
             Self::ByFingerprint { of_row, .. } => of_row.entry(row),
@@ -114,7 +110,6 @@ impl Classes {
         }
     }
 
-    /// The first row of a class.
     pub(crate) fn row(&self, class: u32) -> u32 {
         match self {
             Self::ByFingerprint { distinct, .. } => distinct.row(class, 0),
@@ -122,13 +117,11 @@ impl Classes {
         }
     }
 
-    /// Whether a row is the first of its class.
     pub(crate) fn is_first(&self, row: u32) -> bool {
         self.of_row(row).is_some_and(|class| self.row(class) == row)
     }
 
     /// Heap bytes held, without those of the batch.
-    #[must_use]
     pub fn bytes(&self) -> usize {
         match self {
             Self::ByFingerprint { of_row, .. } => of_row.bytes(),

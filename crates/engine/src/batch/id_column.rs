@@ -7,7 +7,6 @@ use arrow::datatypes::Int64Type;
 #[derive(Debug)]
 pub(crate) enum IdColumn<'a> {
     Text(Chunks<&'a StringArray>),
-    /// Integers.
     Number(Chunks<&'a Int64Array>),
 }
 
@@ -52,7 +51,6 @@ impl<'a> Chunks<&'a StringArray> {
 }
 
 impl Chunks<&Int64Array> {
-    /// The id of a row.
     pub(crate) fn value(&self, row: u32) -> i64 {
         let (array, at) = self.place(row);
         array.value(at)

@@ -46,7 +46,6 @@ pub struct Batch {
     memory: MemoryReservation,
 }
 
-/// The fingerprints of the rows of a batch.
 #[derive(Debug)]
 pub(crate) struct FingerprintsByRow {
     distinct: Arc<Distinct>,
@@ -63,9 +62,6 @@ impl FingerprintsByRow {
 
 impl Batch {
     /// Reads the rows of `file` that have a fingerprint.
-    ///
-    /// # Errors
-    /// [`EngineError`] when the file cannot be read, or the pool has too few bytes.
     pub fn load(file: &FingerprintFile, pool: &Arc<dyn MemoryPool>) -> Result<Self> {
         let rows = (file.rows - file.without_fingerprint) as usize;
         if u32::try_from(rows).is_err() {
@@ -141,13 +137,11 @@ impl Batch {
     }
 
     /// Bytes reserved for the fingerprints, ids and sketches, without the tables.
-    #[must_use]
     pub fn bytes(&self) -> usize {
         self.memory.size()
     }
 
     /// The number of its rows that have a fingerprint.
-    #[must_use]
     pub fn rows(&self) -> usize {
         self.rows
     }
@@ -204,9 +198,6 @@ impl Batch {
 
     /// The classes that one document each stands for in pairs: those that [`Self::set_pair_classes`] set, or else those of
     /// [`Self::classes`].
-    ///
-    /// # Errors
-    /// As [`Self::classes`].
     pub(crate) fn pair_classes(&self, by_sketch: bool) -> Result<Arc<Classes>> {
         let known = self.pair_classes.get().map(Arc::clone);
         known.map_or_else(|| self.classes(by_sketch), Ok)
@@ -218,7 +209,6 @@ impl Batch {
         let _ = self.pair_classes.set(classes);
     }
 
-    /// The fingerprints, by row.
     pub(crate) fn fingerprints_by_row(&self) -> FingerprintsByRow {
         FingerprintsByRow {
             distinct: Arc::clone(&self.distinct),
@@ -227,7 +217,6 @@ impl Batch {
     }
 
     /// The sketch of a row; `None` if the spec or the row has none.
-    #[must_use]
     pub fn sketch(&self, row: u32) -> Option<&[u8]> {
         let chunk = self.sketches.get(row as usize / self.chunk_rows)?;
         let row = row as usize % self.chunk_rows;
@@ -235,7 +224,6 @@ impl Batch {
     }
 
     /// Compares the ids of two rows: text by bytes, integers by value.
-    #[must_use]
     pub fn compare_ids(&self, a: u32, b: u32) -> Ordering {
         let place = |row: u32| {
             (
@@ -261,7 +249,6 @@ impl Batch {
     }
 
     /// The type of its ids; `None` without rows.
-    #[must_use]
     pub fn id_type(&self) -> Option<IdType> {
         let text = self.ids.first()?.as_string_opt::<i32>().is_some();
         Some(if text { IdType::String } else { IdType::Bigint })

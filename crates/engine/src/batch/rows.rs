@@ -18,9 +18,6 @@ pub(crate) struct FingerprintRows<'a> {
 
 impl<'a> FingerprintRows<'a> {
     /// The columns of `batch`.
-    ///
-    /// # Errors
-    /// [`ArrowError`] when one is missing, or fingerprints are not 64-bit integers.
     pub(crate) fn read(batch: &'a RecordBatch) -> Result<Self, ArrowError> {
         let fingerprints = column(batch, FINGERPRINT)?.as_primitive_opt::<Int64Type>();
         Ok(Self {
@@ -38,9 +35,6 @@ impl<'a> FingerprintRows<'a> {
 }
 
 /// The columns of `schema` in `batch`, in the order of the schema.
-///
-/// # Errors
-/// [`ArrowError`] when one is missing, has another type, or has a null where none may be.
 pub(crate) fn select_columns(
     batch: &RecordBatch,
     schema: &SchemaRef,

@@ -39,7 +39,6 @@ pub enum OnUpdate {
     Both,
     /// The newer one, from the commit of its day on.
     KeepNew,
-    /// The older one.
     KeepOld,
 }
 

@@ -85,7 +85,6 @@ struct Ranks {
     numbers: InputNumbers,
     /// The rank of each row of the inputs, by its number.
     ranks: Vec<u32>,
-    /// The number of decisions.
     count: usize,
     _memory: MemoryReservation,
 }

@@ -52,7 +52,6 @@ impl Superseded {
 
 /// The pairs that were added so far.
 pub(super) struct Collected {
-    /// As in [`Deciding`].
     pub(super) verified: bool,
     pub(super) classes: Arc<PinnedClasses>,
     /// Says which documents of the archive are superseded; `None` if none is.

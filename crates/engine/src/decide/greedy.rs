@@ -63,7 +63,6 @@ pub struct Greedy {
 impl Greedy {
     /// Starts with all of `count` documents kept. `similarities` says whether pairs have
     /// similarities.
-    #[must_use]
     pub fn new(count: usize, similarities: bool) -> Self {
         Self {
             distances: vec![KEPT; count],
@@ -121,7 +120,6 @@ impl Greedy {
     }
 
     /// The decision on a document. Call it after all pairs were added.
-    #[must_use]
     pub fn decision(&self, document: u32) -> Decision {
         let at = document as usize;
         match self.distances[at] {
@@ -150,13 +148,11 @@ impl Greedy {
     }
 
     /// The documents that were counted to the group of a kept document.
-    #[must_use]
     pub fn group_size(&self, kept: u32) -> u32 {
         self.others_or_sizes[kept as usize]
     }
 
     /// The size of the largest group.
-    #[must_use]
     pub fn largest_group(&self) -> u32 {
         let groups = self.distances.iter().zip(&self.others_or_sizes);
         let sizes = groups.filter(|(distance, _)| **distance == KEPT);
@@ -164,7 +160,6 @@ impl Greedy {
     }
 
     /// Heap bytes of the decisions on `count` documents.
-    #[must_use]
     pub fn bytes_for(count: usize, similarities: bool) -> usize {
         count * if similarities { 13 } else { 5 }
     }

@@ -92,7 +92,6 @@ impl IdOrder {
         })
     }
 
-    /// The rows of `batch` with this id.
     pub(super) fn rows_with(&self, batch: &Batch, id: &DocumentId) -> &[u32] {
         let compare = |row: u32| match (batch.id_column(), id) {
             (IdColumn::Text(ids), DocumentId::Text(id)) => ids.bytes(row).cmp(id.as_bytes()),
@@ -106,7 +105,6 @@ impl IdOrder {
     }
 }
 
-/// The id of a row of `batch`.
 pub(super) fn id_of(batch: &Batch, row: u32) -> DocumentId {
     match batch.id_column() {
         IdColumn::Text(ids) => DocumentId::Text(String::from_utf8_lossy(ids.bytes(row)).into()),

@@ -89,12 +89,10 @@ impl Keys {
         Self { path, rows }
     }
 
-    /// Their file.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The number of documents.
     pub(crate) fn rows(&self) -> u64 {
         self.rows
     }

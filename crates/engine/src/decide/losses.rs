@@ -35,7 +35,6 @@ pub struct SourceLoss {
     pub source: String,
     /// Its documents in the batch.
     pub documents: u64,
-    /// Those that are dropped.
     pub dropped: u64,
 }
 

@@ -111,12 +111,10 @@ pub struct DecisionCounts {
 
 impl DecisionCounts {
     /// Documents that are dropped.
-    #[must_use]
     pub fn dropped(&self) -> u64 {
         self.duplicates_of_archive + self.duplicates_within + self.empty + self.dropped_updates
     }
 
-    #[must_use]
     pub fn documents(&self) -> u64 {
         self.kept + self.dropped()
     }
@@ -158,13 +156,9 @@ pub(crate) struct Deciding {
 pub(crate) struct Decided {
     batch: Arc<Batch>,
     classes: Arc<PinnedClasses>,
-    /// As in [`Deciding`].
     have_content: Option<BooleanBuffer>,
-    /// As in [`Deciding`].
     verified: bool,
-    /// As in [`Deciding`].
     drop_empty: bool,
-    /// As in [`Deciding`].
     within: bool,
     by_id: Arc<IdOrder>,
     /// `None` if the documents were not looked for.

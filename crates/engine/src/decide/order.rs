@@ -66,7 +66,6 @@ impl Order {
         Ok(order)
     }
 
-    /// The rank of a class.
     pub(super) fn rank(&self, class: u32) -> u32 {
         self.ranks[class as usize]
     }

@@ -53,7 +53,6 @@ const COLUMNS: [&str; 7] = [
 ];
 
 /// The names of the columns that all decisions have; carried columns come behind them.
-#[must_use]
 pub fn layout() -> &'static [&'static str] {
     &COLUMNS
 }

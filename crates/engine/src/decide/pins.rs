@@ -163,7 +163,6 @@ pub(super) struct PinnedClasses {
     own_rows: Vec<u32>,
     /// Those of documents that equal the others of a class.
     apart: HashMap<u32, Vec<u32>>,
-    /// Classes that are never dropped.
     never_dropped: HashSet<u32>,
     /// The rows without a class that are never dropped.
     never_dropped_rows: HashSet<u32>,
@@ -300,7 +299,6 @@ impl PinnedClasses {
         Some(own)
     }
 
-    /// The number of classes.
     pub(super) fn count(&self) -> usize {
         self.classes.count() + self.own_rows.len()
     }
@@ -326,7 +324,6 @@ impl PinnedClasses {
             .map(|(class, apart)| (*class, apart.as_slice()))
     }
 
-    /// The row of a class of its own.
     pub(super) fn own_row(&self, class: u32) -> Option<u32> {
         let at = (class as usize).checked_sub(self.classes.count())?;
         self.own_rows.get(at).copied()
@@ -337,7 +334,6 @@ impl PinnedClasses {
         self.never_dropped_rows.contains(&row)
     }
 
-    /// The first row of a class.
     pub(super) fn row(&self, class: u32) -> u32 {
         match self.own_row(class) {
             Some(row) => row,
@@ -345,7 +341,6 @@ impl PinnedClasses {
         }
     }
 
-    /// Whether a class is never dropped.
     pub(super) fn is_never_dropped(&self, class: u32) -> bool {
         self.never_dropped.contains(&class)
     }

@@ -36,9 +36,7 @@ const LEAST_SORTED: usize = 1 << 12;
 /// Collects pairs in any order, and hands them over by their later document.
 pub struct PairSorter {
     buckets: Vec<Bucket>,
-    /// Whether pairs have similarities.
     similarities: bool,
-    /// Pairs of a block.
     block: usize,
     /// The most bytes of all blocks; if there would be more, the sorter writes them to the disk.
     limit: usize,
@@ -149,9 +147,6 @@ impl PairSorter {
     }
 
     /// Adds a pair.
-    ///
-    /// # Errors
-    /// [`EngineError`] when pairs must be written to the disk, and cannot be.
     pub fn add(&mut self, pair: &OrderedPair) -> Result<()> {
         let number = (pair.later >> BUCKET_BITS) as usize;
         let has_room = |block: &Block| block.pairs.len() < block.pairs.capacity();
@@ -215,9 +210,6 @@ impl PairSorter {
     }
 
     /// Adds all pairs to `greedy`, in ascending order of their later document.
-    ///
-    /// # Errors
-    /// [`EngineError`] when pairs on the disk cannot be read.
     pub fn decide(mut self, greedy: &mut Greedy) -> Result<()> {
         let largest = self.buckets.iter().map(Bucket::pairs).max().unwrap_or(0);
         let mut sorted = Sorted::new(self.reserve_sorting(largest)?, self.similarities);

@@ -52,7 +52,6 @@ pub(crate) struct Receipt {
     pub(super) map: String,
     /// Number of the part in its map.
     pub(super) part: usize,
-    /// Rows of the answer.
     pub(crate) rows: u64,
     /// Bytes of the rows.
     pub(super) bytes: u64,
@@ -77,7 +76,6 @@ pub(crate) struct Receipt {
 /// What a part made of a file.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Copied {
-    /// Number of the file.
     pub(super) file: usize,
     /// Its copy in the job; `None` if the file is one document that is not kept.
     pub(super) copy: Option<Copy>,
@@ -127,7 +125,6 @@ impl From<EngineError> for NoAnswer {
 }
 
 impl Job {
-    /// Where the answer of a part is; `round` is from 1 on, `part` the number in the round.
     pub(super) fn answer_location(&self, round: u32, part: u32) -> Result<Location> {
         Ok(self
             .location
@@ -457,7 +454,6 @@ impl Answers {
     }
 }
 
-/// Where the rows of an answer are.
 #[derive(Debug, Clone)]
 struct Rows {
     path: PathBuf,

@@ -17,10 +17,8 @@ const SENT: usize = 8;
 /// Their bytes; a larger answer is sent when all before it are.
 const SENT_BYTES: u64 = 32 << 20;
 
-/// A part that is done.
 #[derive(Debug, Clone, Serialize)]
 pub struct PartDone {
-    /// Its number.
     pub part: u32,
     /// Rows of its answer.
     pub rows: u64,

@@ -30,7 +30,6 @@ pub struct Sizes {
 #[derive(Debug, Clone, Serialize)]
 pub struct Forecast {
     pub machines: u64,
-    /// Cores of each.
     pub cores: u64,
     /// The rounds that fingerprint and probe; templates, verification by texts and copies of kept documents come on top.
     pub rounds: Vec<ForecastRound>,
@@ -51,7 +50,6 @@ pub struct ForecastRound {
 
 impl Forecast {
     /// Predicts a job of these sizes with the tables of `plan`, on `machines` machines of `cores` cores.
-    #[must_use]
     pub fn new(sizes: Sizes, plan: &Plan, machines: u64, cores: u64) -> Self {
         let (machines, cores) = (machines.max(1), cores.max(1));
         let documents = sizes.documents as f64;

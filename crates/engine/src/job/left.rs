@@ -13,7 +13,6 @@ use crate::error::Result;
 /// A job that was left behind.
 #[derive(Debug, Clone, Serialize)]
 pub struct LeftJob {
-    /// Where it is.
     pub job: String,
     pub objects: u64,
     pub bytes: u64,
@@ -22,9 +21,6 @@ pub struct LeftJob {
 }
 
 /// The jobs below `prefix` whose newest object is older than `older_than`.
-///
-/// # Errors
-/// When the store cannot be listed.
 pub async fn left_behind(
     stores: &Stores,
     prefix: &str,

@@ -35,7 +35,6 @@ pub(crate) struct DocumentsMap {
     left_out: Option<LeftOutPlan>,
 }
 
-/// Documents to fingerprints.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct FingerprintMap {
     #[serde(flatten)]

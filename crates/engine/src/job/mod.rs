@@ -79,7 +79,6 @@ const DONE: &str = "done.json";
 /// What a job's first `split` wrote.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Record {
-    /// [`FORMAT`].
     format: u32,
     /// Version of the program.
     version: String,
@@ -115,7 +114,6 @@ pub(crate) struct Pins {
 /// A job, as one command sees it.
 #[derive(Debug)]
 pub struct Job {
-    /// Where it is.
     root: Location,
     /// Where all is but its record.
     location: Location,
@@ -125,7 +123,6 @@ pub struct Job {
     /// Shared files that this process has checked.
     checked: Mutex<HashSet<SharedFile>>,
     rounds: Vec<Round>,
-    /// Whether this is a `split`.
     splits: bool,
     state: Mutex<State>,
     /// Set when another day was committed meanwhile: the run then compares again, in this process.
@@ -181,9 +178,6 @@ struct Named {
 }
 
 /// Removes the job at a place, whatever version of the program made it. Nothing else is touched.
-///
-/// # Errors
-/// When something cannot be removed.
 pub async fn remove(stores: &Stores, job: &str) -> Result<()> {
     let root = stores.locate(job)?;
     // The record last: without it, nothing names the rest.
@@ -227,7 +221,6 @@ fn work(root: &Location, id: &str) -> Result<Location> {
 
 impl Record {
     /// The record of a new job of a run with these `options`.
-    #[must_use]
     pub fn new(options: Vec<String>, parts: Option<u64>) -> Self {
         Self {
             format: FORMAT,
@@ -242,9 +235,6 @@ impl Record {
 
 impl Job {
     /// The job of `record` at a place. If it `splits`, a map without answers is planned; otherwise that is an error.
-    ///
-    /// # Errors
-    /// When its plans cannot be read.
     pub async fn open(
         stores: &Stores,
         job: &str,
@@ -285,26 +275,21 @@ impl Job {
         })
     }
 
-    /// Its name in messages.
-    #[must_use]
     pub fn name(&self) -> &str {
         self.root.given()
     }
 
     /// Number of the current round, from 1 on: the last one that has maps; 0 before the first.
-    #[must_use]
     pub fn current_round(&self) -> u32 {
         let rounds = self.rounds.iter();
         rounds.filter(|round| !round.is_last()).count() as u32
     }
 
-    /// The round with this number.
     fn planned_round(&self, number: u32) -> Option<&Round> {
         self.rounds.get(number.checked_sub(1)? as usize)
     }
 
     /// The current round, as `split` described it when it planned it.
-    #[must_use]
     pub fn current_split(&self) -> Option<Split> {
         let number = self.current_round();
         let round = self.planned_round(number)?;
@@ -312,7 +297,6 @@ impl Job {
     }
 
     /// Whether `split` found all rounds answered and no further round.
-    #[must_use]
     pub fn is_ready(&self) -> bool {
         self.rounds.last().is_some_and(|round| round.is_last())
     }
@@ -452,9 +436,6 @@ impl Job {
     }
 
     /// Ends a `split`: writes the round that it planned, or that there is no further one.
-    ///
-    /// # Errors
-    /// When the job cannot be written, or another `split` wrote something else meanwhile.
     pub async fn finish_split(&self) -> Result<Split> {
         let maps = std::mem::take(&mut self.state().planned);
         let round = Round { maps };
@@ -467,9 +448,6 @@ impl Job {
     }
 
     /// Ends a `reduce`: leaves the marker, and removes all else unless `keep`.
-    ///
-    /// # Errors
-    /// When something cannot be written or removed.
     pub async fn finish_reduce(&self, keep: bool) -> Result<()> {
         let done = self.root.child(DONE)?;
         done.write(to_json(&done, &self.record)?).await?;
@@ -486,9 +464,6 @@ impl Job {
 }
 
 /// Removes what a `reduce` that was killed left of a job that is done.
-///
-/// # Errors
-/// When something cannot be removed.
 pub async fn clean(stores: &Stores, job: &str) -> Result<()> {
     let root = stores.locate(job)?;
     let record = root.child(RECORD)?;

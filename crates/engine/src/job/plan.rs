@@ -35,11 +35,9 @@ pub(crate) enum Map {
 pub(crate) enum Item {
     /// A split of a file of documents.
     Documents(SplitPlan),
-    /// Fingerprints.
     Probe(WorkItem),
     /// Pairs, by their rows in the map's file.
     Pairs {
-        /// The first row.
         first: u64,
         /// One past the last.
         end: u64,
@@ -62,7 +60,6 @@ pub(super) struct PlannedMap {
     /// Names it among the maps of a run.
     pub(super) name: String,
     pub(super) map: Map,
-    /// The items of each part.
     pub(super) parts: Vec<Vec<Item>>,
     seconds: f64,
     bytes: u64,
@@ -115,7 +112,6 @@ impl Round {
         self.maps.is_empty()
     }
 
-    /// The number of its parts.
     pub(super) fn parts(&self) -> u32 {
         self.maps.iter().map(|map| map.parts.len() as u32).sum()
     }
@@ -144,7 +140,6 @@ impl Round {
     }
 }
 
-/// What a `split` planned.
 #[derive(Debug, Clone, Serialize)]
 pub struct Split {
     pub job: String,
@@ -164,9 +159,7 @@ pub struct Split {
 /// A map of a round, in numbers.
 #[derive(Debug, Clone, Serialize)]
 pub struct PlannedMapSummary {
-    /// Its kind.
     pub map: &'static str,
-    /// Number of its first part.
     pub first_part: u32,
     pub parts: u32,
     /// Items of all parts.

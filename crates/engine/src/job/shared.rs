@@ -33,7 +33,6 @@ impl Job {
         Ok(shared)
     }
 
-    /// As [`Self::share`], for bytes.
     pub(crate) async fn share_bytes(&self, bytes: &[u8]) -> Result<SharedFile> {
         let mut file =
             tempfile::NamedTempFile::new_in(&self.scratch).map_err(|source| self.io(source))?;
@@ -89,7 +88,6 @@ impl Job {
         Ok(())
     }
 
-    /// Where a shared file is.
     pub(crate) fn shared_location(&self, shared: &SharedFile) -> Result<storage::Location> {
         Ok(self.location.child(&format!("objects/{}", shared.sha256))?)
     }

@@ -86,9 +86,6 @@ pub enum Present {
 }
 
 /// Whether an output of a kind may be written to `location`: nothing is there, or an earlier output of the same kind.
-///
-/// # Errors
-/// As [`present`].
 pub async fn may_replace(location: &Location, kind: OutputKind) -> Result<bool> {
     let found = present(location).await?;
     Ok(matches!(found, Present::Nothing) || found == Present::Output(kind))

@@ -126,27 +126,21 @@ impl FirstRows {
 
 impl DraftOutput {
     /// The file that holds the pairs until they are published.
-    #[must_use]
     pub fn path(&self) -> &Path {
         self.draft.path()
     }
 
     /// Whether it is to be copied to standard output.
-    #[must_use]
     pub fn is_to_stdout(&self) -> bool {
         self.draft.is_to_stdout()
     }
 
     /// Where it is to be; `None` for standard output.
-    #[must_use]
     pub fn target(&self) -> Option<&Location> {
         self.draft.target()
     }
 
     /// Puts the file in its place, where it replaces an earlier one, or copies it to standard output.
-    ///
-    /// # Errors
-    /// As [`Draft::publish`].
     pub async fn publish(self) -> Result<()> {
         Ok(self.draft.publish().await?)
     }

@@ -28,7 +28,6 @@ use crate::pairs::{BASE_DAY, BASE_ID, DISTANCE, NEW_ID, SIMILARITY};
 const BATCH_ROWS: usize = 8192;
 /// Columns that go along to decisions, and say where a document is from; the first that is there counts.
 const SITE_COLUMNS: [&str; 2] = ["host", "url"];
-/// The columns that are read.
 const READ_COLUMNS: [&str; 10] = [
     ID,
     KEPT,
@@ -93,9 +92,6 @@ impl ReadRow<'_> {
 
 /// Calls `each` with the rows of the output at `location`, in its order. Returns whether they are
 /// pairs or decisions; `None` for an empty JSON Lines file, which does not say it.
-///
-/// # Errors
-/// [`EngineError`] when it cannot be read, is no such output, or has values that no output has.
 pub async fn read_rows(
     location: &Location,
     mut each: impl FnMut(ReadRow<'_>),

@@ -6,7 +6,6 @@ use storage::{Location, STANDARD_OUTPUT};
 
 use crate::error::{EngineError, Result};
 
-/// The format of an output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OutputFormat {
     Parquet,
@@ -25,14 +24,12 @@ static ENDINGS: [(OutputFormat, &str); 3] = [
 
 impl OutputFormat {
     /// The format by the ending of a file's name; `None` for an unknown ending, or none.
-    #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         let known = ENDINGS.iter().find(|(_, ending)| name.ends_with(ending));
         known.map(|(format, _)| *format)
     }
 
     /// The endings of all formats, for messages: ".parquet, .csv or .jsonl".
-    #[must_use]
     pub fn endings() -> String {
         let [others @ .., last] = ENDINGS.map(|(_, ending)| ending);
         format!("{} or {last}", others.join(", "))
@@ -66,7 +63,6 @@ impl OutputTarget {
     }
 
     /// Standard output, which takes JSON Lines.
-    #[must_use]
     pub fn stdout() -> Self {
         Self {
             location: None,
@@ -75,13 +71,11 @@ impl OutputTarget {
     }
 
     /// The file; `None` for standard output.
-    #[must_use]
     pub fn location(&self) -> Option<&Location> {
         self.location.as_ref()
     }
 
     /// The format of the rows.
-    #[must_use]
     pub fn format(&self) -> OutputFormat {
         self.format
     }

@@ -34,7 +34,6 @@ pub(crate) struct Neighbour {
     pub(crate) similarity: Option<f64>,
     /// Its day, in days since 1970.
     pub(crate) day: Option<i32>,
-    /// Its id.
     pub(crate) id: DocumentId,
 }
 
@@ -227,7 +226,6 @@ fn bytes_of(neighbour: &Neighbour) -> usize {
 /// Pairs with documents of the archive in a record batch: few, because an id may take 1 MiB.
 const ARCHIVED_ROWS: usize = 1024;
 
-/// Rows of pairs of classes.
 #[derive(Default)]
 struct Rows {
     classes: Vec<u32>,

@@ -49,7 +49,6 @@ pub enum Answer {
 /// The documents of the archive in pairs with a class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Originals {
-    /// The nearest one.
     Nearest,
     /// All within k bits, because a verification of their texts may drop the nearest.
     All,
@@ -91,7 +90,6 @@ impl CompareSketches {
 
     /// The comparison that drops pairs whose sketches, of this `size`, estimate a similarity below
     /// `least`, and verifies pairs so unless that is 0.
-    #[must_use]
     pub fn at_least(least: f64, size: SketchBits) -> Self {
         let is_enough = |differing| similarity_by_bits(differing, size.bits()) >= least;
         let max_differing = (0..=size.bits()).rev().find(|&bits| is_enough(bits));
@@ -116,7 +114,6 @@ impl Probe {
     }
 
     /// Schema of the answer's rows.
-    #[must_use]
     pub fn schema(&self) -> SchemaRef {
         if matches!(self.answer, Answer::ClassPairs(_)) {
             return class_pairs::schema(self.batch.id_type);

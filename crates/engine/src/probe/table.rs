@@ -46,7 +46,6 @@ impl Probe {
     }
 }
 
-/// A partition of the table.
 #[derive(Clone)]
 struct Partition {
     schema: SchemaRef,

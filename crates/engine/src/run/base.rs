@@ -163,7 +163,6 @@ impl Others {
         Ok(())
     }
 
-    /// Whether there are none.
     pub(super) fn is_empty(&self) -> bool {
         self.snapshots.is_empty()
     }
@@ -238,9 +237,6 @@ async fn open_scratch(resources: &Resources, path: &Path) -> Result<Snapshot> {
 }
 
 /// Whether the files at a path are documents to fingerprint, and neither an archive nor files of fingerprints.
-///
-/// # Errors
-/// [`EngineError`] when they cannot be listed or read.
 pub async fn are_documents(
     context: &SessionContext,
     given: &str,

@@ -14,7 +14,6 @@ const REMEDY: &str = "name the day by --day YYYY-MM-DD";
 /// Where the day of a batch comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DaySource {
-    /// It is given.
     Date(NaiveDate),
     /// From the dates of the batch's records, which must all be of one day.
     Records,

@@ -22,9 +22,6 @@ use documents::{Columns, Documents, KeptFiles, Prefer};
 
 /// Opens a batch's documents, and chooses the recipe of their fingerprints and the type of their ids: those of the archive
 /// if there is one; without one, `profile` says what becomes of short texts.
-///
-/// # Errors
-/// [`EngineError`] when a document cannot be read, or specs differ.
 pub async fn open_batch(
     context: &SessionContext,
     new: &[String],

@@ -10,7 +10,6 @@ use documents::read_counts::{Note, Notes};
 /// Share of a batch from which on its duplicates of one day mean that the batch is that day.
 const REPEATED: f64 = 0.9;
 
-/// The limits of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct RunLimits {
     /// The fewest documents of a batch.
@@ -32,7 +31,6 @@ pub enum OnRepeats {
     #[default]
     Warn,
     Refuse,
-    /// Nothing.
     Accept,
 }
 

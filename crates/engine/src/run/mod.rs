@@ -89,9 +89,6 @@ impl<'a> Run<'a> {
 }
 
 /// Does the run of `settings.job` up to the first map that has no answers, and plans that as the job's next round.
-///
-/// # Errors
-/// As [`run`].
 pub async fn split(
     context: &SessionContext,
     resources: &Arc<Resources>,

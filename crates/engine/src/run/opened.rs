@@ -21,9 +21,6 @@ pub enum OpenedArchive {
 
 impl OpenedArchive {
     /// Opens the archive at the path `given`, or the plain files there. Without a path there are no files.
-    ///
-    /// # Errors
-    /// [`EngineError`] when it cannot be read.
     pub async fn open(stores: &Stores, given: Option<&str>, columns: &Columns) -> Result<Self> {
         Self::open_at(stores, given, columns, None).await
     }
@@ -60,7 +57,6 @@ impl OpenedArchive {
     }
 
     /// The spec of its fingerprints; `None` for plain files that do not declare it.
-    #[must_use]
     pub fn spec(&self) -> Option<&Spec> {
         match self {
             Self::Archive(archive) => Some(archive.spec()),
@@ -93,9 +89,6 @@ impl OpenedArchive {
     }
 
     /// How a run with these options finds and verifies pairs.
-    ///
-    /// # Errors
-    /// As [`CompareOptions::resolve`].
     pub fn compare(&self, options: &CompareOptions, recipe: &Recipe) -> Result<CompareSettings> {
         options.resolve(match (self, recipe) {
             (Self::Archive(archive), _) => Against::Archive(archive.run_defaults()),
@@ -105,7 +98,6 @@ impl OpenedArchive {
     }
 
     /// The version of the archive; `None` for plain files.
-    #[must_use]
     pub fn version(&self) -> Option<u64> {
         match self {
             Self::Archive(archive) => Some(archive.version()),
@@ -122,8 +114,6 @@ impl OpenedArchive {
         files.iter().map(|file| &file.location)
     }
 
-    /// Its name in errors.
-    #[must_use]
     pub fn name(&self) -> String {
         match self {
             Self::Archive(archive) => archive.location().to_string(),
@@ -132,7 +122,6 @@ impl OpenedArchive {
     }
 
     /// The type of its ids; `None` when there are no files.
-    #[must_use]
     pub fn id_type(&self) -> Option<IdType> {
         match self {
             Self::Archive(archive) => Some(archive.id_type()),

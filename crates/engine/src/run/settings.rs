@@ -23,7 +23,6 @@ pub enum Appended {
     Kept,
 }
 
-/// The settings of a run.
 #[derive(Debug, Clone)]
 pub struct RunSettings {
     /// Files, directories or patterns of the batch.

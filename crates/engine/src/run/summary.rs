@@ -17,9 +17,7 @@ use documents::read_counts::Notes;
 /// What a run did.
 #[derive(Debug, Clone, Serialize)]
 pub struct Summary {
-    /// The batch.
     pub new: NewSummary,
-    /// The archive.
     pub base: BaseSummary,
     /// The largest distance of a pair.
     pub max_distance: u32,
@@ -63,13 +61,11 @@ pub struct Summary {
 /// The decisions of a run, in numbers.
 #[derive(Debug, Clone, Serialize)]
 pub struct DecisionSummary {
-    /// The output of decisions.
     pub output: Option<String>,
     /// Where the kept documents are.
     pub kept_output: Option<String>,
     /// Bytes of the files of kept documents.
     pub kept_bytes: Option<u64>,
-    /// What was decided.
     #[serde(flatten)]
     pub counts: DecisionCounts,
     /// The sources that lose most documents, ten at most.
@@ -190,7 +186,6 @@ pub struct Network {
 
 impl Network {
     /// The traffic of `stores` so far.
-    #[must_use]
     pub fn from_stores(stores: &Stores) -> Self {
         let traffic = stores.traffic();
         Self {

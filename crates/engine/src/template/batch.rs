@@ -22,7 +22,6 @@ use documents::{Documents, LeftOut};
 
 /// The least bytes of what an archive may remember of templates.
 const LEAST_MEMORY: u64 = 64 << 10;
-/// Bytes of it for each document.
 const BYTES_OF_DOCUMENT: u64 = 2;
 
 /// A batch whose templates are to be found.
@@ -42,14 +41,10 @@ pub struct Batch<'a> {
     pub existing: Existing,
 }
 
-/// The templates of a batch, counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct TemplateCounts {
-    /// Sources of the batch.
     pub sources: u64,
-    /// Those that have a template.
     pub with_template: u64,
-    /// Passages of their templates.
     pub passages: u64,
     /// Passages that many sources share.
     pub of_many_sources: u64,
@@ -65,7 +60,6 @@ pub struct BatchTemplates {
     /// What the batch adds to what is known of its sources, and of many sources.
     seen: Vec<(Box<str>, Seen)>,
     seen_of_many: Seen,
-    /// The number of its sources.
     sources: u64,
     /// The memory of the archive before it.
     before: Option<i64>,
@@ -75,9 +69,6 @@ pub struct BatchTemplates {
 
 impl Batch<'_> {
     /// Finds the templates; `None` if none are left out: the spec keeps them, or the documents have no sources, or no texts.
-    ///
-    /// # Errors
-    /// [`EngineError`] when the documents, or what the archive remembers, cannot be read.
     pub async fn templates(self) -> Result<Option<BatchTemplates>> {
         self.find(None).await
     }
@@ -164,7 +155,6 @@ impl Batch<'_> {
 }
 
 impl BatchTemplates {
-    #[must_use]
     pub fn counts(&self) -> TemplateCounts {
         let templates = &self.left_out.templates;
         let passages: usize = templates.sources.values().map(Vec::len).sum();
@@ -190,9 +180,6 @@ impl BatchTemplates {
     }
 
     /// What is left out of the texts of the archive's documents: the templates that it remembers, and those of the batch.
-    ///
-    /// # Errors
-    /// [`EngineError`] when what it remembers cannot be read.
     pub(crate) async fn of_archive(&self, archive: &Archive) -> Result<Arc<LeftOut>> {
         let mut templates = read_memory(archive, self.before).await?.templates();
         let own = &self.left_out.templates;
@@ -209,9 +196,6 @@ impl BatchTemplates {
 
     /// Adds what the batch says of its sources to what `archive` remembers, and writes the sum to a file, which counts when a commit
     /// names it. The archive must be open at its latest version; the batch is to be committed as `day`, with so many `documents`.
-    ///
-    /// # Errors
-    /// [`EngineError`] when it cannot be read or written.
     pub async fn remember(
         &self,
         archive: &Archive,

@@ -42,7 +42,6 @@ pub(crate) struct Found {
     pub(crate) seen: Vec<(Box<str>, Seen)>,
     /// And to what is known of many sources.
     pub(crate) seen_of_many: Seen,
-    /// The number of its sources.
     pub(crate) sources: u64,
     /// Digest of its documents, their ids and texts, in any order.
     pub(crate) digest: String,
@@ -51,9 +50,6 @@ pub(crate) struct Found {
 /// Finds the templates of the sources of `pages`, a table as [`with_pages`](super::with_pages) makes it, of the documents `given`.
 /// Calls `recall` with the digest of the documents, and takes what it returns for what was learnt before them. Only if `remembers`,
 /// [`Found::seen`] is filled.
-///
-/// # Errors
-/// [`EngineError`] when the documents cannot be read, or their templates do not fit into the memory.
 pub(crate) async fn find(
     context: &SessionContext,
     pages: DataFrame,

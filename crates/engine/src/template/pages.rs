@@ -34,9 +34,6 @@ pub(crate) fn pages_schema() -> SchemaRef {
 }
 
 /// A table of documents as pages, whose `markup` is no text.
-///
-/// # Errors
-/// When the table lacks the columns.
 pub(crate) fn with_pages(documents: DataFrame, markup: Markup) -> Result<DataFrame> {
     let page = function(
         "page",
@@ -62,9 +59,6 @@ pub(crate) fn with_pages(documents: DataFrame, markup: Markup) -> Result<DataFra
 }
 
 /// A table of pages without the hashes of documents, which are added to `digest` when its rows are read.
-///
-/// # Errors
-/// When the table lacks the columns.
 pub(super) fn counted(pages: DataFrame, digest: &Arc<DocumentsDigest>) -> Result<DataFrame> {
     let digest = Arc::clone(digest);
     let counted = function(

@@ -21,24 +21,16 @@ use documents::{Columns, DocumentId, Documents, LeftOut, SOURCE, TextRows, visib
 pub struct SharedPassage {
     /// The passage, as it stands in one of the documents.
     pub text: String,
-    /// The documents that have it.
     pub documents: u64,
-    /// Whether many sources have it.
     pub of_many_sources: bool,
 }
 
 /// What an archive remembers now.
-///
-/// # Errors
-/// [`EngineError`] when it cannot be read.
 pub async fn archive_memory(archive: &Archive) -> Result<Memory> {
     read_memory(archive, archive.template_memory().await?).await
 }
 
 /// What an archive leaves out of the texts of its documents now; `None` if its spec keeps templates.
-///
-/// # Errors
-/// [`EngineError`] when what it remembers cannot be read.
 pub async fn archive_templates(archive: &Archive) -> Result<Option<Arc<LeftOut>>> {
     let spec = archive.spec();
     if spec.template.is_off() {
@@ -51,9 +43,6 @@ pub async fn archive_templates(archive: &Archive) -> Result<Option<Arc<LeftOut>>
 }
 
 /// The passages of the documents of `source` at `paths` that `memory` calls template, those of most documents first.
-///
-/// # Errors
-/// [`EngineError`] when the documents cannot be read.
 pub async fn shared_passages(
     context: &SessionContext,
     paths: &[String],
@@ -106,10 +95,8 @@ pub async fn shared_passages(
     Ok(found)
 }
 
-/// A text, cut in two.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CutText {
-    /// What is compared.
     pub content: String,
     /// The template of its source.
     pub template: String,
@@ -129,14 +116,10 @@ pub struct SourceWords {
 pub struct CutTexts {
     /// By id; if several documents have an id, the first that is read.
     pub texts: HashMap<String, CutText>,
-    /// By source.
     pub sources: HashMap<String, SourceWords>,
 }
 
 /// Cuts the template off the text of each document with a `wanted` id, and counts the words of all documents of the `sources`.
-///
-/// # Errors
-/// [`EngineError`] when the documents cannot be read.
 pub async fn cut_texts(
     context: &SessionContext,
     documents: &Documents,

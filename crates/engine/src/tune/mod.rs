@@ -150,9 +150,6 @@ pub enum Estimate {
 }
 
 /// Draws a sample of documents, and compares all its pairs under each of `candidates`.
-///
-/// # Errors
-/// [`EngineError`] naming the input file when a document cannot be read.
 pub async fn tune(
     context: &SessionContext,
     documents: &Documents,
@@ -338,7 +335,6 @@ fn with_same_features<'a, T>(made: &'a [(&Spec, T)], spec: &Spec) -> Option<&'a 
 
 impl AtDistance {
     /// The harmonic mean of recall and precision if the pairs are verified by `sketch`, or else by their texts.
-    #[must_use]
     pub fn f1(&self, sketch: Option<&AtSketch>) -> f64 {
         sketch.map_or_else(|| f1(self.recall, 1.0), |sketch| sketch.f1)
     }

@@ -26,7 +26,6 @@ impl ShortTexts {
     /// random, the same in each call.
     ///
     /// Words are those of UAX #29, so each Han character is a word.
-    #[must_use]
     pub fn cut(texts: &[String], lengths: &[usize], most: usize) -> Vec<Self> {
         let mut rng = ChaCha8Rng::seed_from_u64(3);
         let mut all: Vec<Self> = lengths
@@ -73,14 +72,10 @@ impl ShortTexts {
         all
     }
 
-    /// The number of words of each text.
-    #[must_use]
     pub fn words(&self) -> usize {
         self.words
     }
 
-    /// The number of texts.
-    #[must_use]
     pub fn size(&self) -> usize {
         self.pairs.len()
     }
@@ -132,13 +127,11 @@ impl AtLength {
     }
 
     /// Whether the texts are enough to say if the length is reliable.
-    #[must_use]
     pub fn has_enough_texts(&self) -> bool {
         self.texts >= ENOUGH_TEXTS
     }
 
     /// The share of the texts that are found within `k` bits; 0 if that was not measured.
-    #[must_use]
     pub fn recall_within(&self, k: u32) -> f64 {
         self.recall.get(k as usize).copied().unwrap_or(0.0)
     }
@@ -147,7 +140,6 @@ impl AtLength {
 /// The least length from which on at least [`ENOUGH`] of the texts are found within `k` bits.
 /// `lengths` are ascending; those without enough texts do not count. `None` if the greatest is too
 /// short.
-#[must_use]
 pub fn reliable(lengths: &[AtLength], k: u32) -> Option<&AtLength> {
     let measured = lengths.iter().rev().filter(|at| at.has_enough_texts());
     measured

@@ -18,7 +18,6 @@ const STEP: usize = 5;
 /// A verification by sketches of the pairs within one distance.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct AtSketch {
-    /// Bits of a sketch.
     pub bits: u32,
     /// The `--min-similarity` with the greatest F1, in steps of 0.005.
     pub min_similarity: f64,

@@ -11,7 +11,6 @@ const POINTS: usize = 8;
 ///
 /// The fit is a parabola through the logarithms of the cumulative numbers, by least squares. `None` if there are too
 /// few distances, or if the parabola falls at `k`, which a cumulative number cannot do.
-#[must_use]
 pub fn extrapolate(at_most: &[u64; 65], k: u32) -> Option<f64> {
     let first = at_most.iter().position(|&pairs| pairs >= ENOUGH)?;
     if first + POINTS > 65 {

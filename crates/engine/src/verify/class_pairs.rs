@@ -288,7 +288,6 @@ pub(crate) async fn verify_class_pairs(
     Ok((builder.build(), counts))
 }
 
-/// Reads the file at `path`.
 fn read(path: &Path) -> Result<FileReader<BufReader<File>>> {
     let file = File::open(path).map_err(|source| EngineError::Io {
         path: path.display().to_string(),
@@ -321,7 +320,6 @@ impl<'a> Rows<'a> {
         read().ok_or_else(missing)
     }
 
-    /// The texts of the pair at `row`.
     fn texts<'t>(&self, row: usize, texts: &'t Texts) -> PairTexts<'t> {
         let at = |position| texts.place_at(position);
         let is_archived = !self.other_positions.is_valid(row);

@@ -235,7 +235,6 @@ impl Worker {
         }
     }
 
-    /// The text at a place, prepared for comparisons.
     fn prepared_text(&mut self, comparer: &Comparer, place: Place) -> Result<Arc<Prepared>> {
         let kept = comparer.texts.prepared.get(place.number());
         let shared = kept.map(|kept| &kept.text);

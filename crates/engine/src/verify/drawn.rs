@@ -28,7 +28,6 @@ pub(crate) struct DrawnPair {
 pub(crate) enum Other {
     /// It is in the batch, at this position in the inputs.
     At(i64),
-    /// It is in the archive, and has this id.
     InArchive(DocumentId),
 }
 

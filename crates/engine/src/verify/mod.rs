@@ -52,13 +52,11 @@ pub struct Verify {
 
 impl Verify {
     /// Whether pairs are verified by their sketches. No texts are read then.
-    #[must_use]
     pub fn is_by_sketch(&self) -> bool {
         self.measure == Measure::Sketch
     }
 }
 
-/// What the verification did.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Verified {
     /// How texts were compared.

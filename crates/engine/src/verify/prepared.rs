@@ -69,7 +69,6 @@ impl PreparedTexts {
         }
     }
 
-    /// The prepared text with a number.
     pub(super) fn get(&self, number: usize) -> Option<&Kept> {
         self.slots.get(number)?.get()
     }

@@ -55,7 +55,6 @@ pub(super) struct Texts {
     stored: HashMap<(u64, u64), u64>,
     /// A random seed of the hashes: nobody can prepare texts that have the same.
     seed: u64,
-    /// Texts that are prepared.
     pub(super) prepared: PreparedTexts,
     writer: BufWriter<File>,
     path: PathBuf,
@@ -308,7 +307,6 @@ impl Texts {
             .map_or(&[], Vec::as_slice)
     }
 
-    /// The number of texts.
     pub(super) fn len(&self) -> usize {
         self.number as usize
     }
@@ -326,7 +324,6 @@ impl Texts {
     }
 }
 
-/// The text at a place of the file.
 fn read_at(file: &File, place: Place) -> std::io::Result<Vec<u8>> {
     read(file, place.start, place.len)
 }

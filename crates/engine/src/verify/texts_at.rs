@@ -11,7 +11,6 @@ use futures::stream::BoxStream;
 use crate::error::{EngineError, Result};
 use documents::{Documents, RowSet, TextRows, positions_and_bytes};
 
-/// Some of the texts.
 pub(super) struct Batch(RecordBatch);
 
 /// Reads the texts of `documents` at `positions`, batch by batch.

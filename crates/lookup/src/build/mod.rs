@@ -26,7 +26,6 @@ use crate::segment::{Part, Scan};
 use merge::{Input, Merge};
 use parts::ArchivePart;
 
-/// How to build.
 #[derive(Debug, Clone, Copy)]
 pub struct Settings {
     /// Threads that sort and encode the table `rotated`.
@@ -35,7 +34,6 @@ pub struct Settings {
     pub merge_all: bool,
 }
 
-/// What a build did.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct BuildReport {
     /// The version of the index.

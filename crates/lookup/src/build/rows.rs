@@ -14,7 +14,6 @@ use crate::error::{LookupError, Result};
 use crate::rows::{IdRef, Row};
 use crate::segment::SIGN;
 
-/// Rows of a piece.
 const PIECE: usize = 1 << 14;
 
 /// Pieces of a file that wait to be merged.
@@ -40,7 +39,6 @@ impl Piece {
         }
     }
 
-    /// Row `at`, with the part number `part`.
     #[inline]
     pub(super) fn row(&self, at: usize, part: u16) -> Row<'_> {
         let id = match self.ids.as_primitive_opt::<Int64Type>() {
@@ -213,7 +211,6 @@ impl GroupValues {
         starts.map(move |start| start..values.min(start + PIECE))
     }
 
-    /// The rows of some values.
     fn rows(&self, values: Range<usize>) -> Vec<u32> {
         if self.rows.is_empty() {
             (values.start as u32..values.end as u32).collect()
@@ -223,7 +220,6 @@ impl GroupValues {
     }
 }
 
-/// Reads the fingerprints of a row group.
 async fn fingerprints(reader: &FingerprintReader, group: usize) -> Result<GroupValues> {
     let encoded = reader.fetch(group).await?;
     let reader = reader.clone();

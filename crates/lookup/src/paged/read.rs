@@ -43,9 +43,6 @@ pub(crate) struct PagedFile {
 
 impl PagedFile {
     /// Maps the file at `path`, and checks its header, checksums and footer. Pages are checked when they are used.
-    ///
-    /// # Errors
-    /// [`LookupError`] when it is missing, cut off or damaged, or in a format of another release.
     pub(crate) fn open(path: &Path) -> Result<Self> {
         let name = path.display().to_string();
         let file = File::open(path).map_err(LookupError::io(&name))?;

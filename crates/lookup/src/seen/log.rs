@@ -195,7 +195,6 @@ struct Writer {
     file: File,
     /// Whether the last write failed.
     is_broken: bool,
-    /// Writes that have failed.
     failures: Arc<AtomicU64>,
 }
 

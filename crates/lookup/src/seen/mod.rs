@@ -36,7 +36,6 @@ pub(crate) struct Remembered {
 /// The distance to the query, and a remembered document.
 type Near = (u32, Remembered);
 
-/// What is remembered.
 pub(crate) struct Seen {
     remember: Remember,
     state: Mutex<State>,

@@ -15,7 +15,6 @@ const BITS: u32 = 16;
 /// that no request waits for it.
 #[derive(Debug)]
 pub(super) struct Table {
-    /// The oldest first.
     generations: VecDeque<Generation>,
     /// Seconds after which a new generation begins.
     span: u64,

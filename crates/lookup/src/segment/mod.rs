@@ -70,7 +70,6 @@ pub(crate) struct Segment {
 /// What an index knows of a document.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Document {
-    /// Its id.
     pub id: Id,
     /// The day as which it was committed to the archive.
     pub day: Option<NaiveDate>,
@@ -80,9 +79,6 @@ pub struct Document {
 
 impl Segment {
     /// Opens the segment `name` in `directory`.
-    ///
-    /// # Errors
-    /// [`LookupError`] when a file is missing or damaged, or the two do not belong together.
     pub(crate) fn open(directory: &Path, name: &str) -> Result<Self> {
         let path = |ending: &str| directory.join(format!("{name}.{ending}"));
         let file = PagedFile::open(&path(TABLES))?;
@@ -146,7 +142,6 @@ impl Segment {
         self.rows.row(row)
     }
 
-    /// The document of a row.
     pub(crate) fn document(&self, row: u32) -> Result<Document> {
         let found = self.rows.row(row)?;
         let part = self.facts.parts.get(usize::from(found.part));

@@ -51,7 +51,6 @@ struct Body {
     min_similarity: Option<f64>,
 }
 
-/// One query.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct QueryBody {

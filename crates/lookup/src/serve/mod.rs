@@ -43,7 +43,6 @@ use metrics::Metrics;
 
 pub use tls::TlsFiles;
 
-/// Settings of a server.
 #[derive(Clone)]
 pub struct ServeSettings {
     /// The address to listen on; port 0 takes a free port.
@@ -161,12 +160,10 @@ impl Server {
     }
 
     /// The address that it listens on, with the port that port 0 became.
-    #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    #[must_use]
     pub fn url(&self) -> String {
         let scheme = if self.tls.is_some() { "https" } else { "http" };
         format!("{scheme}://{}", self.address)

@@ -176,7 +176,6 @@ impl<'a> Block<'a> {
         remainder(self.bytes, self.remainder_bit(value), self.width)
     }
 
-    /// The rows of a value.
     #[inline(always)]
     pub(crate) fn rows(&self, value: u32) -> Option<Range<u32>> {
         let repeats = &self.bytes[self.repeats_start()..];

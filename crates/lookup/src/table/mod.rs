@@ -87,7 +87,6 @@ impl Table {
         }
     }
 
-    /// Number of blocks.
     pub(crate) fn blocks(&self) -> u32 {
         self.directory.len() as u32 - 1
     }

@@ -53,9 +53,6 @@ pub struct Draft {
 
 impl Draft {
     /// Creates an empty draft of `target`. Beside a local target, removes the temporary files of killed processes.
-    ///
-    /// # Errors
-    /// [`StorageError::Io`] when it cannot be created.
     pub fn new(target: &Location, scratch: &Path) -> Result<Self> {
         let failed = |source| io_error(Some(target), source);
         let local = target
@@ -90,9 +87,6 @@ impl Draft {
     }
 
     /// Creates an empty draft of standard output.
-    ///
-    /// # Errors
-    /// [`StorageError::Io`] when it cannot be created.
     pub fn to_stdout(scratch: &Path) -> Result<Self> {
         let (lock, file) =
             create_private(scratch, "stdout").map_err(|source| io_error(None, source))?;
@@ -106,30 +100,22 @@ impl Draft {
     }
 
     /// The temporary file.
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.file
     }
 
     /// Whether it is a draft of standard output.
-    #[must_use]
     pub fn is_to_stdout(&self) -> bool {
         self.target.is_none()
     }
 
     /// Opens the temporary file for reading and writing.
-    ///
-    /// # Errors
-    /// [`StorageError::Io`] when it cannot be opened.
     pub fn open(&self) -> Result<File> {
         let file = File::options().read(true).write(true).open(&self.file);
         file.map_err(|source| io_error(self.target.as_ref(), source))
     }
 
     /// Replaces the draft's bytes by those of another file, and keeps the draft's permissions.
-    ///
-    /// # Errors
-    /// [`StorageError::Io`] when that file cannot be read, or the draft cannot be written.
     pub fn fill_from(&self, path: &Path) -> Result<()> {
         let mut file = self.open()?;
         let copied = file
@@ -142,18 +128,12 @@ impl Draft {
 
     /// The draft's size in bytes and its SHA-256 in hexadecimal, as [`Location::digest`] returns
     /// them.
-    ///
-    /// # Errors
-    /// [`StorageError::Io`] when it cannot be read.
     pub async fn digest(&mut self) -> Result<(u64, String)> {
         UnchangedFile::at(&self.file)?.digest().await
     }
 
     /// Syncs the draft of a local file to the disk, or sends the draft of an object to the store;
     /// [`Self::publish`] makes it visible. Returns its size in bytes.
-    ///
-    /// # Errors
-    /// When the draft cannot be synced or sent.
     pub async fn send(&mut self) -> Result<u64> {
         let io = |source| io_error(self.target.as_ref(), source);
         let mut file = File::open(&self.file).map_err(io)?;
@@ -186,7 +166,6 @@ impl Draft {
     }
 
     /// Where it is to be; `None` for standard output.
-    #[must_use]
     pub fn target(&self) -> Option<&Location> {
         self.target.as_ref()
     }
@@ -257,7 +236,6 @@ async fn copy_to_stdout(mut file: File) -> Result<()> {
 }
 
 /// Whether the error says that the reader of standard output closed the pipe.
-#[must_use]
 pub fn is_closed_pipe(error: &StorageError) -> bool {
     match error {
         StorageError::Io { path, source } => {

@@ -78,7 +78,6 @@ fn no_such_extension(location: &Location, others: u64, extensions: &[&str]) -> S
 }
 
 /// Endings of files' names, those with a compression in few words.
-#[must_use]
 pub fn endings_in_words(endings: &[&str]) -> String {
     const COMPRESSED: [&str; 2] = [".gz", ".zst"];
     let is_compressed = |name: &str| COMPRESSED.iter().any(|ending| name.ends_with(ending));
@@ -281,7 +280,6 @@ fn url_of(location: &Location, path: &str) -> String {
     format!("{}/{path}", location.root.as_str().trim_end_matches('/'))
 }
 
-/// The location of an object that was listed.
 fn listed_object(location: &Location, meta: ObjectMeta) -> Location {
     Location {
         given: url_of(location, meta.location.as_ref()),

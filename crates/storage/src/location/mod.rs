@@ -61,37 +61,30 @@ pub enum Identity {
 
 impl Location {
     /// The path as it was given.
-    #[must_use]
     pub fn given(&self) -> &str {
         &self.given
     }
 
     /// The path in the local file system; `None` in a remote store.
-    #[must_use]
     pub fn local(&self) -> Option<&FsPath> {
         self.local.as_deref()
     }
 
-    /// The store of the location.
-    #[must_use]
     pub fn store(&self) -> &Arc<dyn ObjectStore> {
         &self.store
     }
 
     /// The path in the store.
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// The URL of the store, without a path.
-    #[must_use]
     pub fn root(&self) -> &Url {
         &self.root
     }
 
     /// The whole URL.
-    #[must_use]
     pub fn url(&self) -> Url {
         match &self.local {
             Some(local) => Url::from_file_path(local).unwrap_or_else(|()| self.root.clone()),
@@ -108,7 +101,6 @@ impl Location {
     }
 
     /// The last component of the path.
-    #[must_use]
     pub fn file_name(&self) -> String {
         match &self.local {
             Some(local) => local
@@ -121,7 +113,6 @@ impl Location {
     }
 
     /// The identity of the file or object: equal for all symlinks and hard links to one file.
-    #[must_use]
     pub fn identity(&self) -> Identity {
         let metadata = self.local.as_ref().and_then(|local| local.metadata().ok());
         match metadata {
@@ -137,14 +128,12 @@ impl Location {
     }
 
     /// Its size in bytes, if a list or a log said it.
-    #[must_use]
     pub fn known_size(&self) -> Option<u64> {
         self.size
     }
 
     /// Adds what is known of a table's data file: its size in bytes, and the spec of the table's
     /// fingerprints.
-    #[must_use]
     pub fn with_table_facts(mut self, size: u64, spec: Option<Arc<str>>) -> Self {
         self.size = Some(size);
         self.table_spec = spec;
@@ -152,25 +141,21 @@ impl Location {
     }
 
     /// The spec of the table that listed this data file, as JSON that this crate does not parse.
-    #[must_use]
     pub fn table_spec(&self) -> Option<&str> {
         self.table_spec.as_deref()
     }
 
     /// Whether both are the same path in the same store.
-    #[must_use]
     pub fn is(&self, other: &Self) -> bool {
         self.root == other.root && self.path == other.path
     }
 
     /// Whether this location is `other`, or lies below it.
-    #[must_use]
     pub fn is_within(&self, other: &Self) -> bool {
         self.root == other.root && self.path.prefix_matches(&other.path)
     }
 
     /// Whether this path, as a file, directory or pattern, stands for `other`, or would if `other` existed.
-    #[must_use]
     pub fn covers(&self, other: &Self) -> bool {
         if self.root != other.root {
             return false;
@@ -204,13 +189,11 @@ impl Location {
     }
 
     /// The name of `relative` below this directory, for errors.
-    #[must_use]
     pub fn child_name(&self, relative: &str) -> String {
         format!("{}/{relative}", self.given.trim_end_matches('/'))
     }
 
     /// A name that other processes resolve to this location, whatever their working directory.
-    #[must_use]
     pub fn absolute_name(&self) -> String {
         match &self.local {
             Some(local) => local.to_string_lossy().into_owned(),

@@ -1,7 +1,6 @@
 //! Which names a listing leaves out.
 
 /// Whether a file's name has an ending, in upper or lower case.
-#[must_use]
 pub fn has_ending(name: &str, ending: &str) -> bool {
     let from = name.len().checked_sub(ending.len());
     from.is_some_and(|from| name.as_bytes()[from..].eq_ignore_ascii_case(ending.as_bytes()))
@@ -88,7 +87,6 @@ const MARKS: [&str; 15] = [
     "_symlink_format_manifest",
     "_dedup-job",
 ];
-/// How such names begin.
 const BEGINNINGS: [&str; 5] = ["_committed_", "_started_", "_delta_", "_tmp_", "_hoodie"];
 
 /// Whether listings leave out files and directories of this name.

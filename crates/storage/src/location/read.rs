@@ -18,9 +18,6 @@ const REMOVED_AT_ONCE: usize = 32;
 impl Location {
     /// Size of the file in bytes, as a listing or [`Self::with_table_facts`] gave it, or else from
     /// a request to its store.
-    ///
-    /// # Errors
-    /// When the file is missing, or the store fails.
     pub async fn size(&self) -> Result<u64> {
         if let Some(size) = self.size {
             return Ok(size);
@@ -29,9 +26,6 @@ impl Location {
     }
 
     /// Size of the file in bytes, requested from its store now.
-    ///
-    /// # Errors
-    /// When the file is missing, or the store fails.
     pub async fn current_size(&self) -> Result<u64> {
         match self.store.head(&self.path).await {
             Ok(meta) => Ok(meta.size),
@@ -41,9 +35,6 @@ impl Location {
 
     /// Size, modification time, entity tag and version of the file as one text. Rewriting the file
     /// changes it.
-    ///
-    /// # Errors
-    /// When the file is missing, or the store fails.
     pub async fn version(&self) -> Result<String> {
         match self.store.head(&self.path).await {
             Ok(meta) => Ok(format!(
@@ -58,9 +49,6 @@ impl Location {
     }
 
     /// Reads the whole file.
-    ///
-    /// # Errors
-    /// When the file is missing, or the store fails.
     pub async fn read(&self) -> Result<bytes::Bytes> {
         let got = self.store.get(&self.path).await;
         let got = got.map_err(|error| self.store_error(error))?;
@@ -68,9 +56,6 @@ impl Location {
     }
 
     /// Reads the file, and returns its size in bytes and its SHA-256 in hexadecimal.
-    ///
-    /// # Errors
-    /// When it cannot be read.
     pub async fn digest(&self) -> Result<(u64, String)> {
         if let Some(local) = &self.local {
             return UnchangedFile::at(local)?.digest().await;
@@ -89,9 +74,6 @@ impl Location {
     }
 
     /// Copies the whole file to a local file, and returns its size in bytes.
-    ///
-    /// # Errors
-    /// When it cannot be read, or the local file cannot be written.
     pub async fn copy_to(&self, mut file: std::fs::File) -> Result<u64> {
         let got = self.store.get(&self.path).await;
         let mut stream = got.map_err(|error| self.store_error(error))?.into_stream();
@@ -111,9 +93,6 @@ impl Location {
     }
 
     /// Removes this file or object. A missing one is no error.
-    ///
-    /// # Errors
-    /// When it cannot be removed.
     pub async fn remove(&self) -> Result<()> {
         match self.store.delete(&self.path).await {
             Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
@@ -122,9 +101,6 @@ impl Location {
     }
 
     /// Removes this directory and everything below it. A missing directory is no error.
-    ///
-    /// # Errors
-    /// When something cannot be removed.
     pub async fn remove_all(&self) -> Result<()> {
         if let Some(local) = &self.local {
             return match std::fs::remove_dir_all(local) {
@@ -151,17 +127,11 @@ impl Location {
     }
 
     /// Whether there is a file or object at the path.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn exists(&self) -> Result<bool> {
         Ok(self.last_modified().await?.is_some())
     }
 
     /// When the file was written last; `None` if it does not exist.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn last_modified(&self) -> Result<Option<SystemTime>> {
         match self.store.head(&self.path).await {
             Ok(meta) => Ok(Some(meta.last_modified.into())),
@@ -193,7 +163,6 @@ impl Location {
 
     /// Wraps an error of the store that concerns this location: as [`StorageError::NotFound`] or
     /// [`StorageError::Store`].
-    #[must_use]
     pub fn store_error(&self, error: object_store::Error) -> StorageError {
         match error {
             object_store::Error::NotFound { .. } => StorageError::NotFound {

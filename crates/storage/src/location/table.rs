@@ -13,9 +13,6 @@ const CONCURRENT_REQUESTS: usize = 32;
 
 impl Location {
     /// The path or URL of the nearest Delta table at or above this location, which need not exist.
-    ///
-    /// # Errors
-    /// When the store cannot be listed.
     pub async fn table_above(&self) -> Result<Option<String>> {
         if let Some(local) = self.local() {
             return Ok(local_table_above(local).map(|table| table.display().to_string()));

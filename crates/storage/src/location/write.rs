@@ -8,18 +8,12 @@ use crate::error::Result;
 
 impl Location {
     /// Writes the file or object, and replaces one that is there.
-    ///
-    /// # Errors
-    /// When the store refuses or fails.
     pub async fn write(&self, bytes: Bytes) -> Result<()> {
         let put = self.store.put(&self.path, PutPayload::from(bytes)).await;
         put.map(|_| ()).map_err(|error| self.store_error(error))
     }
 
     /// Creates the file or object; returns false if one with other bytes is there.
-    ///
-    /// # Errors
-    /// When the store refuses or fails.
     pub async fn create(&self, bytes: Bytes) -> Result<bool> {
         let options = PutOptions::from(PutMode::Create);
         let payload = PutPayload::from(bytes);
@@ -32,9 +26,6 @@ impl Location {
 
     /// Copies the file or object to `target` in the same store, without passing its bytes through this process if the store can;
     /// replaces one that is there.
-    ///
-    /// # Errors
-    /// When the store refuses or fails.
     pub async fn copy_within_store(&self, target: &Self) -> Result<()> {
         let copied = self.store.copy(&self.path, &target.path).await;
         copied.map_err(|error| self.store_error(error))

@@ -106,7 +106,6 @@ fn was_not_tried(error: &Error) -> bool {
     )
 }
 
-/// The bytes of the object at `path`, if there is one.
 async fn read_object(store: &dyn ObjectStore, path: &Path) -> Result<Option<Bytes>> {
     match store.get(path).await {
         Ok(found) => found.bytes().await.map(Some),

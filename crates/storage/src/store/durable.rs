@@ -119,9 +119,6 @@ fn name_without_replacing(unfinished: &FsPath, target: &FsPath) -> std::io::Resu
 }
 
 /// Creates a directory and its missing ancestors, and syncs their names to the disk.
-///
-/// # Errors
-/// When one cannot be created, or its parent cannot be synced.
 pub fn create_dir_all_synced(directory: &FsPath) -> std::io::Result<()> {
     // The last ancestor of a relative path is empty.
     let is_missing = |path: &&FsPath| !path.as_os_str().is_empty() && !path.is_dir();

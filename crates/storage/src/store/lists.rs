@@ -76,7 +76,6 @@ impl Lists {
     }
 }
 
-/// A request for a page of a list.
 pub(super) struct PageRequest {
     url: String,
     /// The list, whatever its page.

@@ -52,7 +52,6 @@ impl Default for Stores {
 
 impl Stores {
     /// Stores with these settings. Connects to each store when it is first used.
-    #[must_use]
     pub fn new(options: StoreOptions) -> Self {
         let local = DurableLocal::new(LocalFileSystem::new());
         Self(Arc::new(Inner {
@@ -72,7 +71,6 @@ impl Stores {
     }
 
     /// Counters of network traffic so far.
-    #[must_use]
     pub fn traffic(&self) -> &Traffic {
         &self.0.traffic
     }

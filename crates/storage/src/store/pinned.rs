@@ -91,7 +91,6 @@ fn replaced_error(path: &Path) -> Error {
 }
 
 /// The error for a body that ended after `found` of `expected` bytes.
-#[must_use]
 pub fn short_body(found: u64, expected: u64) -> Error {
     Error::Generic {
         store: "object store",

@@ -25,25 +25,21 @@ pub struct Traffic {
 
 impl Traffic {
     /// Requests, including retries.
-    #[must_use]
     pub fn requests(&self) -> u64 {
         self.requests.load(Ordering::Relaxed)
     }
 
     /// Requests that failed temporarily (no answer, 5xx, 408, 429): each led to a retry, unless it was the last try.
-    #[must_use]
     pub fn retries(&self) -> u64 {
         self.failed.load(Ordering::Relaxed)
     }
 
     /// Bytes of request bodies.
-    #[must_use]
     pub fn bytes_sent(&self) -> u64 {
         self.sent.load(Ordering::Relaxed)
     }
 
     /// Bytes of response bodies, by their `Content-Length`.
-    #[must_use]
     pub fn bytes_received(&self) -> u64 {
         self.received.load(Ordering::Relaxed)
     }

@@ -49,7 +49,6 @@ impl Choice {
 }
 
 /// Finds the encoding of a text, or of a file from its start.
-#[must_use]
 pub fn choose(bytes: &[u8], hints: &Hints<'_>) -> Choice {
     if let Some((encoding, mark)) = Encoding::for_bom(bytes) {
         return Choice::agreed(encoding, mark);
@@ -80,7 +79,6 @@ pub fn choose(bytes: &[u8], hints: &Hints<'_>) -> Choice {
 }
 
 /// Finds the encoding of bytes from within a text, which say nothing of it themselves.
-#[must_use]
 pub fn choose_within(bytes: &[u8]) -> &'static Encoding {
     fitting(bytes, [None, None], "")
 }
@@ -214,7 +212,6 @@ fn overrules(alike: &'static Encoding, declared: &'static Encoding) -> bool {
     scripts[0] != scripts[1] || scripts[0] == Script::Cyrillic || declared == WINDOWS_1252
 }
 
-/// One of the encodings that have the same letters.
 fn same_letters(encoding: &'static Encoding) -> &'static Encoding {
     if encoding == KOI8_R {
         KOI8_U

@@ -47,7 +47,6 @@ impl<'a> Decoded<'a> {
 }
 
 /// The text of a document: borrowed from `bytes` if these are UTF-8 or ASCII, or else decoded into `buffer`.
-#[must_use]
 pub fn decode<'a>(bytes: &'a [u8], hints: &Hints<'_>, buffer: &'a mut String) -> Decoded<'a> {
     let choice = choose(bytes, hints);
     let mut decoded = decode_as(choice.encoding, &bytes[choice.mark..], buffer);

@@ -49,13 +49,11 @@ pub(crate) fn parse<'a>(block: &'a [u8], fields: &'a mut FieldTable) -> Option<R
 /// How much of a body was decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Extent {
-    /// All of it.
     Whole,
     /// Its start: it is cut off, or damaged.
     Start,
 }
 
-/// Whether a block may be a response.
 pub(crate) fn is_response(block: &[u8]) -> bool {
     block.starts_with(b"HTTP/")
 }

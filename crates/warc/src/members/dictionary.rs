@@ -34,14 +34,12 @@ impl Dictionary {
     pub const HEADER_LENGTH: usize = 8;
 
     /// Whether a part of a file may need the dictionary of the file, by the first byte of `part`.
-    #[must_use]
     pub fn may_be_needed(part: &[u8]) -> bool {
         part.first() == MAGIC.first()
     }
 
     /// The length of the frame with a dictionary that the bytes of a file start with; `None` if they start otherwise, or if the
     /// dictionary is longer than 8 MiB, which is not read.
-    #[must_use]
     pub fn frame_length(file: &[u8]) -> Option<usize> {
         let [first, second, third, fourth, length @ ..] = *file.first_chunk::<8>()?;
         let length = u32::from_le_bytes(length) as usize;
@@ -61,7 +59,6 @@ impl Dictionary {
 
     /// The dictionary that the bytes of a file start with; `None` if they start otherwise, if the frame is cut off, or if its
     /// content is no dictionary.
-    #[must_use]
     pub fn from_start(file: &[u8]) -> Option<Self> {
         let length = Self::frame_length(file)?;
         Self::from_content(file.get(Self::HEADER_LENGTH..length)?)

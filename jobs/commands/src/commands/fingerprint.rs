@@ -110,7 +110,6 @@ pub fn run(common: &CommonArgs, args: &FingerprintArgs) -> Result<(), Failure> {
     fingerprint(common, &given, &args.spec, &target)
 }
 
-/// What is fingerprinted.
 pub struct Given<'a> {
     /// Files, directories or patterns.
     pub input: &'a [String],
@@ -317,7 +316,6 @@ impl Work<'_> {
 
 struct Made {
     batch: FingerprintedBatch,
-    /// The columns that were read.
     read: Vec<ColumnsRead>,
     notes: Notes,
     short: Option<ShortDocuments>,

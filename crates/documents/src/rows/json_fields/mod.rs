@@ -58,7 +58,6 @@ struct Node {
 /// The values of the fields in one object.
 pub(super) struct Record<'a>(Vec<Value<'a>>);
 
-/// The value of a field.
 #[derive(Clone, Default)]
 struct Value<'a> {
     /// `None` if the field is missing or null; a number is in decimal.

@@ -63,7 +63,6 @@ impl ArchiveRows {
         (DocumentId::read(&self.ids, index as usize), self.day)
     }
 
-    /// The row at an index.
     pub(super) fn row(&self, index: u32) -> ArchiveRow {
         ArchiveRow {
             id: DocumentId::read(&self.ids, index as usize),
@@ -72,7 +71,6 @@ impl ArchiveRows {
         }
     }
 
-    /// The sketch of the row at an index.
     pub(super) fn sketch(&self, index: u32) -> Option<&[u8]> {
         let index = index as usize;
         let is_known = self.sketches.is_valid(index);
@@ -126,7 +124,6 @@ struct Pending {
 /// Counts of the pairs that a builder made.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Sent {
-    /// Pairs that were sent.
     pub(super) pairs: u64,
     /// Pairs that were dropped because of their sketches.
     pub(super) dissimilar: u64,

@@ -211,9 +211,7 @@ fn compare_documents(batch: &Batch, a: u32, b: u32) -> Ordering {
 /// Documents of the batch that share id and fingerprint, and perhaps the sketch.
 #[derive(Debug, Clone, Copy)]
 struct Copies {
-    /// Row of the first.
     first: u32,
-    /// Row of the last.
     last: u32,
 }
 

@@ -308,7 +308,6 @@ impl Comparison<'_> {
         (all, self.pins.len())
     }
 
-    /// Whether there are pins.
     fn has_pins(&self) -> bool {
         !self.pins.is_empty() || !self.view.rulings.pins.is_empty()
     }

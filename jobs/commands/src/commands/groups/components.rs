@@ -62,7 +62,6 @@ struct Counts {
     largest_group: u64,
 }
 
-/// Counts of the components.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Summary {
     pub(super) components: u64,

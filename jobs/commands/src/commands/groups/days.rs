@@ -104,11 +104,9 @@ impl Day {
     }
 }
 
-/// The day of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum BatchDay {
     Day(i32),
-    /// The batch has no day.
     None,
     /// The rows do not determine the day.
     NotSaid,

@@ -25,7 +25,6 @@ pub(super) struct Asked {
 /// What an argument stands for.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Source {
-    /// One query.
     One(Box<Asked>),
     /// The lines of a file, or of standard input.
     Lines(Option<PathBuf>),

@@ -48,7 +48,6 @@ pub(super) enum Scale {
     Linear,
     /// By their logarithms; the scale begins at 1.
     Logarithmic,
-    /// As shares of 1.
     Share,
 }
 
@@ -60,7 +59,6 @@ pub(super) struct Chart<'a> {
     pub(super) caption: &'a str,
     /// The name of the horizontal axis.
     pub(super) of_bars: &'a str,
-    /// The name of the values.
     pub(super) of_values: &'a str,
     pub(super) bars: Vec<Bar>,
     pub(super) scale: Scale,

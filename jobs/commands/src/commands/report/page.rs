@@ -19,7 +19,6 @@ const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
 /// Characters shown of each text.
 const SIDE_CHARACTERS: usize = 1600;
-/// The most samples on a page.
 const MOST_SAMPLES: usize = 150;
 /// Size of the page, in bytes, from which on samples have no texts.
 const ENOUGH_BYTES: usize = 1_500_000;

@@ -45,7 +45,6 @@ pub(super) struct Sites {
     losses: HashMap<u32, (u64, u64)>,
 }
 
-/// What a source loses.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Loss {
     pub(super) source: String,
@@ -111,7 +110,6 @@ impl Sites {
         losses
     }
 
-    /// The duplicates.
     pub(super) fn into_sources(self) -> Sources {
         self.sources
     }
@@ -131,7 +129,6 @@ impl Sources {
         *self.pairs.entry((new, base)).or_default() += 1;
     }
 
-    /// The number of a source.
     fn number(&mut self, source: &str) -> u32 {
         if let Some(&number) = self.numbers.get(source) {
             return number;

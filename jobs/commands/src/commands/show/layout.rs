@@ -57,7 +57,6 @@ impl Style {
 
 /// A pair to be shown.
 pub(super) struct Shown<'a> {
-    /// Its number, from 1 on.
     pub(super) number: usize,
     pub(super) pair: &'a Pair,
     /// The texts that were found; `None` if none were looked up.

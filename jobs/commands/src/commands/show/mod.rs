@@ -161,7 +161,6 @@ struct Chosen {
     heap: BinaryHeap<Ranked>,
     /// Pairs read.
     read: u64,
-    /// Whether one of them has a similarity.
     has_similarities: bool,
 }
 
