@@ -53,10 +53,10 @@ impl Beside {
         if version_of(&bytes) == version {
             Ok(Some(bytes))
         } else {
-            Err(ArchiveError::BadData {
-                object: location.to_string(),
-                reason: "damaged: it is not the file that its name says".into(),
-            })
+            Err(ArchiveError::bad_data(
+                &location,
+                "damaged: it is not the file that its name says",
+            ))
         }
     }
 

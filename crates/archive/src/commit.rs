@@ -264,10 +264,10 @@ impl Archive {
                 decisions.count(present as usize) as u64
             }
             Some(decisions) => {
-                return Err(ArchiveError::BadData {
-                    object: file.path.display().to_string(),
-                    reason: format!("{} decisions for {} rows", decisions.kept.len(), file.rows),
-                });
+                return Err(ArchiveError::bad_data(
+                    file.path.display(),
+                    format!("{} decisions for {} rows", decisions.kept.len(), file.rows),
+                ));
             }
             None => present,
         };
@@ -295,10 +295,7 @@ impl Archive {
                 None if has_kept => with_kept(&rows, BooleanArray::new_null(rows.num_rows())),
                 None => Ok(rows),
             };
-            rows.map_err(|source| ArchiveError::Arrow {
-                object: object.clone(),
-                source,
-            })
+            rows.map_err(ArchiveError::arrow(&object))
         });
         let mut rows = RowsToWrite::new(rows);
         let written = self.write_files(Some(batch.day), count, &mut rows, &mut staged.files);
@@ -445,15 +442,15 @@ impl Archive {
             });
         }
         if file.id_type != self.id_type() {
-            return Err(ArchiveError::BadData {
-                object: file.path.display().to_string(),
-                reason: format!(
+            return Err(ArchiveError::bad_data(
+                file.path.display(),
+                format!(
                     "its ids are {}, those of {} are {}",
                     file.id_type,
                     self.location(),
                     self.id_type()
                 ),
-            });
+            ));
         }
         Ok(())
     }

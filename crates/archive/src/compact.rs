@@ -246,13 +246,13 @@ impl Archive {
         if found == merged.read && found.rows == set.rows {
             Ok(())
         } else {
-            Err(ArchiveError::BadData {
-                object: format!("{}, day {}", self.location(), set.day),
-                reason: format!(
+            Err(ArchiveError::bad_data(
+                format!("{}, day {}", self.location(), set.day),
+                format!(
                     "{} rows were merged and {} read back, or they differ; nothing was changed",
                     merged.read.rows, found.rows
                 ),
-            })
+            ))
         }
     }
 }
@@ -410,10 +410,7 @@ impl MergedRows {
             columns.push(Arc::new(decisions.finish()));
         }
         let batch = RecordBatch::try_new(Arc::clone(&self.schema), columns);
-        batch.map(Some).map_err(|source| ArchiveError::Arrow {
-            object: "merged rows".into(),
-            source,
-        })
+        batch.map(Some).map_err(ArchiveError::arrow("merged rows"))
     }
 }
 

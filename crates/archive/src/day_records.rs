@@ -375,10 +375,7 @@ impl Archive {
             Err(StorageError::NotFound { .. }) => return Ok(None),
             bytes => bytes?,
         };
-        let bad_data = |reason: String| ArchiveError::BadData {
-            object: location.to_string(),
-            reason,
-        };
+        let bad_data = |reason: String| ArchiveError::bad_data(&location, reason);
         if transaction_version_of(&bytes) != transaction_version {
             return Err(bad_data(
                 "damaged: it is not the record that the log points to".into(),

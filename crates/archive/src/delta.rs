@@ -13,7 +13,6 @@ use url::Url;
 
 use crate::error::Result;
 use crate::remembered_log::RememberedLog;
-use crate::without_checkpoints::WithoutCheckpoints;
 
 /// Awaits `reading`, and turns a panic into an error: the Delta library panics on some forged checkpoints.
 pub(crate) async fn catch_async_panic<T>(
@@ -37,18 +36,15 @@ fn damaged_log() -> DeltaTableError {
 pub(crate) enum LogBy {
     /// Its last checkpoint, and the entries behind it.
     Checkpoint,
-    /// Its entries alone.
+    /// Its entries alone: the Delta library does not open a table whose hint names a checkpoint that is missing, or whose checkpoint
+    /// is cut off, though all entries of the log are there.
     Entries,
 }
 
 /// The store of a table's log: the table's own store, whose conditional creates make commits atomic.
 pub(crate) fn log_store(location: &Location, by: LogBy) -> Result<LogStoreRef> {
     let url = table_url(location)?;
-    let root = match by {
-        LogBy::Checkpoint => Arc::clone(location.store()),
-        LogBy::Entries => Arc::new(WithoutCheckpoints(Arc::clone(location.store()))),
-    };
-    let root: Arc<dyn ObjectStore> = Arc::new(RememberedLog::new(root));
+    let root: Arc<dyn ObjectStore> = Arc::new(RememberedLog::new(Arc::clone(location.store()), by));
     let prefixed: Arc<dyn ObjectStore> = if location.path().as_ref().is_empty() {
         Arc::clone(&root)
     } else {

@@ -44,19 +44,13 @@ impl Archive {
     ) -> Result<u64> {
         let name = path.display().to_string();
         let failed = |error| ArchiveError::parquet(name.clone())(error);
-        let arrow_error = |source| ArchiveError::Arrow {
-            object: name.clone(),
-            source,
-        };
+        let arrow_error = ArchiveError::arrow(&name);
         let spec = KeyValue::new(SPEC_KEY.to_owned(), self.spec().to_json());
         let properties = WriterProperties::builder()
             .set_key_value_metadata(Some(vec![spec]))
             .build();
         let schema = dropped_schema(&self.rows_schema(true));
-        let file = File::create(path).map_err(|source| StorageError::Io {
-            path: name.clone(),
-            source,
-        })?;
+        let file = File::create(path).map_err(StorageError::io(&name))?;
         let writer = ArrowWriter::try_new(file, Arc::clone(&schema), Some(properties));
         let mut writer = writer.map_err(failed)?;
         let mut files = self.files()?;
@@ -68,7 +62,7 @@ impl Archive {
             for batch in batches {
                 let batch = batch?;
                 let dropped =
-                    dropped_rows(&batch, &file, first, &schema, &is_asked).map_err(arrow_error)?;
+                    dropped_rows(&batch, &file, first, &schema, &is_asked).map_err(&arrow_error)?;
                 first += batch.num_rows() as i64;
                 count += dropped.num_rows() as u64;
                 writer.write(&dropped).map_err(failed)?;
@@ -138,10 +132,7 @@ impl Archive {
                 let here = here.iter().take_while(|row| **row < end);
                 let here: Vec<usize> = here.map(|row| (row - first) as usize).collect();
                 first = end;
-                with_kept_rows(&batch, &here).map_err(|source| ArchiveError::Arrow {
-                    object: name.clone(),
-                    source,
-                })
+                with_kept_rows(&batch, &here).map_err(ArchiveError::arrow(&name))
             });
             let from = written.len();
             let mut changed = RowsToWrite::foreign(changed);

@@ -184,7 +184,27 @@ fn attempts_made(attempts: usize) -> String {
     }
 }
 
+/// Makes an error of this crate of another one.
+type OfError<E> = Box<dyn Fn(E) -> ArchiveError + Send + Sync>;
+
 impl ArchiveError {
+    /// The error for data of `object` that cannot be used.
+    pub fn bad_data(object: impl ToString, reason: impl Into<String>) -> Self {
+        Self::BadData {
+            object: object.to_string(),
+            reason: reason.into(),
+        }
+    }
+
+    /// Wraps an error of the Arrow library that concerns `object`.
+    pub fn arrow(object: impl ToString) -> OfError<arrow::error::ArrowError> {
+        let object = object.to_string();
+        Box::new(move |source| Self::Arrow {
+            object: object.clone(),
+            source,
+        })
+    }
+
     /// Wraps an error of the Parquet library that concerns `object`.
     pub fn parquet(
         object: impl Into<String>,

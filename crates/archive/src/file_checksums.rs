@@ -24,13 +24,11 @@ use parquet::errors::{ParquetError, Result};
 use serde::{Deserialize, Serialize};
 use twox_hash::XxHash3_64;
 
-/// Bytes of a sector of a file that is written now; the last sector of a file may have fewer. Few, because a reader fetches whole
+/// Bytes of a sector of a file; the last sector of a file may have fewer. Few, because a reader fetches whole
 /// sectors to get a page of 7 to 16 KiB.
 pub const SECTOR_BYTES: u64 = 4 << 10;
-/// Bytes of a sector in all files that may be read: those written until 2026-11-25 have larger ones.
-const KNOWN_SECTOR_BYTES: [u64; 2] = [SECTOR_BYTES, 16 << 10];
-/// Start of a tag: the hash, followed by the bytes of a sector.
-const HASH: &str = "xxh3-";
+/// Start of a tag: the hash, and [`SECTOR_BYTES`].
+const HASH: &str = "xxh3-4096";
 
 /// Offsets and checksums of the two parts of a data file's tail; see the module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -40,7 +38,6 @@ pub struct Tail {
     pub sums_offset: u64,
     /// Offset of the footer's metadata.
     pub footer_offset: u64,
-    sector_bytes: u64,
     index_sum: u64,
     footer_sum: u64,
 }
@@ -54,7 +51,6 @@ impl Tail {
         Some(Self {
             sums_offset,
             footer_offset: sums_offset + footer as u64,
-            sector_bytes: SECTOR_BYTES,
             index_sum: XxHash3_64::oneshot(&bytes[..footer]),
             footer_sum: XxHash3_64::oneshot(&bytes[footer..]),
         })
@@ -72,7 +68,7 @@ impl Tail {
             bytes,
             "the part between its row groups and its footer",
         )?;
-        let count = self.sums_offset.div_ceil(self.sector_bytes) as usize;
+        let count = self.sums_offset.div_ceil(SECTOR_BYTES) as usize;
         let (sums, _) = bytes.as_chunks::<8>();
         let sums = sums
             .get(..count)
@@ -80,7 +76,6 @@ impl Tail {
         let sums = sums.iter().map(|sum| u64::from_le_bytes(*sum)).collect();
         Ok(SectorSums {
             sums,
-            sector_bytes: self.sector_bytes,
             end: self.sums_offset,
         })
     }
@@ -105,13 +100,12 @@ impl fmt::Display for Tail {
         let Self {
             sums_offset,
             footer_offset,
-            sector_bytes,
             index_sum,
             footer_sum,
         } = self;
         write!(
             f,
-            "{HASH}{sector_bytes}:{sums_offset}:{footer_offset}:{index_sum:016x}:{footer_sum:016x}"
+            "{HASH}:{sums_offset}:{footer_offset}:{index_sum:016x}:{footer_sum:016x}"
         )
     }
 }
@@ -122,11 +116,9 @@ impl FromStr for Tail {
     fn from_str(text: &str) -> Result<Self, String> {
         let bad = || format!("{text:?} is no tag of a data file's tail");
         let mut parts = text.split(':');
-        let sector_bytes = parts.next().and_then(|hash| hash.strip_prefix(HASH));
-        let sector_bytes = KNOWN_SECTOR_BYTES
-            .into_iter()
-            .find(|known| sector_bytes == Some(&known.to_string()));
-        let sector_bytes = sector_bytes.ok_or_else(bad)?;
+        if parts.next() != Some(HASH) {
+            return Err(bad());
+        }
         let mut number = |radix| {
             let part = parts.next().ok_or_else(bad)?;
             u64::from_str_radix(part, radix).map_err(|_| bad())
@@ -134,7 +126,6 @@ impl FromStr for Tail {
         let tail = Self {
             sums_offset: number(10)?,
             footer_offset: number(10)?,
-            sector_bytes,
             index_sum: number(16)?,
             footer_sum: number(16)?,
         };
@@ -164,8 +155,6 @@ fn damaged(what: &str) -> ParquetError {
 #[derive(Debug, Clone)]
 pub(crate) struct SectorSums {
     sums: Arc<[u64]>,
-    /// Bytes of each sector but the last.
-    sector_bytes: u64,
     /// Offset of the end of the last sector.
     end: u64,
 }
@@ -182,20 +171,20 @@ impl SectorSums {
                 range.start, range.end
             )));
         }
-        let start = range.start / self.sector_bytes * self.sector_bytes;
-        let end = range.end.next_multiple_of(self.sector_bytes);
+        let start = range.start / SECTOR_BYTES * SECTOR_BYTES;
+        let end = range.end.next_multiple_of(SECTOR_BYTES);
         Ok(start..end.min(self.end))
     }
 
     /// Checks `bytes`, which are whole sectors from offset `start` on.
     pub(crate) fn check(&self, start: u64, bytes: &Bytes) -> Result<()> {
-        let first = (start / self.sector_bytes) as usize;
-        let sectors = bytes.chunks(self.sector_bytes as usize).enumerate();
+        let first = (start / SECTOR_BYTES) as usize;
+        let sectors = bytes.chunks(SECTOR_BYTES as usize).enumerate();
         for (at, sector) in sectors {
             if self.sums.get(first + at) != Some(&XxHash3_64::oneshot(sector)) {
                 return Err(damaged(&format!(
                     "the part at byte {}",
-                    start + at as u64 * self.sector_bytes
+                    start + at as u64 * SECTOR_BYTES
                 )));
             }
         }
@@ -284,29 +273,6 @@ mod tests {
                 assert!(is_sound(&damaged).is_err(), "byte {at}");
             }
         }
-    }
-
-    /// Files that were written until 2026-11-25 have larger sectors.
-    #[test]
-    fn larger_sectors_are_checked() {
-        let larger = 16 << 10;
-        let bytes: Vec<u8> = (0..2 * larger + 9)
-            .map(|at| (at * at % 251) as u8)
-            .collect();
-        let sums = bytes.chunks(larger).map(XxHash3_64::oneshot);
-        let sums: Vec<u8> = sums.flat_map(u64::to_le_bytes).collect();
-        let (end, footer) = (bytes.len(), bytes.len() + sums.len());
-        let index_sum = XxHash3_64::oneshot(&sums);
-        let tag = format!("xxh3-16384:{end}:{footer}:{index_sum:016x}:0");
-        let sums = tag.parse::<Tail>().unwrap().sector_sums(&sums).unwrap();
-        assert_eq!(
-            sums.whole_sectors(&(20_000..20_001)).unwrap(),
-            16_384..32_768
-        );
-        sums.check(0, &Bytes::copy_from_slice(&bytes)).unwrap();
-        let mut damaged = bytes[larger..].to_vec();
-        damaged[5_000] ^= 1;
-        assert!(sums.check(16_384, &damaged.into()).is_err());
     }
 
     #[test]

@@ -106,10 +106,7 @@ impl FingerprintFile {
     /// Reads its rows, as record batches with the schema [`schema::fingerprint_schema`].
     pub fn read(&self) -> Result<impl Iterator<Item = Result<RecordBatch>>> {
         let name = self.path.display().to_string();
-        let file = File::open(&self.path).map_err(|source| StorageError::Io {
-            path: name.clone(),
-            source,
-        })?;
+        let file = File::open(&self.path).map_err(StorageError::io(&name))?;
         let metadata = ParquetMetaDataReader::new().parse_and_finish(&file);
         let reader = metadata
             .map(|metadata| {
@@ -118,12 +115,7 @@ impl FingerprintFile {
             })
             .and_then(|groups| groups.read(ProjectionMask::all(), RECORD_BATCH_ROWS, None))
             .map_err(ArchiveError::parquet(name.clone()))?;
-        Ok(reader.map(move |batch| {
-            batch.map_err(|source| ArchiveError::Arrow {
-                object: name.clone(),
-                source,
-            })
-        }))
+        Ok(reader.map(move |batch| batch.map_err(ArchiveError::arrow(&name))))
     }
 }
 
@@ -161,10 +153,7 @@ impl FingerprintWriter {
             .truncate(true)
             .mode(0o600)
             .open(path)
-            .map_err(|source| StorageError::Io {
-                path: name.clone(),
-                source,
-            })?;
+            .map_err(StorageError::io(&name))?;
         let schema = schema::fingerprint_schema(id_type, spec.sketch, true);
         let options = ArrowWriterOptions::new()
             .with_properties(writer_properties(spec, id_type, lifetime))
@@ -172,8 +161,7 @@ impl FingerprintWriter {
         let file = BufWriter::with_capacity(WRITTEN_BYTES, file);
         let writer = ArrowWriter::try_new_with_options(file, schema.clone(), options)
             .map_err(ArchiveError::parquet(name.clone()))?;
-        let encoder =
-            Encoder::start(writer).map_err(|source| StorageError::Io { path: name, source })?;
+        let encoder = Encoder::start(writer).map_err(StorageError::io(name))?;
         Ok(Self {
             path: path.to_owned(),
             encoder,
@@ -211,7 +199,7 @@ impl FingerprintWriter {
         let object = self.path.display().to_string();
         self.coalescer
             .push_batch(batch)
-            .map_err(|source| ArchiveError::Arrow { object, source })?;
+            .map_err(ArchiveError::arrow(object))?;
         self.write_completed()
     }
 
@@ -240,10 +228,7 @@ impl FingerprintWriter {
         let name = self.path.display().to_string();
         self.coalescer
             .finish_buffered_batch()
-            .map_err(|source| ArchiveError::Arrow {
-                object: name.clone(),
-                source,
-            })?;
+            .map_err(ArchiveError::arrow(&name))?;
         self.write_completed()?;
         let file = self.encoder.finish();
         let file = file.map_err(ArchiveError::parquet(name.clone()))?;
@@ -253,7 +238,7 @@ impl FingerprintWriter {
             .and_then(|file| Ok(file.metadata()?.len()));
         let digest = self.digest.finish();
         Ok(FingerprintFile {
-            bytes: size.map_err(|source| StorageError::Io { path: name, source })?,
+            bytes: size.map_err(StorageError::io(name))?,
             path: self.path,
             rows: self.rows,
             without_fingerprint: self.without_fingerprint,
@@ -275,10 +260,7 @@ impl FingerprintWriter {
     }
 
     fn bad_data(&self, reason: &str) -> ArchiveError {
-        ArchiveError::BadData {
-            object: self.path.display().to_string(),
-            reason: reason.into(),
-        }
+        ArchiveError::bad_data(self.path.display(), reason)
     }
 }
 

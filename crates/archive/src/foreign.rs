@@ -70,12 +70,12 @@ pub(crate) fn check_path(given: &str, path: &str) -> Result<()> {
     let first = path.split('/').next().unwrap_or_default();
     let is_absolute = first.is_empty() || first.contains(':');
     if is_absolute || path.split('/').any(|part| part == "..") {
-        Err(ArchiveError::BadData {
-            object: given.to_owned(),
-            reason: format!(
+        Err(ArchiveError::bad_data(
+            given,
+            format!(
                 "its log names a data file outside the table: {path}; tables that share files with others (shallow clones) cannot be read"
             ),
-        })
+        ))
     } else {
         Ok(())
     }

@@ -64,10 +64,7 @@ pub fn encode(name: &str, spec: &Spec, frequencies: &DocumentFrequencies) -> Res
             .collect();
         let batch =
             RecordBatch::try_new(schema.clone(), vec![Arc::new(features), Arc::new(counts)])
-                .map_err(|source| ArchiveError::Arrow {
-                    object: name.to_owned(),
-                    source,
-                })?;
+                .map_err(ArchiveError::arrow(name))?;
         writer.write(&batch).map_err(failed)?;
     }
     writer.into_inner().map_err(failed)
@@ -78,9 +75,11 @@ pub fn encode(name: &str, spec: &Spec, frequencies: &DocumentFrequencies) -> Res
 /// # Errors
 /// [`ArchiveError`] when this program did not make it, or it is damaged.
 pub fn decode(name: &str, bytes: Bytes) -> Result<(Spec, DocumentFrequencies)> {
-    let bad = |reason: &str| ArchiveError::BadData {
-        object: name.to_owned(),
-        reason: format!("not a table of document frequencies made by `dedup-job idf`: {reason}"),
+    let bad = |reason: &str| {
+        ArchiveError::bad_data(
+            name,
+            format!("not a table of document frequencies made by `dedup-job idf`: {reason}"),
+        )
     };
     let failed = |error: ParquetError| ArchiveError::parquet(name)(error);
     // The Parquet library panics on some forged pages.
@@ -108,10 +107,7 @@ pub fn decode(name: &str, bytes: Bytes) -> Result<(Spec, DocumentFrequencies)> {
             ValidatedRowGroups::new(FileParts::whole(bytes), Arc::clone(&metadata), groups);
         let batches = groups.read(ProjectionMask::all(), RECORD_BATCH_ROWS, None);
         for batch in batches.map_err(failed)? {
-            let batch = batch.map_err(|source| ArchiveError::Arrow {
-                object: name.to_owned(),
-                source,
-            })?;
+            let batch = batch.map_err(ArchiveError::arrow(name))?;
             let column = |name: &str| {
                 let column = batch.column_by_name(name);
                 column
@@ -156,10 +152,7 @@ pub fn weights(
         idf_power: spec.idf_power,
         ..features.clone()
     };
-    Idf::new(&spec, frequencies).map_err(|error| ArchiveError::BadData {
-        object: name.to_owned(),
-        reason: error.to_string(),
-    })
+    Idf::new(&spec, frequencies).map_err(|error| ArchiveError::bad_data(name, error.to_string()))
 }
 
 #[cfg(test)]

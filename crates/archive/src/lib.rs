@@ -48,11 +48,9 @@ mod scope;
 mod snapshot;
 pub mod spec_files;
 mod table;
-mod tail_facts;
 pub mod template_memory;
 mod vacuum;
 pub mod validated_pages;
-mod without_checkpoints;
 
 pub use bulk::Bulk;
 pub use captures::Capture;
@@ -82,6 +80,5 @@ pub use scope::Scope;
 pub use snapshot::{Snapshot, SnapshotFile};
 pub use spec_files::SpecFiles;
 pub use table::{Archive, DataFile, DayInfo, FILE_ROWS, Info, Verified};
-pub use tail_facts::TailFacts;
 pub use template_memory::CommittedMemory;
 pub use vacuum::{Vacuum, Vacuumed};

@@ -277,10 +277,7 @@ impl Archive {
         let adds_kept = self.has_kept() && !other.has_kept();
         for file in files {
             let name = other.location().child_name(&file.path);
-            let failed = |source| ArchiveError::Arrow {
-                object: name.clone(),
-                source,
-            };
+            let failed = ArchiveError::arrow(&name);
             let stored = other.stored_rows(file).await?;
             let (count, stored): (u64, Rows<'_>) = match (file.rows, DayTags::from_file(file)) {
                 (Some(rows), Some(_)) => (rows, Box::new(stored)),
@@ -290,7 +287,7 @@ impl Archive {
                     let present =
                         |rows: &RecordBatch| rows.num_rows() - rows.column(0).null_count();
                     let count = all.iter().map(present).sum::<usize>();
-                    let rows = sorted(all).map(|rows| rows.map_err(failed));
+                    let rows = sorted(all).map(|rows| rows.map_err(&failed));
                     (count as u64, Box::new(rows))
                 }
             };
@@ -299,7 +296,7 @@ impl Archive {
                 each(rows.num_rows());
                 if adds_kept {
                     let kept = BooleanArray::new_null(rows.num_rows());
-                    with_kept(&rows, kept).map_err(failed)
+                    with_kept(&rows, kept).map_err(&failed)
                 } else {
                     Ok(rows)
                 }

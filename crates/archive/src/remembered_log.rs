@@ -1,5 +1,5 @@
 //! A table's store that remembers the log: the Delta library reads each entry, and each part of a checkpoint, again for each question
-//! about the table, and none of them ever changes.
+//! about the table, and none of them ever changes. It can leave the checkpoints out.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -8,16 +8,20 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use futures::StreamExt as _;
 use futures::stream::BoxStream;
+use futures::{StreamExt as _, TryStreamExt as _};
 use object_store::path::Path;
 use object_store::{
-    Attributes, CopyOptions, GetOptions, GetRange, GetResult, GetResultPayload, ListResult,
+    Attributes, CopyOptions, Error, GetOptions, GetRange, GetResult, GetResultPayload, ListResult,
     MultipartUpload, ObjectMeta, ObjectStore, ObjectStoreExt as _, PutMultipartOptions, PutOptions,
     PutPayload, PutResult, RenameOptions, Result,
 };
 use storage::is_log_entry;
 
+use crate::delta::LogBy;
+
+/// The name of the hint in the directory of the log.
+pub(crate) const HINT: &str = "_last_checkpoint";
 /// The most bytes of a log that are remembered.
 const MAX_BYTES: u64 = 16 << 20;
 
@@ -25,6 +29,7 @@ const MAX_BYTES: u64 = 16 << 20;
 #[derive(Debug)]
 pub(crate) struct RememberedLog {
     store: Arc<dyn ObjectStore>,
+    by: LogBy,
     remembered: Mutex<Remembered>,
 }
 
@@ -37,9 +42,10 @@ struct Remembered {
 }
 
 impl RememberedLog {
-    pub(crate) fn new(store: Arc<dyn ObjectStore>) -> Self {
+    pub(crate) fn new(store: Arc<dyn ObjectStore>, by: LogBy) -> Self {
         Self {
             store,
+            by,
             remembered: Mutex::default(),
         }
     }
@@ -86,6 +92,22 @@ impl RememberedLog {
     }
 }
 
+/// Whether an object is left out: a checkpoint, or the hint at one.
+fn is_left_out(by: LogBy, path: &Path) -> bool {
+    let name = path.filename().unwrap_or_default();
+    let is_checkpoint = name == HINT || (is_log_entry(name) && name.contains(".checkpoint."));
+    by == LogBy::Entries && is_checkpoint
+}
+
+fn without_left_out(
+    by: LogBy,
+    listed: BoxStream<'static, Result<ObjectMeta>>,
+) -> BoxStream<'static, Result<ObjectMeta>> {
+    listed
+        .try_filter(move |object| std::future::ready(!is_left_out(by, &object.location)))
+        .boxed()
+}
+
 /// Whether an object never changes: an entry or a checkpoint, in the directory of the log.
 fn is_immutable(path: &Path) -> bool {
     path.filename().is_some_and(is_log_entry)
@@ -117,6 +139,12 @@ impl ObjectStore for RememberedLog {
     }
 
     async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
+        if is_left_out(self.by, location) {
+            return Err(Error::NotFound {
+                path: location.to_string(),
+                source: "left out".into(),
+            });
+        }
         let is_plain = !options.head
             && options.version.is_none()
             && options.if_match.is_none()
@@ -172,7 +200,7 @@ impl ObjectStore for RememberedLog {
     }
 
     fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
-        self.store.list(prefix)
+        without_left_out(self.by, self.store.list(prefix))
     }
 
     fn list_with_offset(
@@ -180,11 +208,15 @@ impl ObjectStore for RememberedLog {
         prefix: Option<&Path>,
         offset: &Path,
     ) -> BoxStream<'static, Result<ObjectMeta>> {
-        self.store.list_with_offset(prefix, offset)
+        without_left_out(self.by, self.store.list_with_offset(prefix, offset))
     }
 
     async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
-        self.store.list_with_delimiter(prefix).await
+        let mut listed = self.store.list_with_delimiter(prefix).await?;
+        listed
+            .objects
+            .retain(|object| !is_left_out(self.by, &object.location));
+        Ok(listed)
     }
 
     async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Result<()> {

@@ -430,7 +430,7 @@ type Rest<'a> = Box<dyn Iterator<Item = Result<RecordBatch>> + Send + 'a>;
 
 fn arrow_error(file: &DataFile) -> impl FnOnce(ArrowError) -> ArchiveError {
     let object = file.path.clone();
-    move |source| ArchiveError::Arrow { object, source }
+    ArchiveError::arrow(object)
 }
 
 /// The rows of a record batch that have a fingerprint, and an id that is not in `ids`.

@@ -225,10 +225,7 @@ fn to_rows(commit: &str, rulings: &[Ruling]) -> Result<RecordBatch> {
 }
 
 fn arrow_error(source: ArrowError) -> ArchiveError {
-    ArchiveError::Arrow {
-        object: "rulings".into(),
-        source,
-    }
+    ArchiveError::arrow("rulings")(source)
 }
 
 impl Archive {
@@ -245,9 +242,11 @@ impl Archive {
     async fn read_list(&self, version: i64) -> Result<Option<RulingFiles>> {
         let list = LISTS.read(self.location(), version).await?;
         let list = list.map(|list| serde_json::from_slice(&list)).transpose();
-        list.map_err(|error| ArchiveError::BadData {
-            object: self.location().child_name(&LISTS.path(version)),
-            reason: error.to_string(),
+        list.map_err(|error| {
+            ArchiveError::bad_data(
+                self.location().child_name(&LISTS.path(version)),
+                error.to_string(),
+            )
         })
     }
 
@@ -444,10 +443,8 @@ impl Archive {
     }
 
     async fn write_list(&self, list: &RulingFiles) -> Result<i64> {
-        let text = serde_json::to_vec(list).map_err(|error| ArchiveError::BadData {
-            object: "rulings".into(),
-            reason: error.to_string(),
-        })?;
+        let text = serde_json::to_vec(list)
+            .map_err(|error| ArchiveError::bad_data("rulings", error.to_string()))?;
         LISTS.write(self.location(), text.into()).await
     }
 
@@ -462,20 +459,14 @@ impl Archive {
         let bytes = self.ruling_file(file).await?;
         let reader = ParquetRecordBatchReaderBuilder::try_new(bytes).map_err(failed)?;
         if reader.schema().fields() != schema().fields() {
-            return Err(ArchiveError::BadData {
-                object: name,
-                reason: "it has no columns of rulings".into(),
-            });
+            return Err(ArchiveError::bad_data(name, "it has no columns of rulings"));
         }
         reader.build().map_err(failed)
     }
 }
 
 fn missing(object: String) -> ArchiveError {
-    ArchiveError::BadData {
-        object,
-        reason: "it is missing, and the archive's log names it".into(),
-    }
+    ArchiveError::bad_data(object, "it is missing, and the archive's log names it")
 }
 
 /// The rows of some commits.

@@ -9,12 +9,12 @@ use simhash::Spec;
 use storage::{Location, Stores};
 
 use crate::error::{ArchiveError, Result};
+use crate::file_checksums::Tail;
 use crate::input_files::input_files;
 use crate::reader::{ColumnNames, FingerprintReader};
 use crate::schema::IdType;
 use crate::scope::Scope;
 use crate::table::{Archive, DataFile};
-use crate::tail_facts::TailFacts;
 
 /// Maximum number of footers read concurrently.
 const CONCURRENT_FOOTERS: usize = 64;
@@ -44,8 +44,8 @@ pub struct SnapshotFile {
     pub day: Option<NaiveDate>,
     /// What names its commit in rulings; `None` if nothing says it.
     pub commit: Option<String>,
-    /// What the archive's log says of the file.
-    pub facts: TailFacts,
+    /// What the archive's log says of the file's tail; nothing of plain files, and of those that other programs wrote.
+    pub tail: Option<Tail>,
     /// The file, with its footer read.
     pub reader: FingerprintReader,
 }
@@ -70,7 +70,7 @@ impl Snapshot {
             .map(|location| async move {
                 let day = hive_day(&location);
                 let size = location.size().await?;
-                SnapshotFile::open(location, size, day, columns, TailFacts::default()).await
+                SnapshotFile::open(location, size, day, columns, None).await
             })
             .buffered(CONCURRENT_FOOTERS)
             .try_collect()
@@ -145,14 +145,14 @@ impl Snapshot {
             }
             let id_type = *self.id_type.get_or_insert(reader.id_type());
             if id_type != reader.id_type() {
-                return Err(ArchiveError::BadData {
-                    object: reader.name().to_owned(),
-                    reason: format!(
+                return Err(ArchiveError::bad_data(
+                    reader.name(),
+                    format!(
                         "its ids are {}, those of {} are {id_type}",
                         reader.id_type(),
                         self.files[0].reader.name()
                     ),
-                });
+                ));
             }
         }
         self.spec = first.map(|(_, spec)| spec);
@@ -167,7 +167,7 @@ impl Archive {
         let location = self.location().child(&file.path)?;
         let name = location.to_string();
         let (size, day) = (file.size, file.day);
-        let opened = SnapshotFile::open(location, size, day, columns, file.facts.clone()).await;
+        let opened = SnapshotFile::open(location, size, day, columns, file.tail).await;
         let opened = opened.map_err(|error| {
             if error.is_not_found() {
                 ArchiveError::missing(&name)
@@ -188,16 +188,16 @@ impl SnapshotFile {
         size: u64,
         day: Option<NaiveDate>,
         columns: &ColumnNames,
-        facts: TailFacts,
+        tail: Option<Tail>,
     ) -> Result<Self> {
         let name = location.given();
-        let reader = FingerprintReader::open(name, &location, size, columns, &facts).await?;
+        let reader = FingerprintReader::open(name, &location, size, columns, tail).await?;
         Ok(Self {
             location,
             size,
             day,
             commit: None,
-            facts,
+            tail,
             reader,
         })
     }

@@ -67,10 +67,10 @@ pub async fn copy(from: &Location, to: &Location, spec: &Spec) -> Result<()> {
 /// Reads a file that the spec names.
 async fn read(file: &Location) -> Result<bytes::Bytes> {
     file.read().await.map_err(|error| match error {
-        StorageError::NotFound { path } => ArchiveError::BadData {
-            object: path,
-            reason: "the archive's spec names this file, but it is missing".into(),
-        },
+        StorageError::NotFound { path } => ArchiveError::bad_data(
+            path,
+            "the archive's spec names this file, but it is missing",
+        ),
         error => error.into(),
     })
 }
@@ -92,15 +92,11 @@ pub async fn load(location: &Location, spec: &Spec) -> Result<Model> {
         Some(digest) => {
             let file = location.child(&stop_words_name(digest))?;
             let bytes = read(&file).await?;
-            let text = std::str::from_utf8(&bytes).map_err(|error| ArchiveError::BadData {
-                object: file.to_string(),
-                reason: error.to_string(),
-            })?;
+            let text = std::str::from_utf8(&bytes)
+                .map_err(|error| ArchiveError::bad_data(&file, error.to_string()))?;
             Some(Arc::new(StopWords::decode(text)))
         }
     };
-    Model::new(spec.clone(), idf, stop_words).map_err(|error| ArchiveError::BadData {
-        object: location.child_name(DIRECTORY),
-        reason: error.to_string(),
-    })
+    Model::new(spec.clone(), idf, stop_words)
+        .map_err(|error| ArchiveError::bad_data(location.child_name(DIRECTORY), error.to_string()))
 }

@@ -97,10 +97,7 @@ impl Archive {
                 match removed {
                     // Its writer renamed it, or another vacuum deleted it.
                     Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
-                    removed => removed.map_err(|source| StorageError::Io {
-                        path: unfinished.display().to_string(),
-                        source,
-                    })?,
+                    removed => removed.map_err(StorageError::io(unfinished.display()))?,
                 }
                 let below = unfinished.strip_prefix(local).unwrap_or(&unfinished);
                 files.push(below.display().to_string());
@@ -304,24 +301,21 @@ fn unfinished_files(
     directory: &FsPath,
     older_than: Duration,
 ) -> Result<Vec<PathBuf>> {
-    let failed = |source| StorageError::Io {
-        path: directory.display().to_string(),
-        source,
-    };
+    let failed = StorageError::io(directory.display());
     let mut found = Vec::new();
     let entries = match std::fs::read_dir(directory) {
         // Another vacuum deleted it.
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(found),
-        entries => entries.map_err(failed)?,
+        entries => entries.map_err(&failed)?,
     };
     for entry in entries {
-        let entry = entry.map_err(failed)?;
+        let entry = entry.map_err(&failed)?;
         let path = entry.path();
         // `metadata` of an entry does not follow symlinks.
         let metadata = match entry.metadata() {
             // Its writer has just renamed it.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
-            metadata => metadata.map_err(failed)?,
+            metadata => metadata.map_err(&failed)?,
         };
         if metadata.is_dir() {
             if directory == root && entry.file_name() == LOST_AND_FOUND {
@@ -338,7 +332,7 @@ fn unfinished_files(
                     && number.bytes().all(|digit| digit.is_ascii_digit())
                     && is_own_path(target)
             });
-        let modified = metadata.modified().map_err(failed)?;
+        let modified = metadata.modified().map_err(&failed)?;
         let age = SystemTime::now()
             .duration_since(modified)
             .unwrap_or_default();

@@ -84,12 +84,12 @@ impl Documents {
             for (column, field) in file.carried.iter().zip(&fields) {
                 let (found, wanted) = (&column.data_type, field.data_type());
                 if !conform::can_be_carried(found, wanted) {
-                    return Err(DocumentsError::BadData {
-                        object: format!("{}, column {:?}", file.location, column.name),
-                        reason: format!(
+                    return Err(DocumentsError::bad_data(
+                        format!("{}, column {:?}", file.location, column.name),
+                        format!(
                             "its type {found} cannot become {wanted}, which the column has in the decisions because the files differ in it; leave it out of --columns, or run files of one type by themselves"
                         ),
-                    });
+                    ));
                 }
             }
         }

@@ -365,13 +365,13 @@ impl Columns {
                 (false, "--prefer" | "--source") => format!(", which {option} names"),
                 (false, _) => format!("; name it by {option}"),
             };
-            DocumentsError::BadData {
-                object: object.to_owned(),
-                reason: format!(
+            DocumentsError::bad_data(
+                object,
+                format!(
                     "no {what} column ({sought}){remedy}; its columns are {}",
                     listed(names)
                 ),
-            }
+            )
         };
         let pick = |asked: &Option<String>, known: &[&str]| match asked {
             Some(name) => names.contains(&name.as_str()).then(|| name.clone()),
@@ -445,13 +445,13 @@ impl Columns {
         };
         let is_missing = |name: &&String| !names.contains(&name.as_str());
         if let Some(name) = self.carried.iter().find(is_missing) {
-            return Err(DocumentsError::BadData {
-                object: object.to_owned(),
-                reason: format!(
+            return Err(DocumentsError::bad_data(
+                object,
+                format!(
                     "no column {name:?}, which --columns names; its columns are {}",
                     listed(names)
                 ),
-            });
+            ));
         }
         let carried = self.carried.iter().map(|name| CarriedColumn {
             name: name.clone(),

@@ -128,9 +128,8 @@ pub(super) fn conform(
     (file, positions): (usize, Int64Array),
     object: &str,
 ) -> Result<RecordBatch> {
-    let bad_data = |column: &str, reason: String| DocumentsError::BadData {
-        object: format!("{object}, column {column:?}"),
-        reason,
+    let bad_data = |column: &str, reason: String| {
+        DocumentsError::bad_data(format!("{object}, column {column:?}"), reason)
     };
     let name = found.id.as_deref().unwrap_or(ID);
     if ids.null_count() > 0 {
@@ -256,12 +255,9 @@ fn as_carried(batch: &RecordBatch, name: &str, field: &Field, object: &str) -> R
         (DataType::FixedSizeBinary(_), DataType::Utf8) => {
             Ok(lossy_texts(column.as_fixed_size_binary().iter()))
         }
-        (_, wanted) => {
-            arrow::compute::cast(column, wanted).map_err(|error| DocumentsError::BadData {
-                object: format!("{object}, column {name:?}"),
-                reason: error.to_string(),
-            })
-        }
+        (_, wanted) => arrow::compute::cast(column, wanted).map_err(|error| {
+            DocumentsError::bad_data(format!("{object}, column {name:?}"), error.to_string())
+        }),
     }
 }
 

@@ -16,7 +16,7 @@ use bytes::Bytes;
 use datafusion::prelude::SessionContext;
 use futures::{StreamExt as _, TryStreamExt as _};
 use object_store::ObjectStoreExt as _;
-use storage::{Location, UnchangedFile};
+use storage::{Location, StorageError, UnchangedFile};
 use warc::{Cuts, Dictionary, MemberCuts, RecordStarts};
 
 use super::Documents;
@@ -196,16 +196,13 @@ fn find_records(
     name: &str,
     wanted: Vec<u64>,
 ) -> Result<Vec<u64>> {
-    let failed = |source| DocumentsError::Io {
-        path: name.to_owned(),
-        source,
-    };
+    let failed = StorageError::io(name);
     let input = BufReader::with_capacity(BUFFER, local.open()?);
     let mut starts = RecordStarts::new(input, size);
     let mut places = Vec::new();
     for at in wanted {
         while places.last().is_none_or(|last| *last < at) {
-            match starts.next_start().map_err(failed)? {
+            match starts.next_start().map_err(&failed)? {
                 Some(start) if start >= at => places.push(start),
                 Some(_) => {}
                 None => return Ok(places),

@@ -2,7 +2,7 @@
 
 use archive::ArchiveError;
 use datafusion::error::DataFusionError;
-use storage::{ErrorKind, StorageError, io_kind};
+use storage::{ErrorKind, StorageError};
 use streams::{Stopped, causes, exhausted_memory, query_kind, query_message};
 
 /// Result of this crate.
@@ -39,12 +39,6 @@ pub enum DocumentsError {
     /// The memory limit does not allow the work.
     #[error("out of the memory limit: {what}; raise --memory-limit")]
     OutOfMemory { what: String },
-    /// A local file operation failed.
-    #[error("{path}: {source}")]
-    Io {
-        path: String,
-        source: std::io::Error,
-    },
     /// What was read changed meanwhile: the same command may succeed later.
     #[error("{0}")]
     TryAgain(String),
@@ -57,6 +51,14 @@ pub enum DocumentsError {
 }
 
 impl DocumentsError {
+    /// The error for data of `object` that cannot be used.
+    pub fn bad_data(object: impl ToString, reason: impl Into<String>) -> Self {
+        Self::BadData {
+            object: object.to_string(),
+            reason: reason.into(),
+        }
+    }
+
     /// Wraps an error of a query that was part of `operation`; an exhausted memory pool becomes [`Self::OutOfMemory`].
     pub(crate) fn query(operation: impl Into<String>) -> impl FnOnce(DataFusionError) -> Self {
         let operation = operation.into();
@@ -87,7 +89,6 @@ impl DocumentsError {
             Self::BadData { .. } | Self::WrongCut { .. } => ErrorKind::Data,
             Self::Configuration(_) => ErrorKind::Configuration,
             Self::Internal(_) => ErrorKind::Internal,
-            Self::Io { source, .. } => io_kind(source),
             Self::Query { source, .. } => query_kind(source, own_kind),
         }
     }

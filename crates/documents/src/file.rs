@@ -173,9 +173,6 @@ impl InputFile {
 
     /// An error of the file's data.
     pub(super) fn bad_data(&self, reason: String) -> DocumentsError {
-        DocumentsError::BadData {
-            object: self.location.to_string(),
-            reason,
-        }
+        DocumentsError::bad_data(&self.location, reason)
     }
 }

@@ -180,10 +180,7 @@ pub(super) async fn open(
                     endings_in_words(&endings)
                 )
             };
-            Err(DocumentsError::BadData {
-                object: location.to_string(),
-                reason,
-            })
+            Err(DocumentsError::bad_data(&location, reason))
         }
     }
 }

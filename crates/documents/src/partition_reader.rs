@@ -235,10 +235,7 @@ impl PartitionReader {
                 rows: mut batch,
                 numbers: mut rows,
             } = batch?;
-            let failed = |source| archive::ArchiveError::Arrow {
-                object: object.clone(),
-                source,
-            };
+            let failed = archive::ArchiveError::arrow(&object);
             let columns = &file.columns;
             let positions = |rows: &[u64]| {
                 let positions = rows.iter().map(|&row| position(part_number, row));
@@ -256,15 +253,15 @@ impl PartitionReader {
             let mut ids = conform::ids(&batch, columns, &file.short_name, &rows, &object)?;
             let kept = match &selected {
                 Rows::All | Rows::WithDecisionColumns | Rows::Carried => None,
-                Rows::Wanted(wanted) => Some(are_wanted(&ids, id_type, wanted).map_err(failed)?),
+                Rows::Wanted(wanted) => Some(are_wanted(&ids, id_type, wanted).map_err(&failed)?),
                 Rows::At(set) => {
                     let is_selected = |row: &u64| Some(set.contains(part_number, *row));
                     Some(rows.iter().map(is_selected).collect())
                 }
             };
             if let Some(kept) = kept {
-                batch = arrow::compute::filter_record_batch(&batch, &kept).map_err(failed)?;
-                ids = arrow::compute::filter(&ids, &kept).map_err(failed)?;
+                batch = arrow::compute::filter_record_batch(&batch, &kept).map_err(&failed)?;
+                ids = arrow::compute::filter(&ids, &kept).map_err(&failed)?;
                 let mut kept = kept.values().iter();
                 rows.retain(|_| kept.next().unwrap_or(false));
             }

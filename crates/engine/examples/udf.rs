@@ -9,7 +9,7 @@ use std::error::Error;
 use std::sync::Arc;
 
 use datafusion::prelude::SessionContext;
-use engine::udf::{HammingDistance, Simhash};
+use engine::udf::{Simhash, hamming_distance};
 use simhash::{Model, Spec};
 
 const QUERY: &str = "
@@ -28,7 +28,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let context = SessionContext::new();
     let model = Model::plain(Spec::default())?;
     context.register_udf(Simhash::udf(model, Arc::default()));
-    context.register_udf(HammingDistance::udf());
+    context.register_udf(hamming_distance());
     context.sql(QUERY).await?.show().await?;
     Ok(())
 }

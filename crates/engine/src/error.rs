@@ -8,7 +8,7 @@ use arrow::error::ArrowError;
 use datafusion::error::DataFusionError;
 use documents::DocumentsError;
 use hamming::{DesignError, PlanError};
-use storage::{ErrorKind, StorageError, io_kind};
+use storage::{ErrorKind, StorageError};
 use streams::{Stopped, causes, exhausted_memory, full_disk, query_kind, query_message};
 
 /// Result of this crate.
@@ -45,12 +45,6 @@ pub enum EngineError {
     /// The memory limit does not allow the work.
     #[error("out of the memory limit: {what}; raise --memory-limit")]
     OutOfMemory { what: String },
-    /// A local file operation failed.
-    #[error("{path}: {source}")]
-    Io {
-        path: String,
-        source: std::io::Error,
-    },
     /// The batch is committed or some outputs are in place, but another output could not be published.
     #[error("{}", not_in_place(day.as_deref(), placed, source))]
     Unpublished {
@@ -87,6 +81,14 @@ pub enum EngineError {
 }
 
 impl EngineError {
+    /// The error for data of `object` that cannot be used.
+    pub fn bad_data(object: impl ToString, reason: impl Into<String>) -> Self {
+        Self::BadData {
+            object: object.to_string(),
+            reason: reason.into(),
+        }
+    }
+
     /// Wraps an error of a query that was part of `operation`; an exhausted memory pool becomes [`Self::OutOfMemory`].
     pub fn query(operation: impl Into<String>) -> impl FnOnce(DataFusionError) -> Self {
         let operation = operation.into();
@@ -114,11 +116,8 @@ impl EngineError {
     pub(crate) fn arrow(path: &Path, error: ArrowError) -> Self {
         let object = path.display().to_string();
         match error {
-            ArrowError::IoError(_, source) => Self::Io {
-                path: object,
-                source,
-            },
-            source => ArchiveError::Arrow { object, source }.into(),
+            ArrowError::IoError(_, source) => StorageError::io(object)(source).into(),
+            source => ArchiveError::arrow(object)(source).into(),
         }
     }
 
@@ -145,7 +144,6 @@ impl EngineError {
             Self::Configuration(_) => ErrorKind::Configuration,
             Self::Internal(_) | Self::Planned => ErrorKind::Internal,
             Self::TryAgain(_) | Self::Unanswered { .. } => ErrorKind::TryAgain,
-            Self::Io { source, .. } => io_kind(source),
             Self::Unpublished { source, .. } => source.kind(),
             Self::Query { source, .. } => query_kind(source, own_kind),
         }

@@ -10,7 +10,6 @@ use archive::schema::{FINGERPRINT, ID, SKETCH};
 use archive::{Archive, ArchiveError, DayBatch, IdType};
 use arrow::array::{Array as _, AsArray as _, BooleanArray};
 use arrow::datatypes::{FieldRef, Int64Type, Schema, SchemaRef};
-use arrow::error::ArrowError;
 use datafusion::common::ScalarValue;
 use datafusion::dataframe::DataFrame;
 use datafusion::execution::memory_pool::MemoryConsumer;
@@ -31,7 +30,7 @@ use crate::map_counters::MapCounters;
 use crate::progress::Progress;
 use crate::recipe::Recipe;
 use crate::text_counts::{TextCounters, TextCounts};
-use crate::udf::{JoinedKeys, MadeOfText, Part};
+use crate::udf::{MadeOfText, Part, joined_keys};
 use documents::read_counts::{Note, Notes, ReadCounts};
 use documents::{
     DECISION_COLUMNS, DecisionColumn, Documents, POSITION, PREFERENCE, PREFERENCE_BEHIND, TEXT,
@@ -126,7 +125,7 @@ pub fn with_fingerprints(
                     by_length.clone(),
                     ident(PREFERENCE_BEHIND),
                 ];
-                JoinedKeys::udf().call(keys.to_vec()).alias(PREFERENCE)
+                joined_keys().call(keys.to_vec()).alias(PREFERENCE)
             }
             name => ident(name),
         };
@@ -189,17 +188,14 @@ pub async fn write_sorted(
         None
     };
     let mut ids = IdCount::new(scratch);
-    let arrow_error = |source| ArchiveError::Arrow {
-        object: given.to_owned(),
-        source,
-    };
+    let arrow_error = ArchiveError::arrow(given);
     while let Some(batch) = rows.next().await {
         let batch = batch.map_err(failed())?;
         if let Some(keys) = &mut keys {
             keys.write(&batch)?;
         }
-        let batch = select_columns(&batch, &schema).map_err(arrow_error)?;
-        ids.add(FingerprintRows::read(&batch).map_err(arrow_error)?.ids)?;
+        let batch = select_columns(&batch, &schema).map_err(&arrow_error)?;
+        ids.add(FingerprintRows::read(&batch).map_err(&arrow_error)?.ids)?;
         writer.write(batch)?;
     }
     let file = writer.finish()?;
@@ -281,20 +277,16 @@ impl FingerprintedBatch {
             })
             .await?;
         if let Some(source) = unreadable {
-            let object = archive.location().to_string();
-            return Err(ArchiveError::Arrow { object, source }.into());
+            return Err(ArchiveError::arrow(archive.location())(source).into());
         }
         let path = scratch.join("left.parquet");
         let mut writer = FingerprintWriter::create(&path, self.file.id_type, &self.file.spec)?;
         let mut ids = IdCount::new(scratch);
         let mut masks = Vec::new();
-        let arrow_error = |source: ArrowError| ArchiveError::Arrow {
-            object: self.file.path.display().to_string(),
-            source,
-        };
+        let arrow_error = ArchiveError::arrow(self.file.path.display());
         for batch in self.file.read()? {
             let batch = batch?;
-            let rows = FingerprintRows::read(&batch).map_err(arrow_error)?;
+            let rows = FingerprintRows::read(&batch).map_err(&arrow_error)?;
             let is_remaining = |row| {
                 if rows.fingerprints.is_null(row) {
                     return Some(true);
@@ -306,8 +298,8 @@ impl FingerprintedBatch {
                 Some(count.map(|count| *count -= 1).is_some())
             };
             let mask: BooleanArray = (0..batch.num_rows()).map(is_remaining).collect();
-            let batch = arrow::compute::filter_record_batch(&batch, &mask).map_err(arrow_error)?;
-            ids.add(FingerprintRows::read(&batch).map_err(arrow_error)?.ids)?;
+            let batch = arrow::compute::filter_record_batch(&batch, &mask).map_err(&arrow_error)?;
+            ids.add(FingerprintRows::read(&batch).map_err(&arrow_error)?.ids)?;
             writer.write(batch)?;
             masks.push(mask);
         }

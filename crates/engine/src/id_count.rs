@@ -9,6 +9,7 @@ use arrow::datatypes::Int64Type;
 use datafusion::execution::memory_pool::MemoryConsumer;
 use datafusion::prelude::SessionContext;
 use rayon::slice::ParallelSliceMut as _;
+use storage::StorageError;
 
 use crate::error::{EngineError, Result};
 use streams::free_bytes;
@@ -45,10 +46,7 @@ impl IdCount {
     }
 
     fn failed(&self, source: std::io::Error) -> EngineError {
-        EngineError::Io {
-            path: self.path.display().to_string(),
-            source,
-        }
+        StorageError::io(self.path.display())(source).into()
     }
 
     pub(crate) fn add(&mut self, ids: &ArrayRef) -> Result<()> {

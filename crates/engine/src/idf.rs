@@ -61,10 +61,10 @@ pub async fn learn(
     let counted = count(context, documents, model, terms).await?;
     let read = progress.documents.load(Ordering::Relaxed);
     if read == 0 {
-        return Err(EngineError::BadData {
-            object: documents.given().to_owned(),
-            reason: "no documents to learn frequencies from".into(),
-        });
+        return Err(EngineError::bad_data(
+            documents.given(),
+            "no documents to learn frequencies from",
+        ));
     }
     // The documents are read a second time.
     progress.documents.store(0, Ordering::Relaxed);

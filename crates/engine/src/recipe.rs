@@ -273,10 +273,8 @@ impl SpecOptions {
         let Some(file) = &self.stop_words else {
             return Ok(None);
         };
-        let list = std::str::from_utf8(&file.bytes).map_err(|error| EngineError::BadData {
-            object: file.name.clone(),
-            reason: error.to_string(),
-        })?;
+        let list = std::str::from_utf8(&file.bytes)
+            .map_err(|error| EngineError::bad_data(&file.name, error.to_string()))?;
         Ok(Some(StopWords::parse(list, spec)))
     }
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use archive::{ColumnNames, Encoded, FingerprintFile, FingerprintReader, TailFacts};
+use archive::{ColumnNames, Encoded, FingerprintFile, FingerprintReader, Tail};
 use datafusion::common::runtime::SpawnedTask;
 use datafusion::execution::memory_pool::MemoryPool;
 use datafusion::prelude::SessionContext;
@@ -105,7 +105,7 @@ impl Resources {
         &self,
         path: &str,
         size: u64,
-        facts: &TailFacts,
+        tail: Option<Tail>,
         columns: &ColumnNames,
     ) -> Result<FingerprintReader> {
         let open = self
@@ -118,7 +118,7 @@ impl Resources {
             return Ok(reader);
         }
         let location = self.stores.locate(path)?;
-        let reader = FingerprintReader::open(path, &location, size, columns, facts).await?;
+        let reader = FingerprintReader::open(path, &location, size, columns, tail).await?;
         self.keep_reader(reader.clone(), path);
         Ok(reader)
     }
@@ -145,13 +145,13 @@ impl Resources {
             file,
             size,
             row_group,
-            facts,
+            tail,
             ..
         } = item
         else {
             return Err(EngineError::Internal("the batch is no row group".into()).into());
         };
-        let reader = self.reader(file, *size, facts, columns).await?;
+        let reader = self.reader(file, *size, *tail, columns).await?;
         let encoded = reader.fetch(*row_group as usize).await;
         Ok((reader, encoded.map_err(EngineError::from)?))
     }

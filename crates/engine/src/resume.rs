@@ -26,6 +26,7 @@ use datafusion::prelude::SessionContext;
 use futures::{StreamExt as _, TryStreamExt as _};
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
+use storage::StorageError;
 
 use crate::error::{EngineError, Result};
 use crate::fingerprint::{UnsortedRows, rows_schema, with_fingerprints};
@@ -103,7 +104,7 @@ impl ResumeDirectory {
                         given.display()
                     )));
                 }
-                Err(std::fs::TryLockError::Error(error)) => return Err(failed(&lock)(error)),
+                Err(std::fs::TryLockError::Error(error)) => return Err(failed(&lock)(error).into()),
             }
             // A run that ended meanwhile may have deleted the file that is locked now.
             let own = file.metadata().map_err(failed(&lock))?;
@@ -296,7 +297,7 @@ impl FinishedChunk {
         let file = match File::open(path) {
             Ok(file) => file,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(failed(path)(error)),
+            Err(error) => return Err(failed(path)(error).into()),
         };
         // Whatever is wrong with a file, it is made again.
         let expected = std::fs::read_to_string(sum_path(path)).ok();
@@ -329,7 +330,7 @@ impl FinishedChunk {
         let reader = FileReader::try_new(BufReader::with_capacity(1 << 20, file), None);
         let path = self.path.clone();
         let reader = reader.map_err(arrow_error(&path))?;
-        Ok(reader.map(move |batch| batch.map_err(arrow_error(&path))))
+        Ok(reader.map(move |batch| Ok(batch.map_err(arrow_error(&path))?)))
     }
 }
 
@@ -368,20 +369,11 @@ fn json(counts: &impl Serialize) -> Result<String> {
     json.map_err(|error| EngineError::Internal(error.to_string()))
 }
 
-fn failed(path: &Path) -> impl Fn(std::io::Error) -> EngineError {
-    move |source| EngineError::Io {
-        path: path.display().to_string(),
-        source,
-    }
+fn failed(path: &Path) -> impl Fn(std::io::Error) -> StorageError {
+    StorageError::io(path.display())
 }
 
 /// Turns Arrow errors into errors about the file of a chunk.
-fn arrow_error(path: &Path) -> impl Fn(ArrowError) -> EngineError {
-    move |source| {
-        ArchiveError::Arrow {
-            object: path.display().to_string(),
-            source,
-        }
-        .into()
-    }
+fn arrow_error(path: &Path) -> impl Fn(ArrowError) -> ArchiveError {
+    ArchiveError::arrow(path.display())
 }

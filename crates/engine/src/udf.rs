@@ -12,8 +12,10 @@ use datafusion::common::utils::take_function_args;
 use datafusion::common::{exec_err, internal_err, plan_err};
 use datafusion::error::Result;
 use datafusion::logical_expr::{
-    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, SimpleScalarUDF,
+    Volatility,
 };
+use datafusion::prelude::create_udf;
 use simhash::{Fingerprinter, Model};
 
 use crate::text_counts::{TextCounters, TextCounts};
@@ -192,51 +194,27 @@ impl ScalarUDFImpl for MadeOfText {
 }
 
 /// `joined_keys(a, b, c)`: the keys of documents by several rules of preference, as one key.
-#[derive(Debug, PartialEq, Eq, Hash)]
-pub(crate) struct JoinedKeys {
-    signature: Signature,
-}
-
-impl JoinedKeys {
-    /// Creates the function.
-    pub(crate) fn udf() -> ScalarUDF {
-        let signature = Signature::any(3, Volatility::Immutable);
-        ScalarUDF::new_from_impl(Self { signature })
-    }
-}
-
-impl ScalarUDFImpl for JoinedKeys {
-    fn name(&self) -> &str {
-        "joined_keys"
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        Ok(DataType::Binary)
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let rows = args.number_rows;
-        let [before, length, behind] = take_function_args(self.name(), args.args)?;
-        let keys = [
-            before.into_array(rows)?,
-            length.into_array(rows)?,
-            behind.into_array(rows)?,
-        ];
-        let mut joined = BinaryBuilder::with_capacity(rows, 0);
-        for row in 0..rows {
-            let part = |keys: &ArrayRef| {
-                let keys = keys.as_binary::<i32>();
-                let key = keys.is_valid(row).then(|| keys.value(row).to_vec());
-                key.unwrap_or_else(|| vec![NO_PREFERENCE])
-            };
-            joined.append_value(keys.each_ref().map(part).concat());
-        }
-        Ok(ColumnarValue::Array(Arc::new(joined.finish())))
-    }
+pub(crate) fn joined_keys() -> ScalarUDF {
+    create_udf(
+        "joined_keys",
+        vec![DataType::Binary; 3],
+        DataType::Binary,
+        Volatility::Immutable,
+        Arc::new(|keys| {
+            let keys = ColumnarValue::values_to_arrays(keys)?;
+            let rows = keys[0].len();
+            let mut joined = BinaryBuilder::with_capacity(rows, 0);
+            for row in 0..rows {
+                let parts = keys.iter().map(|keys| {
+                    let keys = keys.as_binary::<i32>();
+                    let key = keys.is_valid(row).then(|| keys.value(row));
+                    key.unwrap_or(&[NO_PREFERENCE])
+                });
+                joined.append_value(parts.collect::<Vec<_>>().concat());
+            }
+            Ok(ColumnarValue::Array(Arc::new(joined.finish())))
+        }),
+    )
 }
 
 impl ScalarUDFImpl for Simhash {
@@ -297,42 +275,18 @@ impl Part {
 
     /// The function that returns the part.
     pub(crate) fn udf(self) -> ScalarUDF {
+        let name = self.name();
+        let part_of = move |made: &[ColumnarValue]| {
+            let made = ColumnarValue::values_to_arrays(made)?.remove(0);
+            let structure = made.as_struct_opt();
+            match structure.and_then(|made| made.column_by_name(name)) {
+                Some(part) => Ok(ColumnarValue::Array(Arc::clone(part))),
+                None => internal_err!("{name} of {}", made.data_type()),
+            }
+        };
         let signature = Signature::any(1, Volatility::Immutable);
-        ScalarUDF::new_from_impl(PartOf {
-            part: self,
-            signature,
-        })
-    }
-}
-
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct PartOf {
-    part: Part,
-    signature: Signature,
-}
-
-impl ScalarUDFImpl for PartOf {
-    fn name(&self) -> &str {
-        self.part.name()
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        Ok(self.part.data_type())
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let rows = args.number_rows;
-        let [made] = take_function_args(self.name(), args.args)?;
-        let made = made.into_array(rows)?;
-        let structure = made.as_struct_opt();
-        match structure.and_then(|made| made.column_by_name(self.part.name())) {
-            Some(part) => Ok(ColumnarValue::Array(Arc::clone(part))),
-            None => internal_err!("{} of {}", self.part.name(), made.data_type()),
-        }
+        let part_of = Arc::new(part_of);
+        SimpleScalarUDF::new_with_signature(name, signature, self.data_type(), part_of).into()
     }
 }
 
@@ -386,42 +340,18 @@ impl ScalarUDFImpl for FingerprintBits {
 }
 
 /// `hamming_distance(a, b)`: the number of bits in which two fingerprints differ.
-#[derive(Debug, PartialEq, Eq, Hash)]
-pub struct HammingDistance {
-    signature: Signature,
-}
-
-impl HammingDistance {
-    /// Creates the function.
-    pub fn udf() -> ScalarUDF {
-        let signature = Signature::exact(
-            vec![DataType::Int64, DataType::Int64],
-            Volatility::Immutable,
-        );
-        ScalarUDF::new_from_impl(Self { signature })
-    }
-}
-
-impl ScalarUDFImpl for HammingDistance {
-    fn name(&self) -> &str {
-        "hamming_distance"
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        Ok(DataType::Int32)
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let rows = args.number_rows;
-        let [a, b] = take_function_args(self.name(), args.args)?;
-        let (a, b) = (a.into_array(rows)?, b.into_array(rows)?);
-        let (a, b) = (a.as_primitive::<Int64Type>(), b.as_primitive::<Int64Type>());
-        let distances: Int32Array =
-            arrow::compute::binary(a, b, |a, b| (a ^ b).count_ones().cast_signed())?;
-        Ok(ColumnarValue::Array(Arc::new(distances)))
-    }
+pub fn hamming_distance() -> ScalarUDF {
+    create_udf(
+        "hamming_distance",
+        vec![DataType::Int64; 2],
+        DataType::Int32,
+        Volatility::Immutable,
+        Arc::new(|fingerprints| {
+            let fingerprints = ColumnarValue::values_to_arrays(fingerprints)?;
+            let [a, b] = [0, 1].map(|at| fingerprints[at].as_primitive::<Int64Type>());
+            let distances: Int32Array =
+                arrow::compute::binary(a, b, |a, b| (a ^ b).count_ones().cast_signed())?;
+            Ok(ColumnarValue::Array(Arc::new(distances)))
+        }),
+    )
 }

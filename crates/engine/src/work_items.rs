@@ -3,7 +3,7 @@
 //! An item is either a row group of a file of the archive, or a range of the batch's own distinct fingerprints, which are
 //! probed for pairs inside the batch.
 
-use archive::{Snapshot, TailFacts};
+use archive::{Snapshot, Tail};
 use arrow::datatypes::Date32Type;
 use serde::{Deserialize, Serialize};
 
@@ -36,7 +36,7 @@ pub enum WorkItem {
         /// Encoded bytes of its fingerprints.
         bytes: u64,
         /// What the archive's log records about the file's tail.
-        facts: TailFacts,
+        tail: Option<Tail>,
     },
     /// The distinct fingerprints `first..end` of the batch, compared with the batch.
     Within {
@@ -102,7 +102,7 @@ pub fn of_run(snapshot: &Snapshot, within: usize, sharers: usize) -> Vec<WorkIte
             day: file.day.map(days_since_epoch),
             part: 0,
             bytes: file.reader.fingerprint_bytes(row_group),
-            facts: file.facts.clone(),
+            tail: file.tail,
         })
     });
     let step = (within / (RANGES_EACH * sharers.max(1))).clamp(MIN_WITHIN, MAX_WITHIN);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use archive::{ColumnNames, FingerprintFile, IdType, TailFacts};
+use archive::{ColumnNames, FingerprintFile, IdType};
 use datafusion::physical_plan::displayable;
 use engine::pairs::Similarities;
 use engine::probe::Probe;
@@ -44,7 +44,7 @@ fn row_group(number: u32) -> WorkItem {
         day: None,
         part: 0,
         bytes: 0,
-        facts: TailFacts::default(),
+        tail: None,
     }
 }
 

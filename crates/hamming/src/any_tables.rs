@@ -84,14 +84,10 @@ impl AnyTables {
         dispatch!(self, chunk_len)
     }
 
-    /// See [`MechanismTables::self_chunk_len`].
-    pub(crate) fn self_chunk_len(&self) -> Option<usize> {
-        dispatch!(self, self_chunk_len)
-    }
-
-    /// See [`MechanismTables::repeats_pairs`].
-    pub(crate) fn repeats_pairs(&self) -> bool {
-        dispatch!(self, repeats_pairs)
+    /// Whether several tables may report a pair: the mechanism then leaves out each value's match with itself, which
+    /// [`crate::Tables::probe_self`] adds. Of the tables of `permuted`, one alone reports a pair.
+    pub(crate) fn repeat_pairs(&self) -> bool {
+        !matches!(self, Self::Permuted(_))
     }
 
     /// See [`MechanismTables::probe`].

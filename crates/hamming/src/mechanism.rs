@@ -9,10 +9,6 @@ use crate::isa::Kernel;
 use crate::matches::Matches;
 use crate::related::Related;
 
-/// A probe takes this many of the batch's own values at once: enough for partitioning them by a
-/// table's keys to save time.
-pub(crate) const SELF_CHUNK: usize = 1 << 18;
-
 /// The tables of one mechanism over a part of the batch.
 pub(crate) trait MechanismTables: Sized {
     /// Buffers of a probe, reused from chunk to chunk.
@@ -38,14 +34,6 @@ pub(crate) trait MechanismTables: Sized {
 
     /// The best number of fingerprints to probe at once.
     fn chunk_len(&self) -> usize;
-
-    /// How many of the batch's own values to probe at once, for a mechanism that leaves out each
-    /// value's match with itself: [`crate::Tables::probe_self`] adds that match. `None` for a
-    /// mechanism that reports it.
-    fn self_chunk_len(&self) -> Option<usize>;
-
-    /// Whether a probe may report a pair more than once.
-    fn repeats_pairs(&self) -> bool;
 
     /// Appends all matches of `chunk`, in any order; stops early when `matches` is full.
     fn probe(

@@ -12,6 +12,9 @@ use crate::tables::Tables;
 /// The most matches of one probe, repeated ones included; a chunk with more is probed in shorter pieces.
 const MANY_MATCHES: usize = 1 << 20;
 
+/// A probe takes this many of the batch's own values at once: enough for partitioning them by a table's keys to save time.
+const SELF_CHUNK: usize = 1 << 18;
+
 /// Buffers of a probe, reused from chunk to chunk.
 #[derive(Debug, Default)]
 pub struct Scratch {
@@ -82,9 +85,8 @@ impl Tables {
         scratch: &mut Scratch,
         matches: &mut Vec<Match>,
     ) -> usize {
-        let self_chunk = self.by_mechanism().self_chunk_len();
-        let self_start = self_chunk.map(|_| range.start);
-        let most = self_chunk.unwrap_or_else(|| self.chunk_len());
+        let self_start = self.by_mechanism().repeat_pairs().then_some(range.start);
+        let most = self_start.map_or_else(|| self.chunk_len(), |_| SELF_CHUNK);
         let chunk = &self.batch().values()[range];
         let chunk = &chunk[..chunk.len().min(from + most)];
         let before = matches.len();
@@ -161,7 +163,7 @@ impl Tables {
         }
         // One comparison for both: they determine the distance.
         new.sort_unstable_by_key(|found| u64::from(found.query) << 32 | u64::from(found.entry));
-        if self.by_mechanism().repeats_pairs() {
+        if self.by_mechanism().repeat_pairs() {
             let mut kept = before;
             for at in before..matches.len() {
                 if kept == before || matches[kept - 1] != matches[at] {

@@ -72,12 +72,6 @@ pub enum LookupError {
         "{path}: no room to remember more than {max} documents; raise --remember-max, or lower --remember-for"
     )]
     Full { path: String, max: usize },
-    /// A system call failed.
-    #[error("{path}: {source}")]
-    Io {
-        path: String,
-        source: std::io::Error,
-    },
 }
 
 // As in the other crates: a derived `Debug` would print the errors of libraries, which may quote a request's secrets.
@@ -90,14 +84,14 @@ impl std::fmt::Debug for LookupError {
 impl LookupError {
     /// Wraps an error of the system that concerns the file `path`.
     pub(crate) fn io<P: ToString>(path: P) -> impl FnOnce(std::io::Error) -> Self + use<P> {
-        let path = path.to_string();
-        move |source| Self::Io { path, source }
+        let failed = StorageError::io(path);
+        move |source| failed(source).into()
     }
 
     pub(crate) fn is_missing_file(&self) -> bool {
         match self {
             Self::Storage(StorageError::NotFound { .. }) => true,
-            Self::Storage(StorageError::Io { source, .. }) | Self::Io { source, .. } => {
+            Self::Storage(StorageError::Io { source, .. }) => {
                 source.kind() == std::io::ErrorKind::NotFound
             }
             _ => false,
@@ -128,7 +122,6 @@ impl LookupError {
                 ErrorKind::Configuration
             }
             Self::Overtaken { .. } | Self::InUse { .. } | Self::Full { .. } => ErrorKind::TryAgain,
-            Self::Io { source, .. } => storage::io_kind(source),
         }
     }
 }

@@ -266,7 +266,9 @@ impl IndexFiles {
 /// Opens the segment of an entry, whose files are in `directory`. Errors call it `object`.
 fn open_entry(directory: &Path, entry: &SegmentEntry, object: &str) -> Result<Arc<Segment>> {
     let segment = Segment::open(directory, &entry.name).map_err(|error| match error {
-        LookupError::Io { path, source } if source.kind() == std::io::ErrorKind::NotFound => {
+        LookupError::Storage(StorageError::Io { path, source })
+            if source.kind() == std::io::ErrorKind::NotFound =>
+        {
             StorageError::NotFound { path }.into()
         }
         error => error,

@@ -84,6 +84,15 @@ impl StorageError {
         }
     }
 
+    /// What to make of an error of the system that concerns the file `path`, or something else with a name.
+    pub fn io(path: impl ToString) -> Box<dyn Fn(std::io::Error) -> Self + Send + Sync> {
+        let path = path.to_string();
+        Box::new(move |source| Self::Io {
+            path: path.clone(),
+            source,
+        })
+    }
+
     /// The error for a path inside a table.
     pub(crate) fn in_table(path: impl ToString, table: impl ToString) -> Self {
         Self::InTable {

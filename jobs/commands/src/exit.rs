@@ -29,12 +29,6 @@ pub enum Failure {
     /// The configuration file cannot be used.
     #[error("{0}")]
     Configuration(String),
-    /// A local file, or another operation of the system, failed.
-    #[error("{path}: {source}")]
-    Io {
-        path: String,
-        source: std::io::Error,
-    },
     /// A signal arrived.
     #[error("stopped by {name}; {when}")]
     Signal {
@@ -107,7 +101,6 @@ impl Failure {
             Self::Data(_) => ErrorKind::Data,
             Self::Usage(_) => ErrorKind::Usage,
             Self::Configuration(_) => ErrorKind::Configuration,
-            Self::Io { source, .. } => storage::io_kind(source),
             Self::Signal { number, .. } => return 128 + number,
             Self::Unsaid { source, .. } => return source.code(),
             Self::ClosedPipe => return 0,

@@ -9,7 +9,9 @@ use documents::crawl_counts::CrawlRecordCounts;
 use documents::read_counts::Notes;
 use engine::fingerprint::ShortDocuments;
 use indicatif::HumanCount;
+use storage::{STANDARD_OUTPUT, StorageError};
 
+use crate::args::CommonArgs;
 use crate::exit::Failure;
 
 /// Prints on standard output. If the reader closed it, the error is [`Failure::ClosedPipe`].
@@ -21,10 +23,7 @@ pub fn print(text: &str) -> Result<(), Failure> {
     {
         Ok(()) => Ok(()),
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Err(Failure::ClosedPipe),
-        Err(source) => Err(Failure::Io {
-            path: "standard output".into(),
-            source,
-        }),
+        Err(source) => Err(StorageError::io(STANDARD_OUTPUT)(source).into()),
     }
 }
 
@@ -46,12 +45,15 @@ pub fn print_json(value: &impl serde::Serialize) -> Result<(), Failure> {
     print(&json_line(value)?)
 }
 
+/// Prints what a command did, unless it is to be quiet.
+pub fn print_summary(common: &CommonArgs, text: &str) -> Result<(), Failure> {
+    if common.quiet { Ok(()) } else { print(text) }
+}
+
 /// Formats a value as JSON on one line.
 pub fn json_line(value: &impl serde::Serialize) -> Result<String, Failure> {
-    let json = serde_json::to_string(value).map_err(|error| Failure::Io {
-        path: "standard output".into(),
-        source: error.into(),
-    })?;
+    let json = serde_json::to_string(value)
+        .map_err(|error| StorageError::io(STANDARD_OUTPUT)(error.into()))?;
     Ok(json + "\n")
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use datafusion::prelude::SessionContext;
 use engine::Limits;
 use engine::resources::Resources;
-use storage::{Location, Stores};
+use storage::{Location, StorageError, Stores};
 use tokio::runtime::Runtime;
 
 use crate::args::CommonArgs;
@@ -73,13 +73,11 @@ pub fn run<T>(
     let done = panics::caught(|| runtime.block_on(work));
     let done = done.map_err(|failure| match &failure {
         Failure::Engine(error) => match error.as_full_scratch() {
-            Some(full) => Failure::Io {
-                path: format!(
-                    "the scratch directory {}",
-                    process.scratch.parent().display()
-                ),
-                source: std::io::Error::new(full.kind(), full.to_string()),
-            },
+            Some(full) => {
+                let directory = process.scratch.parent().display();
+                let full = std::io::Error::new(full.kind(), full.to_string());
+                StorageError::io(format!("the scratch directory {directory}"))(full).into()
+            }
             None => failure,
         },
         _ => failure,
@@ -111,16 +109,13 @@ const BLOCKING: usize = 512;
 
 /// A runtime with this many worker threads.
 fn runtime(threads: usize) -> Result<Runtime, Failure> {
-    tokio::runtime::Builder::new_multi_thread()
+    let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(threads)
         // Each running partition of files of rows in an object store occupies a blocking thread for each file that it opens ahead.
         .max_blocking_threads(BLOCKING + 40 * threads)
         .enable_all()
-        .build()
-        .map_err(|source| Failure::Io {
-            path: "starting threads".into(),
-            source,
-        })
+        .build();
+    Ok(runtime.map_err(StorageError::io("starting threads"))?)
 }
 
 /// The number of threads: --threads, or one per core.

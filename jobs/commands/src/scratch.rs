@@ -5,6 +5,7 @@ use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::time::Duration;
 
+use storage::StorageError;
 use storage::boot_tag::{self, Origin};
 use tempfile::TempDir;
 
@@ -32,22 +33,19 @@ impl Scratch {
         let given = common.scratch.clone();
         let parent = given.unwrap_or_else(std::env::temp_dir);
         remove_abandoned(&parent);
-        let failed = |source| Failure::Io {
-            path: parent.display().to_string(),
-            source,
-        };
+        let failed = StorageError::io(parent.display());
         let directory = tempfile::Builder::new()
             .prefix(&format!("{PREFIX}{}-", boot_tag::tag()))
             // Other users must not read texts, ids and fingerprints, whatever the umask.
             .permissions(Permissions::from_mode(0o700))
             .tempdir_in(&parent)
-            .map_err(failed)?;
+            .map_err(&failed)?;
         let lock = File::options()
             .write(true)
             .create_new(true)
             .mode(0o600)
             .open(directory.path().join(LOCK))
-            .map_err(failed)?;
+            .map_err(&failed)?;
         // On a file system without locks, directories of killed processes stay.
         let _ = lock.try_lock();
         Ok(Self {

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use engine::progress::{Progress, Stage};
+use storage::StorageError;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
@@ -144,14 +145,11 @@ fn end(received: Received) -> ! {
 
 /// Starts the thread that hears the signals, for the rest of the process.
 fn hear() -> Result<watch::Receiver<Option<Received>>, Failure> {
-    let failed = |source| Failure::Io {
-        path: "listening for signals".into(),
-        source,
-    };
+    let failed = StorageError::io("listening for signals");
     let runtime: Runtime = tokio::runtime::Builder::new_current_thread()
         .enable_io()
         .build()
-        .map_err(failed)?;
+        .map_err(&failed)?;
     let mut signals = {
         let _guard = runtime.enter();
         Signals::listen()?
@@ -171,7 +169,7 @@ fn hear() -> Result<watch::Receiver<Option<Received>>, Failure> {
     std::thread::Builder::new()
         .name("signals".into())
         .spawn(listen)
-        .map_err(failed)?;
+        .map_err(&failed)?;
     Ok(RECEIVED.get_or_init(|| received).clone())
 }
 
@@ -185,12 +183,7 @@ struct Signals {
 
 impl Signals {
     fn listen() -> Result<Self, Failure> {
-        let listen = |kind| {
-            signal(kind).map_err(|source| Failure::Io {
-                path: "listening for signals".into(),
-                source,
-            })
-        };
+        let listen = |kind| signal(kind).map_err(StorageError::io("listening for signals"));
         let hangup = if is_hangup_ignored() {
             None
         } else {

@@ -6,6 +6,7 @@ use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 
 use engine::EngineError;
+use storage::StorageError;
 
 use crate::args::Format;
 use crate::exit::Failure;
@@ -86,13 +87,7 @@ fn is_pipe(path: &str) -> bool {
 
 /// Copies what comes from `path` to a file in `directory`, whose name says what it is.
 fn copy(path: &str, directory: &Path, format: Option<Format>) -> Result<PathBuf, Failure> {
-    let failed = |name: &str| {
-        let name = name.to_owned();
-        move |source| {
-            let path = name.clone();
-            Failure::Io { path, source }
-        }
-    };
+    let failed = |name: &str| StorageError::io(name);
     let (mut source, name): (Box<dyn Read>, &str) = match path {
         STDIN if io::stdin().is_terminal() => {
             return Err(Failure::Usage(

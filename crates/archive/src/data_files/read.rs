@@ -77,9 +77,8 @@ impl StoredRows {
         let mut columns = Vec::new();
         for field in schema.fields() {
             let found = found_schema.fields().find(field.name());
-            let bad_data = |reason: String| ArchiveError::BadData {
-                object: format!("{name}, column {:?}", field.name()),
-                reason,
+            let bad_data = |reason: String| {
+                ArchiveError::bad_data(format!("{name}, column {:?}", field.name()), reason)
             };
             let Some((at, found)) = found else {
                 // Delta reads a nullable column that a file lacks as nulls.
@@ -142,18 +141,10 @@ impl Iterator for StoredRows {
             let columns: Result<_, ArrowError> = columns.collect();
             RecordBatch::try_new(self.schema.clone(), columns?)
         });
-        let batch = batch.map_err(|source| ArchiveError::Arrow {
-            object: self.name.clone(),
-            source,
-        });
+        let batch = batch.map_err(ArchiveError::arrow(&self.name));
         // Other programs may write null ids, which no document has.
         Some(batch.and_then(|batch| {
-            let bad_data = |reason: String| {
-                Err(ArchiveError::BadData {
-                    object: self.name.clone(),
-                    reason,
-                })
-            };
+            let bad_data = |reason: String| Err(ArchiveError::bad_data(&self.name, reason));
             if batch.column(1).null_count() > 0 {
                 return bad_data("null ids".into());
             }

@@ -19,7 +19,6 @@ use crate::row_group_sums::RowGroupSummer;
 use crate::row_groups::RowGroups;
 use crate::schema::DAY;
 use crate::table::Archive;
-use crate::tail_facts::TailFacts;
 
 /// Rows of the record batches that the encoders get: a divisor of a row group, and a multiple of a segment.
 const ENCODED_ROWS: usize = ROW_GROUP_ROWS / 32;
@@ -120,10 +119,7 @@ impl Archive {
     {
         let object = self.location().child_name(&path);
         let failed = |error| ArchiveError::parquet(object.clone())(error);
-        let arrow_error = |source| ArchiveError::Arrow {
-            object: object.clone(),
-            source,
-        };
+        let arrow_error = ArchiveError::arrow(&object);
         let schema = self.rows_schema(false);
         let options = ArrowWriterOptions::new()
             .with_properties(writer_properties(
@@ -144,18 +140,18 @@ impl Archive {
         let mut coalescer = BatchCoalescer::new(schema.clone(), rows.at_once);
         while rest > 0 {
             let Some(batch) = rows.next(rest)? else {
-                return Err(ArchiveError::BadData {
+                return Err(ArchiveError::bad_data(
                     object,
-                    reason: format!("{rest} rows are missing"),
-                });
+                    format!("{rest} rows are missing"),
+                ));
             };
             rest -= batch.num_rows();
             let columns = batch.columns().to_vec();
-            let batch = RecordBatch::try_new(schema.clone(), columns).map_err(arrow_error)?;
+            let batch = RecordBatch::try_new(schema.clone(), columns).map_err(&arrow_error)?;
             bounds = extend_bounds(bounds, &batch);
-            coalescer.push_batch(batch).map_err(arrow_error)?;
+            coalescer.push_batch(batch).map_err(&arrow_error)?;
             if rest == 0 {
-                coalescer.finish_buffered_batch().map_err(arrow_error)?;
+                coalescer.finish_buffered_batch().map_err(&arrow_error)?;
             }
             while let Some(batch) = coalescer.next_completed_batch() {
                 sums.update(batch.column(0).as_primitive::<Int64Type>().values());
@@ -231,15 +227,15 @@ impl Archive {
             });
         }
         let columns = ColumnNames::given_or_standard(None, None);
-        let facts = TailFacts { tail: file.tail };
-        let reader = FingerprintReader::open(object.given(), &object, size, &columns, &facts).await;
+        let reader =
+            FingerprintReader::open(object.given(), &object, size, &columns, file.tail).await;
         let reader = reader.map_err(failed)?;
         let rows: u64 = reader.row_groups().sum();
         if rows != file.rows {
-            return Err(ArchiveError::BadData {
-                object: object.to_string(),
-                reason: format!("it has {rows} rows, but {} were written", file.rows),
-            });
+            return Err(ArchiveError::bad_data(
+                &object,
+                format!("it has {rows} rows, but {} were written", file.rows),
+            ));
         }
         Ok(())
     }

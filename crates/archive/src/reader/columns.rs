@@ -50,14 +50,14 @@ fn leaf(name: &str, schema: &SchemaDescriptor, names: &[String]) -> Result<usize
                 .iter()
                 .map(|f| f.name())
                 .collect();
-            ArchiveError::BadData {
-                object: name.to_owned(),
-                reason: format!(
+            ArchiveError::bad_data(
+                name,
+                format!(
                     "no column {} with one value in each row; its columns are {}",
                     names.join(" or "),
                     columns.join(", ")
                 ),
-            }
+            )
         })
 }
 
@@ -80,13 +80,13 @@ pub(super) fn fingerprint_leaf(
     if descriptor.physical_type() == PhysicalType::INT64 && integer {
         return Ok(leaf);
     }
-    Err(ArchiveError::BadData {
-        object: format!("{name}, column {:?}", descriptor.name()),
-        reason: format!(
+    Err(ArchiveError::bad_data(
+        format!("{name}, column {:?}", descriptor.name()),
+        format!(
             "fingerprints are 64-bit integers, this is {}",
             type_name(&descriptor)
         ),
-    })
+    ))
 }
 
 /// Index of the leaf column of ids, and their type.
@@ -107,13 +107,13 @@ pub(super) fn id_leaf(
         {
             Ok((leaf, IdType::Bigint))
         }
-        _ => Err(ArchiveError::BadData {
-            object: format!("{name}, column {:?}", descriptor.name()),
-            reason: format!(
+        _ => Err(ArchiveError::bad_data(
+            format!("{name}, column {:?}", descriptor.name()),
+            format!(
                 "ids are text or integers, this is {}",
                 type_name(&descriptor)
             ),
-        }),
+        )),
     }
 }
 
@@ -130,10 +130,10 @@ pub(super) fn sketch_leaf(name: &str, schema: &SchemaDescriptor) -> Result<Optio
         {
             Ok(Some(leaf))
         }
-        _ => Err(ArchiveError::BadData {
-            object: format!("{name}, column {SKETCH:?}"),
-            reason: format!("sketches are bytes, this is {}", type_name(&descriptor)),
-        }),
+        _ => Err(ArchiveError::bad_data(
+            format!("{name}, column {SKETCH:?}"),
+            format!("sketches are bytes, this is {}", type_name(&descriptor)),
+        )),
     }
 }
 

@@ -65,12 +65,8 @@ impl FingerprintReader {
                 }
             })
             .await;
-            let opened = opened.unwrap_or_else(|panic| {
-                Err(StorageError::Io {
-                    path: object(),
-                    source: std::io::Error::other(panic),
-                })
-            });
+            let opened =
+                opened.unwrap_or_else(|panic| Err(StorageError::io(object())(panic.into())));
             return opened.map_err(ArchiveError::read_file(&object()));
         }
         let bytes = self.object.read_range(range).await;
@@ -120,10 +116,10 @@ impl FingerprintReader {
             .as_ref()
             .is_some_and(|sums| !sums.is_sum_of(row_group, sum))
         {
-            return Err(ArchiveError::BadData {
-                object: self.object_name(row_group, "fingerprint"),
-                reason: "damaged: the checksum of its values differs from the recorded one".into(),
-            });
+            return Err(ArchiveError::bad_data(
+                self.object_name(row_group, "fingerprint"),
+                "damaged: the checksum of its values differs from the recorded one",
+            ));
         }
         step.reading += *spent.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(())

@@ -18,7 +18,6 @@ use crate::file_checksums::Tail;
 use crate::object_reader::ObjectReader;
 use crate::row_group_sums::RowGroupSums;
 use crate::schema::{IdType, SPEC_KEY};
-use crate::tail_facts::TailFacts;
 use columns::{fingerprint_leaf, id_leaf, kept_leaf, sketch_leaf};
 
 pub use columns::ColumnNames;
@@ -49,14 +48,14 @@ pub struct FingerprintReader {
 
 impl FingerprintReader {
     /// Opens the file at `location`, reads its footer and finds its columns. Errors call the file
-    /// `name`. The checksums in `facts` check the footer now, and ids, sketches and decisions when
+    /// `name`. The checksums of `tail` check the footer now, and ids, sketches and decisions when
     /// they are read.
     pub async fn open(
         name: &str,
         location: &Location,
         size: u64,
         columns: &ColumnNames,
-        facts: &TailFacts,
+        tail: Option<Tail>,
     ) -> Result<Self> {
         let local = location.local().map(UnchangedFile::at).transpose()?;
         let mut object = ObjectReader::new(location, size);
@@ -64,7 +63,7 @@ impl FingerprintReader {
             if local.is_none() {
                 object.hold_if_small().await?;
             }
-            match &facts.tail {
+            match &tail {
                 Some(tail) => object.checked_metadata(tail).await,
                 None => object.metadata().await,
             }
@@ -78,10 +77,10 @@ impl FingerprintReader {
                 return Err(if found == size {
                     ArchiveError::parquet(name)(error)
                 } else {
-                    ArchiveError::BadData {
-                        object: name.to_owned(),
-                        reason: format!("it has {found} bytes, and should have {size}"),
-                    }
+                    ArchiveError::bad_data(
+                        name,
+                        format!("it has {found} bytes, and should have {size}"),
+                    )
                 });
             }
         };
@@ -96,7 +95,7 @@ impl FingerprintReader {
         Ok(Self {
             name: name.into(),
             row_group_sums,
-            tail: facts.tail,
+            tail,
             local,
             direct: None,
             object,
@@ -173,10 +172,10 @@ impl FingerprintReader {
         decode: impl FnOnce() -> Result<T>,
     ) -> Result<T> {
         std::panic::catch_unwind(std::panic::AssertUnwindSafe(decode)).unwrap_or_else(|_| {
-            Err(ArchiveError::BadData {
-                object: self.object_name(row_group, kind),
-                reason: "the pages are damaged".into(),
-            })
+            Err(ArchiveError::bad_data(
+                self.object_name(row_group, kind),
+                "the pages are damaged",
+            ))
         })
     }
 
@@ -201,10 +200,10 @@ impl FingerprintReader {
             {
                 Ok(start..start + length)
             }
-            _ => Err(ArchiveError::BadData {
-                object: self.object_name(row_group, kind),
-                reason: "the footer places its pages outside the file".into(),
-            }),
+            _ => Err(ArchiveError::bad_data(
+                self.object_name(row_group, kind),
+                "the footer places its pages outside the file",
+            )),
         }
     }
 

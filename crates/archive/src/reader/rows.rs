@@ -122,40 +122,34 @@ impl FingerprintReader {
             .await?
             .into_iter();
         let object = || self.object_name(row_group, "id");
-        let arrow_error = |source| ArchiveError::Arrow {
-            object: object(),
-            source,
-        };
-        let ids = found.next().ok_or_else(|| ArchiveError::BadData {
-            object: object(),
-            reason: "the column was not read".into(),
-        })?;
+        let arrow_error = ArchiveError::arrow(object());
+        let ids = found
+            .next()
+            .ok_or_else(|| ArchiveError::bad_data(object(), "the column was not read"))?;
         if ids.null_count() > 0 {
-            return Err(ArchiveError::BadData {
-                object: object(),
-                reason: "null ids".into(),
-            });
+            return Err(ArchiveError::bad_data(object(), "null ids"));
         }
-        let ids = to_id_type(&ids, self.id_type).map_err(arrow_error)?;
+        let ids = to_id_type(&ids, self.id_type).map_err(&arrow_error)?;
         let sketches = match sketch_leaf.and_then(|_| found.next()) {
             // Delta reads a nullable column that a file lacks as nulls.
             None => new_null_array(&DataType::Binary, ids.len()),
-            Some(found) => arrow::compute::cast(&found, &DataType::Binary).map_err(arrow_error)?,
+            Some(found) => arrow::compute::cast(&found, &DataType::Binary).map_err(&arrow_error)?,
         };
         let kept = match kept_leaf.and_then(|_| found.next()) {
             None => BooleanArray::new_null(ids.len()),
             Some(found) => {
                 let kept = found.as_boolean_opt();
-                kept.cloned().ok_or_else(|| ArchiveError::BadData {
-                    object: self.object_name(row_group, "decision"),
-                    reason: format!("the column {KEPT} is {}, not BOOLEAN", found.data_type()),
+                kept.cloned().ok_or_else(|| {
+                    ArchiveError::bad_data(
+                        self.object_name(row_group, "decision"),
+                        format!("the column {KEPT} is {}, not BOOLEAN", found.data_type()),
+                    )
                 })?
             }
         };
         let sketches = sketches.as_binary::<i32>().clone();
-        schema::check_sketches(&sketches, sketch).map_err(|reason| ArchiveError::BadData {
-            object: self.object_name(row_group, "sketch"),
-            reason,
+        schema::check_sketches(&sketches, sketch).map_err(|reason| {
+            ArchiveError::bad_data(self.object_name(row_group, "sketch"), reason)
         })?;
         Ok(ReadRows {
             ids,
@@ -175,10 +169,7 @@ impl FingerprintReader {
     ) -> Result<Vec<ArrayRef>> {
         let object = self.object_name(row_group, "id");
         let failed = |error| ArchiveError::parquet(object.clone())(error);
-        let arrow_error = |source| ArchiveError::Arrow {
-            object: object.clone(),
-            source,
-        };
+        let arrow_error = ArchiveError::arrow(&object);
         let group = pages.metadata.row_group(row_group);
         let total = usize::try_from(group.num_rows()).unwrap_or(0);
         let ranges = rows.iter().map(|&row| row as usize..row as usize + 1);
@@ -206,10 +197,9 @@ impl FingerprintReader {
                 let reading = tokio::task::spawn_blocking(move || {
                     reader.local_rows(&file, &pages, &ranges, request)
                 });
-                reading.await.map_err(|panic| StorageError::Io {
-                    path: object.clone(),
-                    source: std::io::Error::other(panic),
-                })??
+                reading
+                    .await
+                    .map_err(|panic| StorageError::io(&object)(panic.into()))??
             }
             None => {
                 let mut reader = match &pages.sector_sums {
@@ -224,10 +214,10 @@ impl FingerprintReader {
         };
         let read: usize = batches.iter().map(RecordBatch::num_rows).sum();
         if read != rows.len() {
-            return Err(ArchiveError::BadData {
-                reason: format!("{read} of {} rows could be read", rows.len()),
+            return Err(ArchiveError::bad_data(
                 object,
-            });
+                format!("{read} of {} rows could be read", rows.len()),
+            ));
         }
         // The reader returns columns in the file's order.
         let position = |leaf: usize| columns.iter().filter(|(other, _)| *other < leaf).count();
@@ -236,7 +226,7 @@ impl FingerprintReader {
             let parts: Vec<&dyn Array> = parts
                 .map(|batch| batch.column(position(*leaf)).as_ref())
                 .collect();
-            arrow::compute::concat(&parts).map_err(arrow_error)
+            arrow::compute::concat(&parts).map_err(&arrow_error)
         });
         values.collect()
     }
@@ -257,11 +247,7 @@ impl FingerprintReader {
         self.selected_rows(source, pages, request)
             .map_err(|error| match failure.take() {
                 None => error,
-                Some(source) => StorageError::Io {
-                    path: object,
-                    source,
-                }
-                .into(),
+                Some(source) => StorageError::io(object)(source).into(),
             })
     }
 
@@ -279,7 +265,7 @@ impl FingerprintReader {
             let reader = groups.read(mask, 8192, Some(selection));
             let reader = reader.map_err(ArchiveError::parquet(object.clone()))?;
             let batches: Result<Vec<_>, _> = reader.collect();
-            batches.map_err(|source| ArchiveError::Arrow { object, source })
+            batches.map_err(ArchiveError::arrow(object))
         })
     }
 

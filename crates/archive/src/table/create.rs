@@ -37,10 +37,7 @@ impl Archive {
         let given = location.given();
         Self::require_free(location).await?;
         if let Some(local) = location.local() {
-            create_dir_all_synced(local).map_err(|source| StorageError::Io {
-                path: given.to_owned(),
-                source,
-            })?;
+            create_dir_all_synced(local).map_err(StorageError::io(given))?;
         }
         require_conditional_create(location).await?;
         spec_files::write(location, spec, spec_files).await?;
@@ -115,16 +112,13 @@ async fn require_empty(location: &Location) -> Result<()> {
         }
         return Ok(());
     };
-    let failed = |source: std::io::Error| StorageError::Io {
-        path: location.to_string(),
-        source,
-    };
+    let failed = StorageError::io(location);
     let entries = match std::fs::read_dir(local) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-        entries => entries.map_err(failed)?,
+        entries => entries.map_err(&failed)?,
     };
     for entry in entries {
-        let name = entry.map_err(failed)?.file_name();
+        let name = entry.map_err(&failed)?.file_name();
         if !is_allowed(&name.to_string_lossy()) {
             return Err(not_empty(name.to_string_lossy().into_owned()));
         }

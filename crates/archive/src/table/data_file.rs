@@ -13,11 +13,11 @@ use crate::day_batch::{BatchName, DayBatch};
 use crate::decision_settings::DecisionSettings;
 use crate::delta::catch_panic;
 use crate::error::{ArchiveError, Result};
+use crate::file_checksums::Tail;
 use crate::schema::{
     BASE_VERSION_TAG, BATCH_TAG, COMMIT_TAG, DAY, DAY_DIGEST_TAG, DECISIONS_TAG, SHA256_TAG,
     TAIL_TAG,
 };
-use crate::tail_facts::TailFacts;
 
 /// A data file as the log lists it.
 #[derive(Debug, Clone)]
@@ -36,8 +36,8 @@ pub struct DataFile {
     pub(crate) commit: Option<String>,
     /// SHA-256 of its bytes, if the log says it.
     pub sha256: Option<String>,
-    /// The tags that a reader of the file needs.
-    pub(crate) facts: TailFacts,
+    /// Offsets and checksums of its tail, if the log says them. A tag in the format of another release is ignored.
+    pub(crate) tail: Option<Tail>,
     /// Digest of its day's rows, as they were committed.
     pub(crate) day_digest: Option<String>,
     /// The table version that its day was compared with.
@@ -66,10 +66,7 @@ impl DataFile {
                 .unwrap_or_default(),
             commit: tag(COMMIT_TAG),
             sha256: tag(SHA256_TAG),
-            facts: TailFacts {
-                // A tag in the format of another release is ignored.
-                tail: tag(TAIL_TAG).and_then(|tail| tail.parse().ok()),
-            },
+            tail: tag(TAIL_TAG).and_then(|tail| tail.parse().ok()),
             deletion_vector: file.deletion_vector_descriptor(),
             day_digest: tag(DAY_DIGEST_TAG),
             base_version: tag(BASE_VERSION_TAG).and_then(|version| version.parse().ok()),

@@ -7,7 +7,7 @@ use serde::de::IgnoredAny;
 use storage::{ErrorKind, LOG_DIRECTORY, Location, StorageError, is_log_entry};
 
 use crate::error::{ArchiveError, Result};
-use crate::without_checkpoints::HINT;
+use crate::remembered_log::HINT;
 
 /// The entries of the log at `location`: their paths and sizes. None if there is no log.
 pub(super) fn list(location: &Location) -> Result<impl Stream<Item = Result<ObjectMeta>> + use<>> {
@@ -155,18 +155,18 @@ pub(super) async fn damage(location: &Location) -> Option<ArchiveError> {
     let behind = behind_checkpoint(location, None).await.ok()??;
     let hint = location.child(&format!("{LOG_DIRECTORY}/{HINT}")).ok()?;
     if behind.checkpoint.is_none() && hint.exists().await.ok()? {
-        return Some(ArchiveError::BadData {
-            object: hint.to_string(),
-            reason: "it names a checkpoint that is missing, and so are entries of the log".into(),
-        });
+        return Some(ArchiveError::bad_data(
+            &hint,
+            "it names a checkpoint that is missing, and so are entries of the log",
+        ));
     }
     let first = behind.checkpoint.map_or(0, |checkpoint| checkpoint + 1);
     for ((version, _), expected) in behind.entries.iter().zip(first..) {
         if *version != expected {
-            return Some(ArchiveError::BadData {
-                object: location.child_name(&format!("{LOG_DIRECTORY}/{}", entry_name(expected))),
-                reason: "this entry of the log is missing".into(),
-            });
+            return Some(ArchiveError::bad_data(
+                location.child_name(&format!("{LOG_DIRECTORY}/{}", entry_name(expected))),
+                "this entry of the log is missing",
+            ));
         }
     }
     for (_, entry) in &behind.entries {
@@ -188,8 +188,8 @@ pub(super) async fn damage(location: &Location) -> Option<ArchiveError> {
 
 fn damaged(location: &Location, entry: &ObjectMeta, reason: String) -> ArchiveError {
     let name = entry.location.filename().unwrap_or_default();
-    ArchiveError::BadData {
-        object: location.child_name(&format!("{LOG_DIRECTORY}/{name}")),
+    ArchiveError::bad_data(
+        location.child_name(&format!("{LOG_DIRECTORY}/{name}")),
         reason,
-    }
+    )
 }

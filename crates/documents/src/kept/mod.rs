@@ -15,7 +15,7 @@ use datafusion::common::runtime::SpawnedTask;
 use datafusion::prelude::SessionContext;
 use futures::{StreamExt as _, TryStreamExt as _};
 use rayon::ThreadPool;
-use storage::{Draft, Location, Stores, UnchangedFile};
+use storage::{Draft, Location, StorageError, Stores, UnchangedFile};
 
 use super::file::{InputFile, Source};
 use super::partition_reader::row_limit;
@@ -427,10 +427,10 @@ impl MadeCopy {
                 )
             }
         };
-        DocumentsError::BadData {
-            object: self.location.to_string(),
-            reason: format!("this copy is not the one that a part made, {done}"),
-        }
+        DocumentsError::bad_data(
+            &self.location,
+            format!("this copy is not the one that a part made, {done}"),
+        )
     }
 }
 
@@ -538,10 +538,7 @@ async fn write_kept(
 /// A draft of the copy at `target`, whose directory is created.
 fn new_draft(target: &Location, scratch: &Path) -> Result<Draft> {
     if let Some(directory) = target.local().and_then(Path::parent) {
-        std::fs::create_dir_all(directory).map_err(|source| DocumentsError::Io {
-            path: directory.display().to_string(),
-            source,
-        })?;
+        std::fs::create_dir_all(directory).map_err(StorageError::io(directory.display()))?;
     }
     Ok(Draft::new(target, scratch)?)
 }
@@ -572,9 +569,6 @@ pub(super) struct Output {
 
 impl Output {
     pub(super) fn failed(name: &str, source: std::io::Error) -> DocumentsError {
-        DocumentsError::Io {
-            path: name.to_owned(),
-            source,
-        }
+        StorageError::io(name)(source).into()
     }
 }

@@ -35,19 +35,13 @@ impl Checked {
     }
 
     fn bad_data(&self, reason: String) -> DocumentsError {
-        DocumentsError::BadData {
-            object: self.object.clone(),
-            reason,
-        }
+        DocumentsError::bad_data(&self.object, reason)
     }
 
     /// An error of the reader. Errors of the disk or the store keep their kind.
     fn failed(&self, source: ArrowError) -> DocumentsError {
         let text = source.to_string();
-        let error = DocumentsError::from(ArchiveError::Arrow {
-            object: String::new(),
-            source,
-        });
+        let error = DocumentsError::from(ArchiveError::arrow("")(source));
         match error.kind() {
             ErrorKind::Data => self.bad_data(text),
             _ => error,

@@ -208,10 +208,7 @@ impl Copy {
             }
             let kept = arrow::compute::filter_record_batch(&batch, &mask);
             let kept = kept.and_then(|kept| with_texts(&kept, &self.schema));
-            let kept = kept.map_err(|source| ArchiveError::Arrow {
-                object: self.name.clone(),
-                source,
-            })?;
+            let kept = kept.map_err(ArchiveError::arrow(&self.name))?;
             let written = self.write(kept).await;
             written.map_err(|error| self.not_written(error))?;
         }

@@ -147,10 +147,10 @@ fn check_row_count(name: &str, footer: &ParquetMetaData) -> Result<()> {
     if said == rows {
         Ok(())
     } else {
-        Err(DocumentsError::BadData {
-            object: name.to_owned(),
-            reason: format!("its footer says {said} rows, but its row groups have {rows}"),
-        })
+        Err(DocumentsError::bad_data(
+            name,
+            format!("its footer says {said} rows, but its row groups have {rows}"),
+        ))
     }
 }
 
@@ -249,10 +249,7 @@ fn fit_bigint(footer: &ParquetMetaData, leaf: usize) -> bool {
 }
 
 fn bad_column(object: &str, column: &str, reason: &str) -> DocumentsError {
-    DocumentsError::BadData {
-        object: format!("{object}, column {column:?}"),
-        reason: reason.to_owned(),
-    }
+    DocumentsError::bad_data(format!("{object}, column {column:?}"), reason.to_owned())
 }
 
 /// The footer with the logical type removed from those of the leaf columns `leaves` that are byte arrays and no numbers, so

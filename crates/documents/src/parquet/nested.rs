@@ -112,10 +112,8 @@ impl JoinedTexts {
     ) -> Result<Self> {
         let lists = batch.schema();
         let object = format!("{object}, column {:?}", lists.field(column).name());
-        let items = Items::new(batch.column(column)).map_err(|reason| DocumentsError::BadData {
-            object: object.clone(),
-            reason,
-        })?;
+        let items = Items::new(batch.column(column))
+            .map_err(|reason| DocumentsError::bad_data(&object, reason))?;
         let field = |(number, field): (usize, &FieldRef)| {
             if number == column {
                 Arc::new(Field::clone(field).with_data_type(DataType::BinaryView))
@@ -162,10 +160,7 @@ impl JoinedTexts {
                 what: format!("{}: {text}", self.object),
             }
         } else {
-            DocumentsError::BadData {
-                object: self.object.clone(),
-                reason: format!("{text}; no text may be longer"),
-            }
+            DocumentsError::bad_data(&self.object, format!("{text}; no text may be longer"))
         }
     }
 

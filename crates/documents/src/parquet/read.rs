@@ -95,10 +95,7 @@ pub(crate) async fn read(
     let lists = columns.iter().position(|column| column.is_in_lists);
     let rows = batches.flat_map(move |batch| -> Pieces {
         let rows = batch.and_then(|batch| {
-            named(&batch, &columns).map_err(|source| {
-                let object = object.clone();
-                ArchiveError::Arrow { object, source }.into()
-            })
+            named(&batch, &columns).map_err(|error| ArchiveError::arrow(&object)(error).into())
         });
         let joined = match (rows, lists) {
             (Ok(rows), Some(lists)) => JoinedTexts::new(rows, lists, longest, &object),
@@ -231,10 +228,7 @@ impl RowGroup {
         let ids = &self.columns[..1];
         for batch in self.read(pages, ids, self.all())? {
             let mask = named(&batch?, ids).and_then(|batch| wanted(batch.column(0)));
-            masks.push(mask.map_err(|source| ArchiveError::Arrow {
-                object: self.object.clone(),
-                source,
-            })?);
+            masks.push(mask.map_err(ArchiveError::arrow(&self.object))?);
         }
         Ok(self.of_cut(&masks))
     }

@@ -184,10 +184,7 @@ impl Parser {
     }
 
     fn bad(&self, reason: &str) -> DocumentsError {
-        DocumentsError::BadData {
-            object: self.name(),
-            reason: reason.to_owned(),
-        }
+        DocumentsError::bad_data(self.name(), reason.to_owned())
     }
 }
 
@@ -274,20 +271,17 @@ impl FirstRecord for Start {
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let found = columns.find(location.given(), &names);
         let mut found = found.map_err(|error| match error {
-            DocumentsError::BadData { object, reason } => DocumentsError::BadData {
-                object,
-                reason: format!(
+            DocumentsError::BadData { object, reason } => DocumentsError::bad_data(object, format!(
                     "{reason}; is the first line a header? It was cut at each {:?} (see --delimiter)",
                     char::from(dialect.delimiter)
-                ),
-            },
+                )),
             error => error,
         })?;
         if let Some(column) = found.repeated(&names) {
-            return Err(DocumentsError::BadData {
-                object: location.to_string(),
-                reason: format!("several columns are called {column:?}"),
-            });
+            return Err(DocumentsError::bad_data(
+                location,
+                format!("several columns are called {column:?}"),
+            ));
         }
         found.dialect = dialect;
         Ok((found, IdType::String))

@@ -14,7 +14,7 @@ use bytes::{Buf as _, Bytes};
 use datafusion::common::runtime::SpawnedTask;
 use futures::StreamExt as _;
 use object_store::{GetOptions, GetRange, ObjectStore as _};
-use storage::Location;
+use storage::{Location, StorageError};
 use tokio::sync::mpsc::{Receiver, Sender};
 
 use crate::error::{DocumentsError, Result};
@@ -31,10 +31,8 @@ impl Read for Local {
             match self.file.read(buffer) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(source) => {
-                    return Err(io::Error::other(DocumentsError::Io {
-                        path: self.name.clone(),
-                        source,
-                    }));
+                    let error = StorageError::io(&self.name)(source);
+                    return Err(io::Error::other(DocumentsError::from(error)));
                 }
                 read => return read,
             }

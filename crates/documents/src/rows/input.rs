@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use object_store::ObjectStoreExt as _;
-use storage::{Location, UnchangedFile};
+use storage::{Location, StorageError, UnchangedFile};
 use warc::charset::Encoding;
 
 use super::compression::Compression;
@@ -63,10 +63,7 @@ impl RowFile {
         let name = self.location.to_string();
         if let Some(part) = &part {
             let sought = file.seek(SeekFrom::Start(part.start));
-            sought.map_err(|source| DocumentsError::Io {
-                path: name.clone(),
-                source,
-            })?;
+            sought.map_err(StorageError::io(&name))?;
         }
         let file = BufReader::with_capacity(BUFFER, Local { file, name });
         Ok(Box::new(file))
@@ -213,10 +210,10 @@ impl Input {
         if error.to_string().contains("Frame requires too much memory") {
             self.limit.window_exceeded(object)
         } else {
-            DocumentsError::BadData {
+            DocumentsError::bad_data(
                 object,
-                reason: format!("the compressed data is damaged or cut off: {error}"),
-            }
+                format!("the compressed data is damaged or cut off: {error}"),
+            )
         }
     }
 }

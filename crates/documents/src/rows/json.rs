@@ -207,10 +207,10 @@ impl FirstRecord for FirstObject {
         };
         let id_type = match is_id(Kind::Text, |_| true) {
             None => {
-                return Err(DocumentsError::BadData {
-                    object: self.name.clone(),
-                    reason: format!("{NO_ID} (column {name:?})"),
-                });
+                return Err(DocumentsError::bad_data(
+                    &self.name,
+                    format!("{NO_ID} (column {name:?})"),
+                ));
             }
             Some(true) => IdType::String,
             Some(false) if is_id(Kind::Number, |id| integer(id).is_some()) == Some(true) => {
@@ -219,12 +219,10 @@ impl FirstRecord for FirstObject {
             // An integer above those of 64 bits with a sign.
             Some(false) if is_id(Kind::TextOrInteger, |_| true) == Some(true) => IdType::String,
             Some(false) => {
-                return Err(DocumentsError::BadData {
-                    object: format!("{}, column {name:?}", self.name),
-                    reason:
-                        "ids are text or integers of 64 bits, outside of lists, and this is neither"
-                            .into(),
-                });
+                return Err(DocumentsError::bad_data(
+                    format!("{}, column {name:?}", self.name),
+                    "ids are text or integers of 64 bits, outside of lists, and this is neither",
+                ));
             }
         };
         Ok((found, id_type))

@@ -53,10 +53,9 @@ impl Objects {
             Ok(Element::Object) => Ok(true),
             Ok(Element::End) => Ok(false),
             Ok(Element::TooLong) => Err(limit.exceeded(self.name())),
-            Ok(Element::Bad(reason)) => Err(DocumentsError::BadData {
-                object: self.name(),
-                reason: reason.to_owned(),
-            }),
+            Ok(Element::Bad(reason)) => {
+                Err(DocumentsError::bad_data(self.name(), reason.to_owned()))
+            }
             Err(error) => Err(self.input.failed(self.number, error)),
         }
     }
@@ -115,7 +114,7 @@ pub(super) fn bad_line(line: &str, error: &serde_json::Error) -> DocumentsError 
         }
         reason => reason.to_owned(),
     };
-    DocumentsError::BadData { object, reason }
+    DocumentsError::bad_data(object, reason)
 }
 
 #[cfg(test)]

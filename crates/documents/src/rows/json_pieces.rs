@@ -165,10 +165,7 @@ impl Parser {
             }
         };
         let added = batch.push(&record.values());
-        added.map_err(|reason| DocumentsError::BadData {
-            object: name(),
-            reason,
-        })
+        added.map_err(|reason| DocumentsError::bad_data(name(), reason))
     }
 
     /// The fields of an object. If its ids are of the other kind, that is tried first for the next object.

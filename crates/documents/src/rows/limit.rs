@@ -51,10 +51,10 @@ impl Limit {
         if self.by_memory {
             self.out_of_memory(&format!("{object} is longer than {bytes} bytes"))
         } else {
-            DocumentsError::BadData {
+            DocumentsError::bad_data(
                 object,
-                reason: format!("a record of more than {bytes} bytes; no record may be longer"),
-            }
+                format!("a record of more than {bytes} bytes; no record may be longer"),
+            )
         }
     }
 
@@ -67,10 +67,7 @@ impl Limit {
         if self.window_log < MAX_WINDOW_LOG {
             self.out_of_memory(&format!("{object}: {large}"))
         } else {
-            DocumentsError::BadData {
-                object,
-                reason: format!("{large}; compress it again without --long"),
-            }
+            DocumentsError::bad_data(object, format!("{large}; compress it again without --long"))
         }
     }
 

@@ -71,10 +71,10 @@ pub(super) async fn open(
         Compression::None if format.is_one_document() => {}
         Compression::Gzip | Compression::Zstd if !format.decompresses() => {
             // Another compressed file has a header, even if it is empty.
-            return Err(DocumentsError::BadData {
-                object: location.to_string(),
-                reason: "the compressed data is cut off: the file has 0 bytes".into(),
-            });
+            return Err(DocumentsError::bad_data(
+                &location,
+                "the compressed data is cut off: the file has 0 bytes",
+            ));
         }
         _ => return Ok(None),
     }
@@ -99,10 +99,10 @@ pub(super) async fn open(
     let (mut found, id_type) = first.find(&location, columns)?;
     let content = found.content.as_ref().map(Content::column);
     if let Some(id) = found.id.as_deref().filter(|id| content == Some(*id)) {
-        return Err(DocumentsError::BadData {
-            object: location.to_string(),
-            reason: format!("column {id:?} cannot be id and content at once"),
-        });
+        return Err(DocumentsError::bad_data(
+            &location,
+            format!("column {id:?} cannot be id and content at once"),
+        ));
     }
     // Compressed text has about a quarter of the bytes.
     let bytes = match compression {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use archive::IdType;
 use arrow::datatypes::DataType;
-use storage::Location;
+use storage::{Location, StorageError};
 use warc::{
     Broken, Choice, Counts, Dictionary, Document, Event, Fault, Limits, Outcome, Place, Reader,
     Reason, WrongCut,
@@ -169,10 +169,7 @@ impl InputName {
                 file: self.0.clone(),
                 offset: cut.offset,
             },
-            Err(source) => DocumentsError::Io {
-                path: self.0.clone(),
-                source,
-            },
+            Err(source) => StorageError::io(&self.0)(source).into(),
         }
     }
 }
@@ -275,10 +272,10 @@ impl File {
     fn end(&mut self) -> Result<()> {
         // Of a file that is cut, the first part has a record.
         if let (true, 0, Some(broken)) = (self.is_whole, self.records, self.first_broken) {
-            return Err(DocumentsError::BadData {
-                object: format!("{}, {}", self.input.0, broken.place),
-                reason: format!("{}; there is no WARC record in the file", broken.fault),
-            });
+            return Err(DocumentsError::bad_data(
+                format!("{}, {}", self.input.0, broken.place),
+                format!("{}; there is no WARC record in the file", broken.fault),
+            ));
         }
         if let Some(faults) = &mut self.faults {
             faults.log();
@@ -399,9 +396,8 @@ impl Records for WarcRecords {
                     .map(|value| value.as_ref().map(|value| value.as_bytes()))
                     .collect();
                 let added = batch.push(&values);
-                added.map_err(|reason| DocumentsError::BadData {
-                    object: format!("{}, {}", input.0, document.place),
-                    reason,
+                added.map_err(|reason| {
+                    DocumentsError::bad_data(format!("{}, {}", input.0, document.place), reason)
                 })
             })?;
             match next {

@@ -114,10 +114,7 @@ impl Records for WholeFile {
         let text = (!warc::is_no_text(&bytes, &hints)).then_some(text.as_bytes());
         // The only column that there is.
         let added = batch.push(&[text]);
-        added.map_err(|reason| DocumentsError::BadData {
-            object: name,
-            reason,
-        })?;
+        added.map_err(|reason| DocumentsError::bad_data(name, reason))?;
         Ok(true)
     }
 }

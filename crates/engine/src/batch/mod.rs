@@ -89,10 +89,7 @@ impl Batch {
         for record_batch in file.read()? {
             let record_batch = record_batch?;
             let columns = FingerprintRows::read(&record_batch);
-            let columns = columns.map_err(|source| ArchiveError::Arrow {
-                object: file.path.display().to_string(),
-                source,
-            })?;
+            let columns = columns.map_err(ArchiveError::arrow(file.path.display()))?;
             let chunk = Arc::clone(columns.ids);
             grow(chunk.get_array_memory_size(), "the ids")?;
             chunk_rows = chunk_rows.max(chunk.len());
@@ -105,9 +102,11 @@ impl Batch {
             }
             let values = &values.values()[..present];
             let place = fingerprints.get_mut(found..found + present);
-            let place = place.ok_or_else(|| EngineError::BadData {
-                object: file.path.display().to_string(),
-                reason: format!("it has more than {rows} fingerprints"),
+            let place = place.ok_or_else(|| {
+                EngineError::bad_data(
+                    file.path.display(),
+                    format!("it has more than {rows} fingerprints"),
+                )
             })?;
             for (place, value) in place.iter_mut().zip(values) {
                 *place = value.cast_unsigned();

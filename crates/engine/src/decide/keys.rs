@@ -10,6 +10,7 @@ use arrow::datatypes::{Schema, SchemaRef};
 use arrow::error::ArrowError;
 use arrow::ipc::reader::FileReader;
 use arrow::ipc::writer::FileWriter;
+use storage::StorageError;
 
 use crate::batch::select_columns;
 use crate::error::{EngineError, Result};
@@ -45,10 +46,7 @@ pub(super) struct Preferences {
 impl KeysWriter {
     /// Creates the file at `path`.
     pub(crate) fn create(path: &Path) -> Result<Self> {
-        let file = File::create(path).map_err(|source| EngineError::Io {
-            path: path.display().to_string(),
-            source,
-        })?;
+        let file = File::create(path).map_err(StorageError::io(path.display()))?;
         let schema = schema();
         let writer = FileWriter::try_new(BufWriter::new(file), &schema);
         let keys = Keys {
@@ -99,10 +97,7 @@ impl Keys {
 
     /// The keys, in the order of the batch's file.
     pub(super) fn read(&self) -> Result<impl Iterator<Item = Result<RecordBatch>>> {
-        let file = File::open(&self.path).map_err(|source| EngineError::Io {
-            path: self.path.display().to_string(),
-            source,
-        })?;
+        let file = File::open(&self.path).map_err(StorageError::io(self.path.display()))?;
         let reader = FileReader::try_new(BufReader::new(file), None);
         let reader = reader.map_err(|error| self.failed(error))?;
         Ok(reader.map(|batch| batch.map_err(|error| self.failed(error))))

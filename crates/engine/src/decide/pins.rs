@@ -26,10 +26,7 @@ const COLUMNS: [&str; 3] = ["pin", "id", "other"];
 /// # Errors
 /// [`EngineError::BadData`] when it is neither, or a pin is none of these.
 pub fn read_pins(name: &str, file: &[u8]) -> Result<Vec<Pin>> {
-    let bad = |reason: String| EngineError::BadData {
-        object: name.to_owned(),
-        reason,
-    };
+    let bad = |reason: String| EngineError::bad_data(name, reason);
     let file = file.strip_prefix("\u{feff}".as_bytes()).unwrap_or(file);
     let rows = match file.trim_ascii_start().first() {
         None => return Ok(Vec::new()),
@@ -103,10 +100,7 @@ fn csv_rows(file: &[u8]) -> Result<Vec<RecordBatch>, ArrowError> {
 /// # Errors
 /// [`EngineError::BadData`] for the first whose id is none of the type, that names a document twice, or that another contradicts.
 pub(crate) fn typed_pins(from: Option<&str>, pins: &[Pin], id_type: IdType) -> Result<Vec<Pin>> {
-    let bad = |reason: String| EngineError::BadData {
-        object: from.unwrap_or("pins").to_owned(),
-        reason,
-    };
+    let bad = |reason: String| EngineError::bad_data(from.unwrap_or("pins"), reason);
     let id = |text: &str| -> Result<String> { Ok(id_of(text, id_type).map_err(bad)?.to_string()) };
     let mut about: HashMap<(String, String), Pin> = HashMap::new();
     for pin in pins {
@@ -230,14 +224,14 @@ impl PinnedClasses {
                     return Ok(Vec::new());
                 }
                 if rows.len() > MAX_SHARED {
-                    return Err(EngineError::BadData {
-                        object: "pins".into(),
-                        reason: format!(
+                    return Err(EngineError::bad_data(
+                        "pins",
+                        format!(
                             "{} documents of the batch have the id {:?}, and a pin can be about {MAX_SHARED} at most",
                             rows.len(),
                             id.to_string()
                         ),
-                    });
+                    ));
                 }
                 if matches!(pin, Pin::Keep(_)) {
                     pinned.never_dropped_rows.extend(rows);

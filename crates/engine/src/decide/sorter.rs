@@ -15,6 +15,7 @@ use datafusion::execution::disk_manager::DiskManager;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SpillFile, SpillWriter};
 use datafusion::prelude::SessionContext;
+use storage::StorageError;
 
 use super::greedy::{Greedy, OrderedPair};
 use crate::error::{EngineError, Result};
@@ -222,13 +223,11 @@ impl PairSorter {
                 similarities: self.similarities,
             };
             let decided = reading.decide(&mut sorted, greedy);
-            decided.map_err(|source| EngineError::Io {
-                path: self
-                    .spill
+            decided.map_err(StorageError::io(
+                self.spill
                     .as_ref()
                     .map_or(String::new(), |spill| spill.path.clone()),
-                source,
-            })?;
+            ))?;
         }
         Ok(())
     }

@@ -348,7 +348,7 @@ impl AnswerWriter {
             .create(true)
             .truncate(true)
             .open(path);
-        let file = file.map_err(io(path))?;
+        let file = file.map_err(StorageError::io(path.display()))?;
         let writer = StreamWriter::try_new(BufWriter::with_capacity(1 << 20, file), schema);
         Ok(Self {
             writer: writer.map_err(|error| EngineError::arrow(path, error))?,
@@ -377,8 +377,8 @@ impl AnswerWriter {
             .into_inner()
             .map_err(|error| EngineError::arrow(&path, error))?
             .into_inner()
-            .map_err(|error| io(&path)(error.into_error()))?;
-        append(file, receipt, rows).map_err(io(&path))?;
+            .map_err(|error| StorageError::io(path.display())(error.into_error()))?;
+        append(file, receipt, rows).map_err(StorageError::io(path.display()))?;
         Ok(rows)
     }
 }
@@ -398,13 +398,6 @@ fn append(mut file: File, receipt: Receipt, rows: u64) -> std::io::Result<()> {
     end.extend(MAGIC);
     file.write_all(&end)?;
     file.flush()
-}
-
-fn io(path: &Path) -> impl Fn(std::io::Error) -> EngineError {
-    move |source| EngineError::Io {
-        path: path.display().to_string(),
-        source,
-    }
 }
 
 impl Answers {
@@ -477,7 +470,7 @@ fn rows(files: Vec<Rows>, schema: &SchemaRef) -> SendableRecordBatchStream {
     let batches = futures::stream::iter(files)
         .map(move |answer| {
             let Rows { path, bytes, rows } = answer;
-            let file = File::open(&path).map_err(io(&path))?;
+            let file = File::open(&path).map_err(StorageError::io(path.display()))?;
             let file = BufReader::with_capacity(1 << 20, file.take(bytes));
             let arrow = |error| EngineError::arrow(&path, error);
             let reader = StreamReader::try_new(file, None).map_err(arrow)?;

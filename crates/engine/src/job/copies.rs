@@ -76,10 +76,10 @@ impl Job {
         if object.starts_with("copies/") {
             Ok(self.location.child(object)?)
         } else {
-            Err(EngineError::BadData {
-                object: self.name().to_owned(),
-                reason: format!("an answer names {object:?}, which is no copy"),
-            })
+            Err(EngineError::bad_data(
+                self.name(),
+                format!("an answer names {object:?}, which is no copy"),
+            ))
         }
     }
 }

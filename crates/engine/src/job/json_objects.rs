@@ -32,10 +32,7 @@ pub(super) async fn read_json<T: DeserializeOwned>(object: &Location) -> Result<
         Err(StorageError::NotFound { .. }) => return Ok(None),
         Err(error) => return Err(error.into()),
     };
-    let bad = |what: &str| EngineError::BadData {
-        object: object.to_string(),
-        reason: format!("{what}; {ANEW}"),
-    };
+    let bad = |what: &str| EngineError::bad_data(object, format!("{what}; {ANEW}"));
     let json = bytes
         .len()
         .checked_sub(DIGEST_BYTES)

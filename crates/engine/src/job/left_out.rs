@@ -32,10 +32,8 @@ impl LeftOutPlan {
     pub(super) async fn load(&self, job: &Job) -> Result<Arc<LeftOut>> {
         let path = job.fetch(&self.templates).await?;
         let bytes = std::fs::read(&path).map_err(|source| job.io(source))?;
-        let templates = Templates::from_bytes(&bytes).map_err(|error| EngineError::BadData {
-            object: job.name().to_owned(),
-            reason: error.to_string(),
-        })?;
+        let templates = Templates::from_bytes(&bytes)
+            .map_err(|error| EngineError::bad_data(job.name(), error.to_string()))?;
         Ok(Arc::new(LeftOut {
             templates,
             markup: self.markup,

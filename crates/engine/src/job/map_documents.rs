@@ -31,7 +31,7 @@ pub(super) const READ_BYTES_PER_SECOND: f64 = 300e6;
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct DocumentsMap {
     pub(super) documents: DocumentsPlan,
-    bigint_ids: bool,
+    pub(super) id_type: IdType,
     left_out: Option<LeftOutPlan>,
 }
 
@@ -49,7 +49,7 @@ pub(crate) struct DigestMap {
     #[serde(flatten)]
     pub(super) source: DocumentsMap,
     pub(super) model: ModelPlan,
-    pub(super) measure: String,
+    pub(super) measure: Measure,
     /// The positions of the documents.
     pub(super) wanted: SharedFile,
 }
@@ -91,7 +91,7 @@ impl DocumentsMap {
     pub(super) async fn new(job: &Job, documents: &Documents, id_type: IdType) -> Result<Self> {
         Ok(Self {
             documents: documents.to_plan().await?,
-            bigint_ids: id_type == IdType::Bigint,
+            id_type,
             left_out: LeftOutPlan::of(job, Some(documents)).await?,
         })
     }
@@ -117,14 +117,6 @@ impl DocumentsMap {
         match self.left_out {
             Some(_) => model.without_markup(),
             None => model,
-        }
-    }
-
-    pub(super) fn id_type(&self) -> IdType {
-        if self.bigint_ids {
-            IdType::Bigint
-        } else {
-            IdType::String
         }
     }
 }
@@ -194,7 +186,7 @@ impl DigestMap {
         let map = Map::Digest(Box::new(Self {
             source: DocumentsMap::new(job, documents, id_type).await?,
             model,
-            measure: measure.to_string(),
+            measure,
             wanted: job.share_bytes(&wanted.to_bytes()).await?,
         }));
         Ok(Planning { map, items, bytes })
@@ -305,7 +297,7 @@ pub(super) async fn fingerprints(
     let documents = map.source.open(job, context, splits).await?;
     let table = documents.table_to_fingerprint(
         context,
-        map.source.id_type(),
+        map.source.id_type,
         map.decision_columns,
         splits,
         &counters.read,

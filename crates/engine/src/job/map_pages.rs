@@ -42,7 +42,7 @@ impl PagesMap {
         splits: &[SplitPlan],
     ) -> Result<DataFrame> {
         let documents = self.source.open(job, context, splits).await?;
-        let id_type = self.source.id_type();
+        let id_type = self.source.id_type;
         let table = documents.table_with_sources(context, id_type, splits)?;
         with_pages(table, self.markup).map_err(EngineError::query(job.name()))
     }

@@ -7,13 +7,13 @@ use archive::IdType;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::prelude::SessionContext;
 use serde::{Deserialize, Serialize};
-use simhash::Model;
+use simhash::{Measure, Model};
 
 use super::left_out::LeftOutPlan;
 use super::map_documents::ModelPlan;
 use super::plan::{Item, Planning};
 use super::{Job, Map, SharedFile};
-use crate::error::{EngineError, Result};
+use crate::error::Result;
 use crate::verify::{self, Counts, Origin, Verifier, Verify};
 use documents::DocumentsPlan;
 
@@ -26,7 +26,7 @@ const STEP: u64 = 1 << 12;
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct VerifyMap {
     pub(super) model: ModelPlan,
-    measure: String,
+    measure: Measure,
     min_similarity: f64,
     by_model: bool,
     /// The texts of the batch.
@@ -36,9 +36,9 @@ pub(crate) struct VerifyMap {
     /// What is left out of the texts of the batch, and of the archive.
     left_out: [Option<LeftOutPlan>; 2],
     pairs: SharedFile,
-    bigint_ids: bool,
+    id_type: IdType,
     /// Where the documents of pairs can be; `None` for pairs of classes, which name documents by their positions.
-    origin: Option<(Option<i32>, bool, bool)>,
+    origin: Option<Origin>,
 }
 
 impl VerifyMap {
@@ -63,7 +63,7 @@ impl VerifyMap {
         let verify = verifier.verify();
         let map = Map::Verify(Box::new(Self {
             model,
-            measure: verify.measure.to_string(),
+            measure: verify.measure,
             min_similarity: verify.min_similarity,
             by_model: verifier.is_by_model(),
             batch: verifier.batch().to_plan().await?,
@@ -73,8 +73,8 @@ impl VerifyMap {
                 LeftOutPlan::of(job, verifier.archive()).await?,
             ],
             pairs: job.share(path).await?,
-            bigint_ids: id_type == IdType::Bigint,
-            origin: origin.map(|origin| (origin.day, origin.within, origin.archive)),
+            id_type,
+            origin,
         }));
         Ok(Planning {
             map,
@@ -98,9 +98,8 @@ impl VerifyMap {
         let ranges: Vec<(u64, u64)> = items.iter().filter_map(range).collect();
         let first = ranges.first().map_or(0, |range| range.0);
         let end = ranges.last().map_or(0, |range| range.1);
-        let measure = self.measure.parse();
         let verify = Verify {
-            measure: measure.map_err(|_| EngineError::Internal("an unknown measure".into()))?,
+            measure: self.measure,
             min_similarity: self.min_similarity,
             base_text: Vec::new(),
         };
@@ -118,32 +117,14 @@ impl VerifyMap {
             };
             verifier.leave_out(&of_batch, &of_archive);
         }
-        let id_type = if self.bigint_ids {
-            IdType::Bigint
-        } else {
-            IdType::String
-        };
-        let path = job.fetch(&self.pairs).await?;
+        let (path, scratch) = (job.fetch(&self.pairs).await?, &job.scratch);
         match self.origin {
-            Some((day, within, archive)) => {
-                let origin = Origin {
-                    id_type,
-                    day,
-                    within,
-                    archive,
-                };
-                verify::verify(context, &path, first..end, &verifier, origin, &job.scratch).await
+            Some(origin) => {
+                verify::verify(context, &path, first..end, &verifier, origin, scratch).await
             }
             None => {
-                verify::verify_class_pairs(
-                    context,
-                    &path,
-                    first..end,
-                    &verifier,
-                    id_type,
-                    &job.scratch,
-                )
-                .await
+                let (rows, id_type) = (first..end, self.id_type);
+                verify::verify_class_pairs(context, &path, rows, &verifier, id_type, scratch).await
             }
         }
     }

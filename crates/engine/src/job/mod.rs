@@ -46,7 +46,7 @@ use std::sync::{Mutex, PoisonError};
 
 use chrono::NaiveDate;
 use serde::{Deserialize, Serialize};
-use storage::{Location, Stores};
+use storage::{Location, StorageError, Stores};
 
 use crate::error::{EngineError, Result};
 use crate::probe::Probe;
@@ -211,10 +211,10 @@ async fn remove_works(root: &Location) -> Result<()> {
 fn work(root: &Location, id: &str) -> Result<Location> {
     let is_own = !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric());
     if !is_own {
-        return Err(EngineError::BadData {
-            object: root.to_string(),
-            reason: format!("{id:?} is no id of a job"),
-        });
+        return Err(EngineError::bad_data(
+            root,
+            format!("{id:?} is no id of a job"),
+        ));
     }
     Ok(root.child(&format!("work-{id}"))?)
 }
@@ -245,10 +245,7 @@ impl Job {
         let root = stores.locate(job)?;
         let location = work(&root, &record.id)?;
         if let Some(local) = location.local().filter(|_| splits) {
-            storage::create_dir_all_synced(local).map_err(|source| EngineError::Io {
-                path: local.display().to_string(),
-                source,
-            })?;
+            storage::create_dir_all_synced(local).map_err(StorageError::io(local.display()))?;
         }
         let mut rounds = Vec::new();
         loop {

@@ -12,6 +12,7 @@ use datafusion::prelude::SessionContext;
 use futures::future::ready;
 use futures::{FutureExt as _, StreamExt as _};
 use simhash::{Model, Similarity};
+use storage::StorageError;
 
 use super::answer::{Answer, AnswerWriter, NoAnswer, Receipt};
 use super::beside::{Beside, PartDone};
@@ -348,7 +349,7 @@ async fn find(
             let model = prepared.model(job, &fingerprint.model).await?;
             let table =
                 map_documents::fingerprints(fingerprint, job, context, &splits, model, &counters);
-            let id_type = fingerprint.source.id_type();
+            let id_type = fingerprint.source.id_type;
             let schema = rows_schema(
                 id_type,
                 &fingerprint.model.spec,
@@ -388,15 +389,12 @@ async fn find(
             progress.enter(Stage::Verify);
             let model = prepared.model(job, &digest.model).await?;
             let wanted = prepared.rows(job, &digest.wanted).await?;
-            let measure = digest.measure.parse();
-            let measure =
-                measure.map_err(|_| EngineError::Internal("an unknown measure".into()))?;
             let source = &digest.source;
             let documents = source.open(job, context, &splits).await?;
             let model = source.model(model);
-            let table = documents.table_at(context, source.id_type(), &splits, wanted)?;
+            let table = documents.table_at(context, source.id_type, &splits, wanted)?;
             let texts = table.execute_stream().await;
-            let mut similarity = Similarity::new(measure, model);
+            let mut similarity = Similarity::new(digest.measure, model);
             let schema = map_documents::digest_schema();
             let of_rows = Arc::clone(&schema);
             let rows = texts.map(|texts| -> SendableRecordBatchStream {
@@ -447,10 +445,7 @@ async fn find(
 }
 
 fn read_schema(path: &std::path::Path) -> Result<SchemaRef> {
-    let file = std::fs::File::open(path).map_err(|source| EngineError::Io {
-        path: path.display().to_string(),
-        source,
-    })?;
+    let file = std::fs::File::open(path).map_err(StorageError::io(path.display()))?;
     let reader = StreamReader::try_new(std::io::BufReader::new(file), None);
     let reader = reader.map_err(|error| EngineError::arrow(path, error))?;
     Ok(reader.schema())
@@ -471,10 +466,8 @@ impl Prepared {
         }
         let path = job.fetch(shared).await?;
         let bytes = std::fs::read(&path).map_err(|source| job.io(source))?;
-        let rows = RowSet::from_bytes(&bytes).ok_or_else(|| EngineError::BadData {
-            object: job.name().to_owned(),
-            reason: "a set of rows is damaged".into(),
-        })?;
+        let rows = RowSet::from_bytes(&bytes)
+            .ok_or_else(|| EngineError::bad_data(job.name(), "a set of rows is damaged"))?;
         Ok(Arc::clone(self.rows.insert(Arc::new(rows))))
     }
 }

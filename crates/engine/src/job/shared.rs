@@ -50,10 +50,7 @@ impl Job {
     /// As [`Self::fetch`], not checked yet.
     pub(super) async fn copy_of(&self, shared: &SharedFile) -> Result<PathBuf> {
         let source = self.shared_location(shared)?;
-        let missing = || EngineError::BadData {
-            object: source.to_string(),
-            reason: format!("it is missing; {ANEW}"),
-        };
+        let missing = || EngineError::bad_data(&source, format!("it is missing; {ANEW}"));
         if let Some(local) = source.local() {
             let there = local.exists().then(|| local.to_owned());
             return there.ok_or_else(missing);
@@ -79,10 +76,10 @@ impl Job {
             return Ok(());
         }
         if UnchangedFile::at(path)?.digest().await? != (shared.bytes, shared.sha256.clone()) {
-            return Err(EngineError::BadData {
-                object: self.shared_location(shared)?.to_string(),
-                reason: format!("its bytes are not those that `split` wrote; {ANEW}"),
-            });
+            return Err(EngineError::bad_data(
+                self.shared_location(shared)?.to_string(),
+                format!("its bytes are not those that `split` wrote; {ANEW}"),
+            ));
         }
         checked().insert(shared.clone());
         Ok(())
@@ -127,9 +124,6 @@ impl Job {
     }
 
     pub(super) fn io(&self, source: std::io::Error) -> EngineError {
-        EngineError::Io {
-            path: self.name().to_owned(),
-            source,
-        }
+        StorageError::io(self.name())(source).into()
     }
 }

@@ -13,6 +13,7 @@ use parquet::arrow::arrow_writer::{ArrowWriter, ArrowWriterOptions};
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use storage::StorageError;
 
 use super::target::OutputFormat;
 use super::{PAGE_ROWS, ROW_GROUP_BYTES, ROW_GROUP_ROWS};
@@ -137,18 +138,11 @@ fn parquet_error(object: &str, source: ParquetError) -> EngineError {
 }
 
 pub(super) fn arrow_error(object: &str, source: ArrowError) -> EngineError {
-    archive::ArchiveError::Arrow {
-        object: object.to_owned(),
-        source,
-    }
-    .into()
+    archive::ArchiveError::arrow(object)(source).into()
 }
 
 fn io_error(object: &str, source: std::io::Error) -> EngineError {
-    EngineError::Io {
-        path: object.to_owned(),
-        source,
-    }
+    StorageError::io(object)(source).into()
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use arrow::error::ArrowError;
 use datafusion::execution::SendableRecordBatchStream;
 use encode::{Encoder, arrow_error};
 use futures::StreamExt as _;
-use storage::{Draft, Location};
+use storage::Draft;
 
 pub use existing::{COMPONENT_COLUMNS, OutputKind, Present, REPORT_START, may_replace, present};
 pub use read::{ReadPair, ReadRow, read_rows};
@@ -37,7 +37,7 @@ const ROW_GROUP_BYTES: usize = 256 << 20;
 /// An output whose rows are all written, but which is not published yet.
 #[derive(Debug)]
 pub struct DraftOutput {
-    draft: Draft,
+    pub draft: Draft,
     pub rows: u64,
     pub bytes: u64,
     /// Pairs left out because their document has `max_hits` nearer ones.
@@ -121,28 +121,6 @@ impl FirstRows {
             })
             .collect();
         arrow::compute::filter_record_batch(batch, &keep)
-    }
-}
-
-impl DraftOutput {
-    /// The file that holds the pairs until they are published.
-    pub fn path(&self) -> &Path {
-        self.draft.path()
-    }
-
-    /// Whether it is to be copied to standard output.
-    pub fn is_to_stdout(&self) -> bool {
-        self.draft.is_to_stdout()
-    }
-
-    /// Where it is to be; `None` for standard output.
-    pub fn target(&self) -> Option<&Location> {
-        self.draft.target()
-    }
-
-    /// Puts the file in its place, where it replaces an earlier one, or copies it to standard output.
-    pub async fn publish(self) -> Result<()> {
-        Ok(self.draft.publish().await?)
     }
 }
 

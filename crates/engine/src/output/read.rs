@@ -98,12 +98,14 @@ pub async fn read_rows(
 ) -> Result<Option<OutputKind>> {
     let name = location.to_string();
     let format = OutputFormat::from_name(&location.file_name());
-    let format = format.ok_or_else(|| EngineError::BadData {
-        object: name.clone(),
-        reason: format!(
-            "the name must end in {}, which says the format",
-            OutputFormat::endings()
-        ),
+    let format = format.ok_or_else(|| {
+        EngineError::bad_data(
+            &name,
+            format!(
+                "the name must end in {}, which says the format",
+                OutputFormat::endings()
+            ),
+        )
     })?;
     let bytes = location.read().await?;
     let first_line = || {
@@ -263,10 +265,8 @@ fn each_row(
                 // An empty document: it is in no group.
                 continue;
             }
-            row.check().map_err(|reason| EngineError::BadData {
-                object: name.to_owned(),
-                reason: format!("row {number}: {reason}"),
-            })?;
+            row.check()
+                .map_err(|reason| EngineError::bad_data(name, format!("row {number}: {reason}")))?;
             each(row);
         }
     }
@@ -279,15 +279,9 @@ fn arrow_error(name: &str) -> impl Fn(ArrowError) -> EngineError {
 }
 
 fn foreign(name: &str) -> EngineError {
-    EngineError::BadData {
-        object: name.to_owned(),
-        reason: "neither pairs nor decisions of `dedup-job run`".into(),
-    }
+    EngineError::bad_data(name, "neither pairs nor decisions of `dedup-job run`")
 }
 
 fn damaged(name: &str) -> EngineError {
-    EngineError::BadData {
-        object: name.to_owned(),
-        reason: "the pages are damaged".into(),
-    }
+    EngineError::bad_data(name, "the pages are damaged")
 }

@@ -103,7 +103,7 @@ impl ClassPairs {
                 };
                 let (id, day) = found.rows.document(matched.row);
                 let neighbour = Neighbour {
-                    distance: matched.values.distance,
+                    distance: matched.distance,
                     similarity,
                     day,
                     id,

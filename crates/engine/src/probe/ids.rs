@@ -12,7 +12,7 @@ use datafusion::error::Result;
 use hamming::Match;
 use tokio::sync::{OnceCell, mpsc, watch};
 
-use super::pair_builder::{ArchiveRows, PairValues, RowMatch};
+use super::pair_builder::{ArchiveRows, RowMatch};
 use crate::error::EngineError;
 use crate::resources::Resources;
 
@@ -115,7 +115,7 @@ impl IdReader {
             }
             row_matches.push(RowMatch {
                 entry: found.entry,
-                values: PairValues::from(found),
+                distance: found.distance,
                 row: rows.len() as u32 - 1,
             });
         }

@@ -11,21 +11,21 @@ use arrow::datatypes::{DataType, SchemaRef};
 use datafusion::error::Result;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
 
-use super::pair_builder::{ArchiveRow, ArchiveRows, PairValues, RowMatch};
+use super::pair_builder::{ArchiveRow, ArchiveRows, RowMatch};
 use crate::batch::Batch;
 use crate::error::EngineError;
 use crate::pairs::BASE_ID;
 
 /// A document of the archive near a fingerprint of the batch.
 struct Neighbour {
-    values: PairValues,
+    distance: u32,
     row: ArchiveRow,
 }
 
 impl Neighbour {
     /// The sort key of neighbours: they have the order of the output.
     fn order(&self) -> (u32, &ArchiveRow) {
-        (self.values.distance, &self.row)
+        (self.distance, &self.row)
     }
 
     /// Bytes that it takes in a list.
@@ -69,7 +69,7 @@ impl Nearest {
             let kept = self.kept.entry(found.entry).or_default();
             let documents = batch.distinct.rows(found.entry).len() as u64;
             let neighbour = Neighbour {
-                values: found.values,
+                distance: found.distance,
                 row: rows.row(found.row),
             };
             // A document comes again when a work item is done twice or an id repeats; the nearer one stays.
@@ -123,11 +123,11 @@ impl Nearest {
             std::iter::from_fn(move || {
                 let (mut matches, mut rows, mut bytes) = (Vec::new(), Vec::new(), 0);
                 while bytes < PIECE_BYTES
-                    && let Some((entry, Neighbour { values, row })) = neighbours.next()
+                    && let Some((entry, Neighbour { distance, row })) = neighbours.next()
                 {
                     matches.push(RowMatch {
                         entry,
-                        values,
+                        distance,
                         row: rows.len() as u32,
                     });
                     bytes += row.bytes();

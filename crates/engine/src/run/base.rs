@@ -6,6 +6,7 @@ use std::path::Path;
 use archive::{ArchiveError, FingerprintWriter, IdType, Scope, Snapshot};
 use datafusion::prelude::SessionContext;
 use simhash::Spec;
+use storage::StorageError;
 
 use super::Run;
 use super::opened::{OpenedArchive, is_archive, plain_columns};
@@ -148,10 +149,10 @@ impl Others {
         if let (Some(left), Some(right)) = (first.id_type(), opened.id_type())
             && left != right
         {
-            return Err(EngineError::BadData {
-                object: opened.name(),
-                reason: format!("its ids are {right}, those of {} are {left}", first.name()),
-            });
+            return Err(EngineError::bad_data(
+                opened.name(),
+                format!("its ids are {right}, those of {} are {left}", first.name()),
+            ));
         }
         self.snapshots.push(match opened {
             OpenedArchive::Plain(files) => files,
@@ -191,10 +192,7 @@ impl Others {
             context, resources, ..
         } = run;
         let scratch = run.settings.scratch.join("base");
-        std::fs::create_dir_all(&scratch).map_err(|source| EngineError::Io {
-            path: scratch.display().to_string(),
-            source,
-        })?;
+        std::fs::create_dir_all(&scratch).map_err(StorageError::io(scratch.display()))?;
         let path = scratch.join("fingerprints.parquet");
         let readers = context.state().config().target_partitions();
         documents.cut(context, readers).await?;

@@ -12,7 +12,6 @@ use super::opened::OpenedArchive;
 use super::summary::Commit;
 use super::view::View;
 use crate::error::{EngineError, Result};
-use crate::output::DraftOutput;
 use crate::progress::Stage;
 use documents::Columns;
 
@@ -209,8 +208,9 @@ pub(super) async fn publish(
             kept.publish(&mut placed).await?;
         }
         let outputs = [decisions, pairs].into_iter().flatten();
+        let outputs = outputs.map(|output| output.draft);
         // Standard output last, because it cannot be taken back.
-        let (to_stdout, files): (Vec<_>, Vec<_>) = outputs.partition(DraftOutput::is_to_stdout);
+        let (to_stdout, files): (Vec<_>, Vec<_>) = outputs.partition(Draft::is_to_stdout);
         for output in files.into_iter().chain(to_stdout) {
             let target = output.target().map(ToString::to_string);
             output.publish().await?;

@@ -41,10 +41,7 @@ impl DaySource {
                         "--day from-records: only records of WARC files have dates, and {given} is not WARC files alone; {REMEDY}"
                     ))
                 })?;
-                the_only_day(&days).map_err(|reason| EngineError::BadData {
-                    object: given.to_owned(),
-                    reason,
-                })
+                the_only_day(&days).map_err(|reason| EngineError::bad_data(given, reason))
             }
         }
     }

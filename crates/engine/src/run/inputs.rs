@@ -65,13 +65,13 @@ pub async fn open_batch(
         (Some(spec), _) if ready => {
             options.check(&name, spec)?;
             if !spec.sketch.is_none() && !documents.has_sketches() {
-                return Err(EngineError::BadData {
-                    object: documents.given().to_owned(),
-                    reason: format!(
+                return Err(EngineError::bad_data(
+                    documents.given(),
+                    format!(
                         "the fingerprints of {name} have sketches, and these have none: give the texts, or make the fingerprints by `dedup-job fingerprint --sketch {}`",
                         spec.sketch
                     ),
-                });
+                ));
             }
             Recipe::Ready(spec.clone())
         }

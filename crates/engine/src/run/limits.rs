@@ -156,9 +156,5 @@ impl RunLimits {
 }
 
 fn refused(given: &str, reason: String) -> crate::error::EngineError {
-    ArchiveError::BadData {
-        object: given.to_owned(),
-        reason,
-    }
-    .into()
+    ArchiveError::bad_data(given, reason).into()
 }

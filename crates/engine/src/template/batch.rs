@@ -233,8 +233,6 @@ pub(super) async fn read_memory(archive: &Archive, version: Option<i64>) -> Resu
         return Ok(Memory::default());
     };
     let bytes = archive.read_template_memory(version).await?;
-    Memory::from_bytes(&bytes).map_err(|error| EngineError::BadData {
-        object: archive.location().to_string(),
-        reason: error.to_string(),
-    })
+    Memory::from_bytes(&bytes)
+        .map_err(|error| EngineError::bad_data(archive.location().to_string(), error.to_string()))
 }

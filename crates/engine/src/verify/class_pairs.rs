@@ -21,9 +21,9 @@ use arrow::ipc::reader::FileReader;
 use arrow::ipc::writer::FileWriter;
 use datafusion::common::runtime::SpawnedTask;
 use datafusion::execution::SendableRecordBatchStream;
-use datafusion::physical_plan::stream::RecordBatchReceiverStreamBuilder;
 use datafusion::prelude::SessionContext;
 use futures::StreamExt as _;
+use storage::StorageError;
 
 use super::compare::{Comparer, PairTexts};
 use super::text_classes::TextClasses;
@@ -32,7 +32,6 @@ use super::{Counts, Verifier, within};
 use crate::class_pairs::{self, CLASS, OTHER_CLASS};
 use crate::error::{EngineError, Result};
 use crate::pairs::{BASE_DAY, BASE_ID, DISTANCE};
-use crate::progress::Stage;
 use documents::{DocumentId, RowSet};
 use streams::ended;
 
@@ -86,10 +85,7 @@ impl UnverifiedPairs {
     ) -> Result<Self> {
         let path = scratch.join("class-pairs.arrow");
         let schema = file_schema(id_type);
-        let file = File::create(&path).map_err(|source| EngineError::Io {
-            path: path.display().to_string(),
-            source,
-        })?;
+        let file = File::create(&path).map_err(StorageError::io(path.display()))?;
         let writer = FileWriter::try_new(BufWriter::new(file), &schema);
         Ok(Self {
             classes,
@@ -266,33 +262,20 @@ pub(crate) async fn verify_class_pairs(
             .await?;
     }
     let comparer = Comparer::new(texts, verifier, context)?;
-    let counts = Arc::clone(&comparer.counts);
-    let pairs = range.end - range.start;
-    comparer.resources.progress.begin(Stage::Verify, pairs);
     let schema = class_pairs::schema(id_type);
-    let mut builder = RecordBatchReceiverStreamBuilder::new(Arc::clone(&schema), 2);
-    let sender = builder.tx();
-    let (reader, path) = (within(read(path)?, range), path.to_owned());
-    builder.spawn_blocking(move || {
-        for rows in reader {
-            let rows = rows.map_err(|error| EngineError::arrow(&path, error))?;
-            let pairs = Rows::read(&rows)?;
-            let texts_of = |row| pairs.texts(row, &comparer.texts);
-            let verified = comparer.verify(&rows, &schema, texts_of)?;
-            if sender.blocking_send(Ok(verified)).is_err() {
-                break;
-            }
-        }
-        Ok(())
+    let pairs = range.end - range.start;
+    let path = path.to_owned();
+    let reader = within(read(&path)?, range)
+        .map(move |rows| rows.map_err(|error| EngineError::arrow(&path, error)));
+    let verified = comparer.verified(reader, schema, pairs, |comparer, rows, schema| {
+        let pairs = Rows::read(rows)?;
+        comparer.verify(rows, schema, |row| pairs.texts(row, &comparer.texts))
     });
-    Ok((builder.build(), counts))
+    Ok(verified)
 }
 
 fn read(path: &Path) -> Result<FileReader<BufReader<File>>> {
-    let file = File::open(path).map_err(|source| EngineError::Io {
-        path: path.display().to_string(),
-        source,
-    })?;
+    let file = File::open(path).map_err(StorageError::io(path.display()))?;
     let reader = FileReader::try_new(BufReader::new(file), None);
     reader.map_err(|error| EngineError::arrow(path, error))
 }

@@ -7,6 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow::array::{ArrayRef, BooleanArray, Float64Array, RecordBatch};
 use arrow::datatypes::SchemaRef;
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::physical_plan::stream::RecordBatchReceiverStreamBuilder;
 use datafusion::prelude::SessionContext;
 use rayon::ThreadPool;
 use rayon::iter::{IndexedParallelIterator as _, IntoParallelIterator as _, ParallelIterator as _};
@@ -18,6 +20,7 @@ use super::texts::{Place, Texts};
 use super::{Counts, Verifier, bad_pairs};
 use crate::error::Result;
 use crate::pairs::{self, SIMILARITY};
+use crate::progress::Stage;
 use crate::resources::Resources;
 use streams::limit_bytes;
 use streams::thread_pool;
@@ -72,6 +75,30 @@ impl Comparer {
             counts: Arc::new(Counts::default()),
             resources: Resources::from_session(context)?,
         })
+    }
+
+    /// The `pairs` pairs in the record batches of `reader` that are similar enough, by [`Self::verify`], which `verify` calls. The
+    /// counts are complete when the stream has ended.
+    pub(super) fn verified(
+        self,
+        reader: impl Iterator<Item = Result<RecordBatch>> + Send + 'static,
+        schema: SchemaRef,
+        pairs: u64,
+        verify: impl Fn(&Self, &RecordBatch, &SchemaRef) -> Result<RecordBatch> + Send + 'static,
+    ) -> (SendableRecordBatchStream, Arc<Counts>) {
+        let mut builder = RecordBatchReceiverStreamBuilder::new(Arc::clone(&schema), 2);
+        let (sender, counts) = (builder.tx(), Arc::clone(&self.counts));
+        self.resources.progress.begin(Stage::Verify, pairs);
+        builder.spawn_blocking(move || {
+            for rows in reader {
+                let verified = verify(&self, &rows?, &schema)?;
+                if sender.blocking_send(Ok(verified)).is_err() {
+                    break;
+                }
+            }
+            Ok(())
+        });
+        (builder.build(), counts)
     }
 
     /// The pairs of a record batch that are similar enough, with their similarities, as rows of

@@ -22,10 +22,9 @@ use arrow::array::RecordBatch;
 use arrow::error::ArrowError;
 use compare::{Comparer, PairTexts};
 use datafusion::execution::SendableRecordBatchStream;
-use datafusion::physical_plan::stream::RecordBatchReceiverStreamBuilder;
 use datafusion::prelude::SessionContext;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use simhash::{Measure, Model};
 use texts::{Place, Side, Texts};
 
@@ -36,8 +35,8 @@ pub(crate) use text_classes::TextClasses;
 use crate::error::{EngineError, Result};
 use crate::job::{Answers, Receipt};
 use crate::pairs::{self, Pairs, Similarities};
-use crate::progress::Stage;
 use documents::{Columns, DocumentId, Documents, LeftOut, Pages};
+use storage::StorageError;
 
 /// How pairs are to be verified: by sketches when they are found, or by texts afterwards.
 #[derive(Debug, Clone, PartialEq)]
@@ -222,7 +221,7 @@ impl Verifier {
 }
 
 /// What is known about the documents of a run's pairs.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(crate) struct Origin {
     pub(crate) id_type: IdType,
     /// Day of the batch, in days since 1970.
@@ -278,26 +277,15 @@ pub(crate) async fn verify(
     }
 
     let schema = pairs::schema(origin.id_type, Similarities::Known);
-    let mut builder = RecordBatchReceiverStreamBuilder::new(Arc::clone(&schema), 2);
-    let sender = builder.tx();
     let comparer = Comparer::new(texts, verifier, context)?;
-    let counts = Arc::clone(&comparer.counts);
     let pairs = range.end - range.start;
-    comparer.resources.progress.begin(Stage::Verify, pairs);
     let reader = within(read_pairs(unverified)?, range);
-    builder.spawn_blocking(move || {
-        for rows in reader {
-            let rows = rows?;
-            let pairs = Pairs::read(&rows).map_err(bad_pairs)?;
-            let texts_of = |row| texts_of_pair(&comparer.texts, &pairs, row, origin);
-            let verified = comparer.verify(&rows, &schema, texts_of)?;
-            if sender.blocking_send(Ok(verified)).is_err() {
-                break;
-            }
-        }
-        Ok(())
+    let verified = comparer.verified(reader, schema, pairs, move |comparer, rows, schema| {
+        let pairs = Pairs::read(rows).map_err(bad_pairs)?;
+        let texts_of = |row| texts_of_pair(&comparer.texts, &pairs, row, origin);
+        comparer.verify(rows, schema, texts_of)
     });
-    Ok((builder.build(), counts))
+    Ok(verified)
 }
 
 /// The texts of the pair at `row`.
@@ -327,11 +315,7 @@ const PAIRS: usize = 1024;
 
 /// The error when Arrow cannot read or build a batch of pairs.
 fn bad_pairs(source: ArrowError) -> EngineError {
-    archive::ArchiveError::Arrow {
-        object: "pairs".into(),
-        source,
-    }
-    .into()
+    archive::ArchiveError::arrow("pairs")(source).into()
 }
 
 /// The rows `range` of record batches.
@@ -360,10 +344,7 @@ fn within<E>(
 /// Reads the pairs in the file at `path`.
 fn read_pairs(path: &Path) -> Result<impl Iterator<Item = Result<RecordBatch>> + Send + use<>> {
     let object = path.display().to_string();
-    let failed = |source| EngineError::Io {
-        path: object.clone(),
-        source,
-    };
+    let failed = StorageError::io(&object);
     let file = std::fs::File::open(path).map_err(failed)?;
     let parquet = |source| {
         EngineError::from(archive::ArchiveError::Parquet {
@@ -375,12 +356,6 @@ fn read_pairs(path: &Path) -> Result<impl Iterator<Item = Result<RecordBatch>> +
         .and_then(|builder| builder.with_batch_size(PAIRS).build())
         .map_err(parquet)?;
     Ok(reader.map(move |batch| {
-        batch.map_err(|source| {
-            archive::ArchiveError::Arrow {
-                object: object.clone(),
-                source,
-            }
-            .into()
-        })
+        batch.map_err(|source| archive::ArchiveError::arrow(&object)(source).into())
     }))
 }

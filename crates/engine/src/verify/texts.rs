@@ -14,6 +14,7 @@ use arrow::array::Array as _;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
 use datafusion::prelude::SessionContext;
 use futures::StreamExt as _;
+use storage::StorageError;
 
 use super::Verifier;
 use super::prepared::{PreparedTexts, TextWorkers, as_text};
@@ -96,10 +97,7 @@ impl Texts {
             .truncate(true)
             .mode(0o600)
             .open(&path)
-            .map_err(|source| EngineError::Io {
-                path: path.display().to_string(),
-                source,
-            })?;
+            .map_err(StorageError::io(path.display()))?;
         Ok(Self {
             wanted: Default::default(),
             at: HashMap::new(),
@@ -221,10 +219,7 @@ impl Texts {
         for place in places.iter_mut().filter(is_same) {
             let stored = self.writer.flush();
             let stored = stored.and_then(|()| read_at(self.writer.get_ref(), *place));
-            let stored = stored.map_err(|source| EngineError::Io {
-                path: self.path.display().to_string(),
-                source,
-            })?;
+            let stored = stored.map_err(StorageError::io(self.path.display()))?;
             if stored == text {
                 place.is_repeated = true;
                 return Ok(());
@@ -284,10 +279,7 @@ impl Texts {
     }
 
     fn failed(&self, source: std::io::Error) -> EngineError {
-        EngineError::Io {
-            path: self.path.display().to_string(),
-            source,
-        }
+        StorageError::io(self.path.display())(source).into()
     }
 
     fn flush(&mut self) -> Result<()> {

@@ -28,7 +28,7 @@ use crate::cost::Cost;
 use crate::design::Design;
 use crate::isa::Kernel;
 use crate::matches::Matches;
-use crate::mechanism::{BatchPart, MechanismTables, SELF_CHUNK, Times};
+use crate::mechanism::{BatchPart, MechanismTables, Times};
 use crate::parallel::build_in_parallel;
 use plan::HalvesPlan;
 use quarters::QuarterTable;
@@ -78,14 +78,6 @@ impl MechanismTables for Halves {
 
     fn chunk_len(&self) -> usize {
         CHUNK
-    }
-
-    fn self_chunk_len(&self) -> Option<usize> {
-        Some(SELF_CHUNK)
-    }
-
-    fn repeats_pairs(&self) -> bool {
-        true
     }
 
     fn probe(

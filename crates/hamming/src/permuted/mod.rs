@@ -78,15 +78,6 @@ impl MechanismTables for Permuted {
         CHUNK
     }
 
-    fn self_chunk_len(&self) -> Option<usize> {
-        // Only one table reports each value's match with itself: leaving it out would save little.
-        None
-    }
-
-    fn repeats_pairs(&self) -> bool {
-        false
-    }
-
     fn probe(
         &self,
         kernel: Kernel,

@@ -18,7 +18,7 @@ use crate::cost::Cost;
 use crate::design::Design;
 use crate::isa::Kernel;
 use crate::matches::Matches;
-use crate::mechanism::{BatchPart, MechanismTables, SELF_CHUNK, Times};
+use crate::mechanism::{BatchPart, MechanismTables, Times};
 use crate::parallel::build_in_parallel;
 use crate::related::Related;
 use table::VariantTable;
@@ -71,14 +71,6 @@ impl MechanismTables for Variants {
 
     fn chunk_len(&self) -> usize {
         self.chunk_len
-    }
-
-    fn self_chunk_len(&self) -> Option<usize> {
-        Some(SELF_CHUNK)
-    }
-
-    fn repeats_pairs(&self) -> bool {
-        true
     }
 
     fn probe(

@@ -76,7 +76,7 @@ pub(super) fn pieces(file: SnapshotFile, sketch: SketchBits) -> mpsc::Receiver<S
 /// Whether a file is sorted by fingerprint. Files of this program have a checksum in the log, and are. Other programs may
 /// keep the order or not, so their files are read for it.
 async fn is_sorted(file: &SnapshotFile) -> Result<bool> {
-    if file.facts.tail.is_some() {
+    if file.tail.is_some() {
         return Ok(true);
     }
     let mut last = 0;
@@ -173,19 +173,16 @@ async fn send_sorted(
             .iter()
             .map(|(_, piece, at)| (*piece as usize, *at as usize))
             .collect();
-        let failed = |source| archive::ArchiveError::Arrow {
-            object: file.reader.name().to_owned(),
-            source,
-        };
+        let failed = archive::ArchiveError::arrow(file.reader.name());
         let ids: Vec<&dyn arrow::array::Array> =
             pieces.iter().map(|piece| piece.ids.as_ref()).collect();
         let sketches: Vec<&dyn arrow::array::Array> =
             pieces.iter().map(|piece| &piece.sketches as _).collect();
         let piece = Piece {
             values: some.iter().map(|(value, ..)| *value).collect(),
-            ids: arrow::compute::interleave(&ids, &places).map_err(failed)?,
+            ids: arrow::compute::interleave(&ids, &places).map_err(&failed)?,
             sketches: arrow::compute::interleave(&sketches, &places)
-                .map_err(failed)?
+                .map_err(&failed)?
                 .as_binary()
                 .clone(),
         };

@@ -38,10 +38,7 @@ impl Stores {
                     .ok_or_else(|| bad("not a file URL with an absolute path"))?
             }
             Some((scheme, _)) if is_scheme(scheme) => return self.locate_remote(given),
-            _ => std::path::absolute(given).map_err(|source| StorageError::Io {
-                path: given.to_owned(),
-                source,
-            })?,
+            _ => std::path::absolute(given).map_err(StorageError::io(given))?,
         };
         self.locate_local(given.to_owned(), resolve_parent_dirs(local))
     }

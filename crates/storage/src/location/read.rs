@@ -84,10 +84,8 @@ impl Location {
             .map_err(|error| self.store_error(error))?
         {
             copied += part.len() as u64;
-            file.write_all(&part).map_err(|source| StorageError::Io {
-                path: format!("a copy of {self}"),
-                source,
-            })?;
+            file.write_all(&part)
+                .map_err(StorageError::io(format!("a copy of {self}")))?;
         }
         Ok(copied)
     }

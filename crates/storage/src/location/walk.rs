@@ -27,10 +27,7 @@ fn node_of(metadata: &Metadata) -> Node {
 }
 
 fn io_error(path: &FsPath) -> impl Fn(std::io::Error) -> StorageError {
-    move |source| StorageError::Io {
-        path: path.display().to_string(),
-        source,
-    }
+    StorageError::io(path.display())
 }
 
 /// The entries of a directory, sorted by name.

@@ -6,7 +6,7 @@
 use std::sync::{Arc, LazyLock};
 
 use archive::{
-    Archive, ArchiveError, ColumnNames, DecodedStep, FingerprintReader, Scope, Snapshot, TailFacts,
+    Archive, ArchiveError, ColumnNames, DecodedStep, FingerprintReader, Scope, Snapshot, Tail,
 };
 use arrow::array::{Array as _, AsArray as _};
 use datafusion::execution::memory_pool::{GreedyMemoryPool, MemoryPool};
@@ -27,7 +27,7 @@ const MEMORY: usize = 64 << 20;
 /// A data file of the archive, and the batch file that it was appended from.
 struct Original {
     bytes: Vec<u8>,
-    facts: TailFacts,
+    tail: Option<Tail>,
     batch: Vec<u8>,
 }
 
@@ -42,10 +42,10 @@ static ORIGINAL: LazyLock<Original> = LazyLock::new(|| {
         let files = base.expect("its files").files;
         let mut of_day = files.iter().filter(|file| file.day == Some(day.date));
         let file = of_day.next().expect("a file");
-        assert!(file.facts.tail.is_some(), "the log has the file's tail");
+        assert!(file.tail.is_some(), "the log has the file's tail");
         Original {
             bytes: fixture::get(&fixture.store, file.location.path()).await,
-            facts: file.facts.clone(),
+            tail: file.tail,
             batch: std::fs::read(&day.file.path).expect("the day's file"),
         }
     })
@@ -58,21 +58,21 @@ fuzz_target!(|bytes: &[u8]| run(|| {
     if choice % 8 == 7 {
         return load_batch(original, input);
     }
-    let with_facts = choice & 1 == 1;
+    let with_tail = choice & 1 == 1;
     let is_local = choice & 2 == 2;
     let step = input.below(97) + 1;
     let bytes = edited(&original.bytes, &mut input);
-    let (size, facts) = if with_facts {
+    let (size, tail) = if with_tail {
 // The log also records the size of the file.
-(original.bytes.len(), original.facts.clone())
-} else { (bytes.len(), TailFacts::default()) };
+(original.bytes.len(), original.tail)
+} else { (bytes.len(), None) };
     let read = block_on(async {
         let location = put(is_local, bytes).await;
-        read(&location, size as u64, &facts, step).await
+        read(&location, size as u64, tail, step).await
     });
     match read {
         Err(error) => assert_not_internal(error.kind(), &error),
-        Ok(read) if with_facts => {
+        Ok(read) if with_tail => {
             let expected = &fixture::fixture().days[0].rows;
             let found: Vec<i64> = read.fingerprints.concat();
             let all = expected.iter().map(|row| row.0);
@@ -113,11 +113,11 @@ struct Read {
 async fn read(
     location: &Location,
     size: u64,
-    facts: &TailFacts,
+    tail: Option<Tail>,
     step: usize,
 ) -> Result<Read, ArchiveError> {
     let columns = ColumnNames::given_or_standard(None, None);
-    let reader = FingerprintReader::open(NAME, location, size, &columns, facts).await?;
+    let reader = FingerprintReader::open(NAME, location, size, &columns, tail).await?;
     reader.spec()?;
     let mut read = Read {
         fingerprints: Vec::new(),

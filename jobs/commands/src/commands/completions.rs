@@ -4,6 +4,7 @@ use std::path::Path;
 
 use clap::{Command, CommandFactory as _};
 use clap_complete::Shell;
+use storage::StorageError;
 
 use crate::args::Cli;
 use crate::exit::Failure;
@@ -20,21 +21,16 @@ pub fn man(directory: Option<&Path>) -> Result<(), Failure> {
     let Some(directory) = directory else {
         return print(&page(Cli::command())?);
     };
-    let failed = |source| Failure::Io {
-        path: directory.display().to_string(),
-        source,
-    };
-    std::fs::create_dir_all(directory).map_err(failed)?;
-    clap_mangen::generate_to(Cli::command(), directory).map_err(failed)
+    let failed = StorageError::io(directory.display());
+    std::fs::create_dir_all(directory).map_err(&failed)?;
+    clap_mangen::generate_to(Cli::command(), directory).map_err(failed)?;
+    Ok(())
 }
 
 fn page(command: Command) -> Result<String, Failure> {
     let mut page = Vec::new();
     clap_mangen::Man::new(command)
         .render(&mut page)
-        .map_err(|source| Failure::Io {
-            path: "the manual page".into(),
-            source,
-        })?;
+        .map_err(StorageError::io("the manual page"))?;
     Ok(String::from_utf8_lossy(&page).into_owned())
 }

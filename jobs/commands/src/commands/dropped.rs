@@ -10,6 +10,7 @@ use engine::decide::{DUPLICATE_DAY, DUPLICATE_OF, KEPT};
 use engine::run::{OnRepeats, RunLimits};
 use engine::{EngineError, RunSettings};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use storage::StorageError;
 
 use super::run::settings;
 use crate::args::{ColumnArgs, RunArgs};
@@ -68,16 +69,10 @@ pub(super) async fn decide_again(
     engine::run(&process.context, &process.resources, &settings).await?;
     let name = decisions.display().to_string();
     let failed = |error| ArchiveError::parquet(name.clone())(error);
-    let file = File::open(&decisions).map_err(|source| Failure::Io {
-        path: name.clone(),
-        source,
-    })?;
+    let file = File::open(&decisions).map_err(StorageError::io(&name))?;
     let rows = ParquetRecordBatchReaderBuilder::try_new(file).map_err(failed)?;
     for rows in rows.build().map_err(failed)? {
-        let rows = rows.map_err(|source| ArchiveError::Arrow {
-            object: name.clone(),
-            source,
-        })?;
+        let rows = rows.map_err(ArchiveError::arrow(&name))?;
         add_rows(&rows, &mut each)?;
     }
     Ok(())

@@ -22,7 +22,8 @@ use super::required;
 use crate::args::{CommonArgs, FingerprintArgs, Format, SpecArgs};
 use crate::exit::Failure;
 use crate::printing::{
-    self, count, crawl_records, print, print_json, short_documents, some, without_fingerprint,
+    self, count, crawl_records, print_json, print_summary, short_documents, some,
+    without_fingerprint,
 };
 use crate::process::{self, Process};
 use crate::spooled::spooled;
@@ -358,9 +359,6 @@ fn report(common: &CommonArgs, target: &Target, made: Made) -> Result<(), Failur
             commit,
         });
     }
-    if common.quiet {
-        return Ok(());
-    }
     let outcome = match (day, commit) {
         (Some(day), Commit::Committed(version)) => {
             format!(", day {day}, committed as version {version}")
@@ -374,16 +372,19 @@ fn report(common: &CommonArgs, target: &Target, made: Made) -> Result<(), Failur
     let records = batch.read.crawl_records.as_ref();
     let records = records.map_or(String::new(), crawl_records);
     let (columns, notes) = (printing::columns(&read), printing::notes(&notes));
-    print(&format!(
-        "{columns}{output}{outcome}: {} documents{}\n{records}{notes}{short}",
-        count(file.rows),
-        some(&[
-            (
-                file.without_fingerprint,
-                without_fingerprint(!file.spec.short_texts.is_unmarked()),
-            ),
-            (batch.duplicate_ids, "repeated ids"),
-            (batch.invalid_utf8(), "not UTF-8"),
-        ])
-    ))
+    print_summary(
+        common,
+        &format!(
+            "{columns}{output}{outcome}: {} documents{}\n{records}{notes}{short}",
+            count(file.rows),
+            some(&[
+                (
+                    file.without_fingerprint,
+                    without_fingerprint(!file.spec.short_texts.is_unmarked()),
+                ),
+                (batch.duplicate_ids, "repeated ids"),
+                (batch.invalid_utf8(), "not UTF-8"),
+            ])
+        ),
+    )
 }

@@ -8,13 +8,13 @@ use engine::output::OutputKind;
 use engine::progress::Stage;
 use serde_json::json;
 use simhash::Model;
-use storage::Draft;
+use storage::{Draft, StorageError};
 
 use super::output_checks::Outputs;
 use super::required;
 use crate::args::{ColumnArgs, CommonArgs, FeatureArgs, IdfArgs};
 use crate::exit::Failure;
-use crate::printing::{count, print, print_json};
+use crate::printing::{count, print_json, print_summary};
 use crate::process::{self, Process};
 
 pub(super) const DEFAULT_TERMS: u32 = 1_000_000;
@@ -54,10 +54,7 @@ pub fn run(common: &CommonArgs, args: &IdfArgs) -> Result<(), Failure> {
         let bytes = frequencies::encode(&output, model.spec(), &learnt.frequencies)?;
         let draft = Draft::new(&place, process.scratch.path())?;
         let written = std::io::Write::write_all(&mut draft.open()?, &bytes);
-        written.map_err(|source| Failure::Io {
-            path: output.clone(),
-            source,
-        })?;
+        written.map_err(StorageError::io(&output))?;
         draft.publish().await?;
         Ok((learnt, table.digest().to_owned()))
     })?;
@@ -101,26 +98,26 @@ fn report(common: &CommonArgs, output: &str, learnt: &Learnt, digest: &str) -> R
             "digest": digest,
         }));
     }
-    if common.quiet {
-        return Ok(());
-    }
     let most_frequent: Vec<String> = table
         .features
         .iter()
         .take(5)
         .map(|(feature, documents)| format!("{feature:?} in {}", count(*documents)))
         .collect();
-    print(&format!(
-        "{output}: {} of {} features of {} documents{}; each other feature counts as if it were in {} documents\n  most frequent: {}\n",
-        count(table.features.len() as u64),
-        count(learnt.distinct),
-        count(learnt.documents),
-        if table.documents > learnt.documents {
-            format!(", which count as a part of {}", count(table.documents))
-        } else {
-            String::new()
-        },
-        count(table.rest),
-        most_frequent.join(", ")
-    ))
+    print_summary(
+        common,
+        &format!(
+            "{output}: {} of {} features of {} documents{}; each other feature counts as if it were in {} documents\n  most frequent: {}\n",
+            count(table.features.len() as u64),
+            count(learnt.distinct),
+            count(learnt.documents),
+            if table.documents > learnt.documents {
+                format!(", which count as a part of {}", count(table.documents))
+            } else {
+                String::new()
+            },
+            count(table.rest),
+            most_frequent.join(", ")
+        ),
+    )
 }

@@ -8,12 +8,12 @@ use std::sync::atomic::Ordering;
 use ::archive::Archive;
 use engine::progress::Stage;
 use lookup::{BuildReport, Index, IndexFiles, IndexInfo, Settings};
-use storage::Location;
+use storage::{Location, StorageError};
 
 use super::required;
 use crate::args::{CacheArgs, CommonArgs, IndexBuildArgs, IndexCommand};
 use crate::exit::Failure;
-use crate::printing::{count, print, print_json, size, visible};
+use crate::printing::{count, print, print_json, print_summary, size, visible};
 use crate::process::{self, Process};
 
 pub fn run(common: &CommonArgs, command: IndexCommand) -> Result<(), Failure> {
@@ -52,10 +52,7 @@ fn build(common: &CommonArgs, args: &IndexBuildArgs) -> Result<(), Failure> {
     if common.json {
         return print_json(&built);
     }
-    if common.quiet {
-        return Ok(());
-    }
-    print(&built_text(output, &built))
+    print_summary(common, &built_text(output, &built))
 }
 
 fn built_text(output: &str, built: &BuildReport) -> String {
@@ -84,10 +81,7 @@ fn info(common: &CommonArgs, dir: &str, verify: bool, cache: &CacheArgs) -> Resu
             index.model().await?;
             let index = index.clone();
             let verified = tokio::task::spawn_blocking(move || index.verify()).await;
-            verified.map_err(|error| Failure::Io {
-                path: "verifying".into(),
-                source: error.into(),
-            })??;
+            verified.map_err(|panic| StorageError::io("verifying")(panic.into()))??;
         }
         Ok((index.info(), index.spec().clone()))
     })?;

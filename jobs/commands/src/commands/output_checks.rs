@@ -185,13 +185,11 @@ impl Outputs<'_> {
             return refused(&format!("lies in {input}, which is read"));
         }
         match target.as_deref().and_then(Path::parent) {
-            Some(parent) if !parent.is_dir() => Err(Failure::Io {
-                path: path.to_owned(),
-                source: std::io::Error::new(
-                    std::io::ErrorKind::NotFound,
-                    format!("there is no directory {}", parent.display()),
-                ),
-            }),
+            Some(parent) if !parent.is_dir() => {
+                let missing = format!("there is no directory {}", parent.display());
+                let missing = std::io::Error::new(std::io::ErrorKind::NotFound, missing);
+                Err(StorageError::io(path)(missing).into())
+            }
             _ => Ok(output),
         }
     }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use documents::Columns;
 use lookup::{Index, Remember, ServeSettings, Server, TlsFiles};
+use storage::StorageError;
 
 use super::index::files;
 use super::{open_texts, required};
@@ -106,10 +107,7 @@ fn token(args: &ServeArgs) -> Result<Option<String>, Failure> {
     let Some(path) = &args.token_file else {
         return Ok(None);
     };
-    let read = std::fs::read_to_string(path).map_err(|source| Failure::Io {
-        path: path.display().to_string(),
-        source,
-    })?;
+    let read = std::fs::read_to_string(path).map_err(StorageError::io(path.display()))?;
     let token = read.trim();
     if token.is_empty() || token.contains(char::is_whitespace) {
         Err(Failure::Configuration(format!(

@@ -129,9 +129,5 @@ fn as_text(batches: &[RecordBatch]) -> Result<String, Failure> {
 }
 
 fn failed(source: arrow::error::ArrowError) -> Failure {
-    ::archive::ArchiveError::Arrow {
-        object: QUERY.into(),
-        source,
-    }
-    .into()
+    ::archive::ArchiveError::arrow(QUERY)(source).into()
 }

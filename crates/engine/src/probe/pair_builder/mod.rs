@@ -10,7 +10,6 @@ use arrow::array::{
 };
 use arrow::datatypes::SchemaRef;
 use datafusion::error::Result;
-use hamming::Match;
 
 use super::request::{CompareSketches, Compared};
 use crate::batch::{Batch, Classes};
@@ -18,27 +17,12 @@ use crate::pairs::{self, BASE_DAY, BASE_ID, DISTANCE, NEW_ID, SIMILARITY};
 use documents::DocumentId;
 use streams::BATCH_ROWS;
 
-/// The values of a match that its pairs share: they are the same for all documents of its two
-/// fingerprints.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct PairValues {
-    pub(super) distance: u32,
-}
-
-impl From<&Match> for PairValues {
-    fn from(found: &Match) -> Self {
-        Self {
-            distance: found.distance,
-        }
-    }
-}
-
 /// A match with a row of the archive.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RowMatch {
     /// Index of the batch's distinct fingerprint.
     pub(super) entry: u32,
-    pub(super) values: PairValues,
+    pub(super) distance: u32,
     /// Index of the row among [`ArchiveRows`].
     pub(super) row: u32,
 }
@@ -117,7 +101,7 @@ struct Pending {
     new: Vec<u32>,
     /// Rows of the batch, or indexes of [`ArchiveRows`].
     base: Vec<u32>,
-    values: Vec<PairValues>,
+    distances: Vec<u32>,
     similarities: Vec<Option<f64>>,
 }
 
@@ -202,7 +186,7 @@ impl<'a> PairBuilder<'a> {
                 None => true,
             };
             for new in rows_of.filter(is_first) {
-                if self.push(new, found.row, found.values, sketch)
+                if self.push(new, found.row, found.distance, sketch)
                     && !send(self.take_archive_pairs(rows)?).await
                 {
                     return Ok(self.sent);
@@ -217,7 +201,7 @@ impl<'a> PairBuilder<'a> {
 
     /// Adds a pair, unless its sketches differ in too many bits; true when the record batch is
     /// full. `sketch` is that of the other document.
-    fn push(&mut self, new: u32, base: u32, values: PairValues, sketch: Option<&[u8]>) -> bool {
+    fn push(&mut self, new: u32, base: u32, distance: u32, sketch: Option<&[u8]>) -> bool {
         let compared = match self.sketches {
             Some(compare) => compare.compare(self.batch.sketch(new), sketch),
             None => Compared::NotAsked,
@@ -227,7 +211,7 @@ impl<'a> PairBuilder<'a> {
         };
         self.pending.new.push(new);
         self.pending.base.push(base);
-        self.pending.values.push(values);
+        self.pending.distances.push(distance);
         self.pending.similarities.push(similarity);
         self.pending.new.len() == BATCH_ROWS
     }
@@ -249,10 +233,7 @@ impl<'a> PairBuilder<'a> {
     fn take(&mut self, base_ids: ArrayRef, base_day: Option<i32>) -> Result<RecordBatch> {
         let pending = std::mem::take(&mut self.pending);
         let rows = pending.new.len();
-        let distances = pending
-            .values
-            .iter()
-            .map(|pair| pair.distance.cast_signed());
+        let distances = pending.distances.iter().map(|found| found.cast_signed());
         let base_days: Date32Array = std::iter::repeat_n(base_day, rows).collect();
         let columns: [(&str, ArrayRef); 5] = [
             (NEW_ID, self.batch.ids(&pending.new)?),

@@ -4,6 +4,7 @@ use archive::{FingerprintWriter, IdType};
 use arrow::array::{AsArray as _, Int64Array, StringArray};
 use arrow::datatypes::Int32Type;
 use datafusion::execution::memory_pool::{MemoryPool, UnboundedMemoryPool};
+use hamming::Match;
 
 use super::*;
 use crate::pairs::Similarities;

@@ -8,7 +8,7 @@ use arrow::array::RecordBatch;
 use datafusion::error::Result;
 use hamming::Match;
 
-use super::{PairBuilder, PairValues, Sent};
+use super::{PairBuilder, Sent};
 use crate::batch::{Batch, Classes};
 
 impl PairBuilder<'_> {
@@ -51,7 +51,7 @@ impl PairBuilder<'_> {
                 let with_itself = (is_own && copies.first != copies.last).then_some(copies.last);
                 let bases = others[..before].iter().map(|other| other.first);
                 for other in bases.chain(with_itself) {
-                    if self.push_within(copies.first, other, found.into())
+                    if self.push_within(copies.first, other, found.distance)
                         && !send(self.take_pairs_within()?).await
                     {
                         return Ok(self.sent);
@@ -96,7 +96,7 @@ impl PairBuilder<'_> {
                 (first != row).then_some((row, first))
             });
             for (one, other) in firsts.chain(with_first) {
-                if self.push_within(one, other, found.into())
+                if self.push_within(one, other, found.distance)
                     && !send(self.take_pairs_within()?).await
                 {
                     return Ok(self.sent);
@@ -111,13 +111,13 @@ impl PairBuilder<'_> {
 
     /// Adds the pair of two rows of the batch; the row with the larger id becomes the new one. Returns whether the record batch is
     /// full.
-    fn push_within(&mut self, one: u32, other: u32, values: PairValues) -> bool {
+    fn push_within(&mut self, one: u32, other: u32, distance: u32) -> bool {
         let batch = self.batch;
         let (new, base) = match batch.compare_ids(one, other) {
             Ordering::Less => (other, one),
             _ => (one, other),
         };
-        self.push(new, base, values, batch.sketch(base))
+        self.push(new, base, distance, batch.sketch(base))
     }
 
     /// Sends the pairs inside the batch, at most the `limit` nearest of each id; returns how many it sent and left out.
@@ -140,7 +140,7 @@ impl PairBuilder<'_> {
                 let kept: usize = nearest.iter().map(|near| near.documents).sum();
                 left_out += (documents - kept) as u64;
                 for near in nearest {
-                    if self.push(new, near.row, near.values, batch.sketch(near.row))
+                    if self.push(new, near.row, near.distance, batch.sketch(near.row))
                         && !send(self.take_pairs_within()?).await
                     {
                         return Ok((self.sent, left_out));
@@ -175,7 +175,7 @@ impl PairBuilder<'_> {
                 let start = at;
                 at = end_of_copies(batch, found.entry, start..before);
                 nearest.push(Near {
-                    values: PairValues::from(found),
+                    distance: found.distance,
                     row: row(start),
                     documents: at - start,
                 });
@@ -186,7 +186,7 @@ impl PairBuilder<'_> {
             nearest.sort_unstable_by(|a, b| {
                 batch
                     .compare_ids(a.row, b.row)
-                    .then(a.values.distance.cmp(&b.values.distance))
+                    .then(a.distance.cmp(&b.distance))
             });
             nearest.dedup_by(|next, kept| {
                 let is_same = batch.compare_ids(next.row, kept.row).is_eq();
@@ -194,7 +194,7 @@ impl PairBuilder<'_> {
                 is_same
             });
             nearest.sort_unstable_by(|a, b| {
-                let by_distance = a.values.distance.cmp(&b.values.distance);
+                let by_distance = a.distance.cmp(&b.distance);
                 by_distance.then_with(|| batch.compare_ids(a.row, b.row))
             });
             nearest.truncate(limit);
@@ -265,7 +265,7 @@ fn end_of_copies(batch: &Batch, entry: u32, range: Range<usize>) -> usize {
 
 /// An id near a document of the batch.
 struct Near {
-    values: PairValues,
+    distance: u32,
     /// A row with the id.
     row: u32,
     /// How many of the matching documents have the id.

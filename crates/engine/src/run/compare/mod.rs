@@ -569,7 +569,7 @@ impl Comparison<'_> {
         } = self.run;
         self.run.enter(Stage::Verify);
         let origin = self.origin();
-        let (scratch, path) = (&settings.scratch, unverified.path());
+        let (scratch, path) = (&settings.scratch, unverified.draft.path());
         let schema = pairs::schema(self.id_type, Similarities::Known);
         let (verified, counts) = match self.run.job() {
             None => {

@@ -6,7 +6,7 @@ use engine::progress::Stage;
 
 use crate::args::CommonArgs;
 use crate::exit::Failure;
-use crate::printing::{count, print, print_json};
+use crate::printing::{count, print_json, print_summary};
 use crate::process::{self, Process};
 
 pub(super) fn run(
@@ -34,9 +34,6 @@ pub(super) fn run(
             "version": compacted.version,
         }));
     }
-    if common.quiet {
-        return Ok(());
-    }
     let skipped = match compacted.skipped {
         0 => String::new(),
         some => format!(
@@ -54,5 +51,5 @@ pub(super) fn run(
             count(compacted.rows)
         ),
     };
-    print(&(done + &skipped))
+    print_summary(common, &(done + &skipped))
 }

@@ -9,7 +9,7 @@ use engine::run::DaySource;
 
 use crate::args::CommonArgs;
 use crate::exit::Failure;
-use crate::printing::{count, print, print_json};
+use crate::printing::{count, print_json, print_summary};
 use crate::process::{self, Process};
 
 /// Whether the inputs are archives.
@@ -68,22 +68,22 @@ pub(super) fn run(
             "version": merged.version,
         }));
     }
-    if common.quiet {
-        return Ok(());
-    }
     let there = match merged.there {
         0 => String::new(),
         1 => "; 1 day was there already".to_owned(),
         days => format!("; {} days were there already", count(days)),
     };
-    print(&match merged.version {
-        None => format!("{dir}: nothing to merge{there}\n"),
-        Some(version) => format!(
-            "{dir}: {} merged with their decisions, {} fingerprints; version {version}{there}\n",
-            days(merged.days),
-            count(merged.rows)
-        ),
-    })
+    print_summary(
+        common,
+        &match merged.version {
+            None => format!("{dir}: nothing to merge{there}\n"),
+            Some(version) => format!(
+                "{dir}: {} merged with their decisions, {} fingerprints; version {version}{there}\n",
+                days(merged.days),
+                count(merged.rows)
+            ),
+        },
+    )
 }
 
 fn days(number: u64) -> String {

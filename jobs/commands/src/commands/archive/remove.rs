@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::args::CommonArgs;
 use crate::commands::dropped::decide_again;
 use crate::exit::Failure;
-use crate::printing::{count, date, print, print_json, visible};
+use crate::printing::{count, date, print_json, print_summary, visible};
 use crate::process::{self, Process};
 
 pub(super) fn run(
@@ -77,9 +77,6 @@ pub(super) fn run(
             "repaired": repaired,
         }));
     }
-    if common.quiet {
-        return Ok(());
-    }
     let mut text = match removed.version {
         None => format!("{dir}: nothing to remove\n"),
         Some(version) => format!(
@@ -117,7 +114,7 @@ pub(super) fn run(
             let _ = writeln!(text, "  not found: {}{more}", named.join(", "));
         }
     }
-    print(&text)
+    print_summary(common, &text)
 }
 
 /// Documents that are kept now.
@@ -226,10 +223,7 @@ async fn repaired(
 async fn read_ids(process: &Process, path: &str, id_type: IdType) -> Result<IdSet, Failure> {
     let bytes = process.locate(path)?.read().await?;
     let bad_data = |place: String, reason: String| {
-        Failure::Archive(ArchiveError::BadData {
-            object: format!("{path}, {place}"),
-            reason,
-        })
+        Failure::Archive(ArchiveError::bad_data(format!("{path}, {place}"), reason))
     };
     let text = std::str::from_utf8(&bytes);
     let text = text.map_err(|error| {
@@ -262,10 +256,10 @@ async fn read_ids(process: &Process, path: &str, id_type: IdType) -> Result<IdSe
     }
     let set = IdSet::parse(ids.iter().map(String::as_str), id_type);
     set.map_err(|id| {
-        Failure::Archive(ArchiveError::BadData {
-            object: path.to_owned(),
-            reason: format!("{id:?} is not of type {id_type}, the type of the archive's ids"),
-        })
+        Failure::Archive(ArchiveError::bad_data(
+            path,
+            format!("{id:?} is not of type {id_type}, the type of the archive's ids"),
+        ))
     })
 }
 

@@ -7,7 +7,7 @@ use simhash::Spec;
 use super::info::defaults_text;
 use crate::args::{CommonArgs, Setting};
 use crate::exit::Failure;
-use crate::printing::{print, print_json};
+use crate::printing::{print_json, print_summary};
 use crate::process::{self, Process};
 
 /// Refuses settings that the fingerprints of `spec` do not allow.
@@ -34,17 +34,14 @@ pub(super) fn run(common: &CommonArgs, dir: &str, settings: &[Setting]) -> Resul
     if common.json {
         return print_json(&json!({ "archive": dir, "version": version, "runs": defaults }));
     }
-    if common.quiet {
-        return Ok(());
-    }
     let recorded = match version {
         Some(version) => {
             format!("recorded as version {version}; days that are committed keep theirs")
         }
         None => "nothing changes".to_owned(),
     };
-    print(&format!(
-        "{dir}: {}\n  {recorded}\n",
-        defaults_text(&defaults)
-    ))
+    print_summary(
+        common,
+        &format!("{dir}: {}\n  {recorded}\n", defaults_text(&defaults)),
+    )
 }

@@ -8,7 +8,7 @@ use engine::job::{left_behind, remove};
 
 use crate::args::CommonArgs;
 use crate::exit::Failure;
-use crate::printing::{count, print, print_json, size};
+use crate::printing::{count, print_json, print_summary, size};
 use crate::process::{self, Process};
 
 /// Younger jobs may run.
@@ -39,9 +39,6 @@ pub(super) fn jobs(common: &CommonArgs, prefix: &str, vacuum: Vacuum) -> Result<
             "jobs": left,
         }));
     }
-    if common.quiet {
-        return Ok(());
-    }
     let mut text = format!(
         "{prefix}: {} jobs {}\n",
         count(left.len() as u64),
@@ -62,7 +59,7 @@ pub(super) fn jobs(common: &CommonArgs, prefix: &str, vacuum: Vacuum) -> Result<
             humantime::format_duration(idle)
         );
     }
-    print(&text)
+    print_summary(common, &text)
 }
 
 pub(super) fn run(common: &CommonArgs, dir: &str, vacuum: Vacuum) -> Result<(), Failure> {
@@ -78,9 +75,6 @@ pub(super) fn run(common: &CommonArgs, dir: &str, vacuum: Vacuum) -> Result<(), 
             "files": vacuumed.files,
         }));
     }
-    if common.quiet {
-        return Ok(());
-    }
     let mut text = format!(
         "{dir}: {} files {}\n",
         count(vacuumed.files.len() as u64),
@@ -93,5 +87,5 @@ pub(super) fn run(common: &CommonArgs, dir: &str, vacuum: Vacuum) -> Result<(), 
     for file in &vacuumed.files {
         let _ = writeln!(text, "  {file}");
     }
-    print(&text)
+    print_summary(common, &text)
 }

@@ -1,7 +1,7 @@
 //! Writes the files of generated data.
 
 use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use ::archive::{Archive, ArchiveError, Bulk, FingerprintFile, IdType, RunDefaults, SpecFiles};
@@ -56,16 +56,11 @@ impl Target {
 
     fn draft(&self, name: &str) -> Result<Draft, Failure> {
         if let Some(local) = self.directory.local() {
-            std::fs::create_dir_all(local).map_err(io_error(local))?;
+            std::fs::create_dir_all(local).map_err(StorageError::io(local.display()))?;
         }
         let place = self.directory.child(name)?;
         Ok(Draft::new(&place, &self.scratch)?)
     }
-}
-
-fn io_error(path: &Path) -> impl FnOnce(std::io::Error) -> Failure {
-    let path = path.display().to_string();
-    move |source| Failure::Io { path, source }
 }
 
 fn parquet_error(name: &str) -> impl Fn(parquet::errors::ParquetError) -> Failure + use<> {
@@ -197,7 +192,7 @@ pub(super) async fn write_expected<I: Id>(
         engine::output::write_draft(Box::pin(stream), &schema, &place, &target.scratch, None)
             .await?;
     let rows = staged.rows;
-    staged.publish().await?;
+    staged.draft.publish().await?;
     Ok(rows)
 }
 
@@ -222,7 +217,7 @@ pub(super) async fn write_archive(
             let busy = format!("{location}: another program writes to it");
             return Err(engine::EngineError::TryAgain(busy).into());
         }
-        std::fs::remove_file(&file.path).map_err(io_error(&file.path))?;
+        std::fs::remove_file(&file.path).map_err(StorageError::io(file.path.display()))?;
     }
     Ok(bulk.finish().await?)
 }

@@ -120,10 +120,7 @@ async fn archive_day_file<I: Id>(
     let mut parts = futures::stream::iter(parts).buffered(threads);
     while let Some(part) = parts.next().await {
         let part = part.unwrap_or_else(|failed| std::panic::resume_unwind(failed.into_panic()));
-        let part = part.map_err(|source| ::archive::ArchiveError::Arrow {
-            object: "generated fingerprints".into(),
-            source,
-        })?;
+        let part = part.map_err(::archive::ArchiveError::arrow("generated fingerprints"))?;
         writer.write(part)?;
     }
     Ok(writer.finish()?)

@@ -12,7 +12,7 @@ use chrono::Days;
 use self::files::Target;
 use crate::args::{CommonArgs, GenerateCommand};
 use crate::exit::Failure;
-use crate::printing::{count, print, print_json};
+use crate::printing::{count, print_json, print_summary};
 use crate::process::{self, Process};
 
 /// Numbers of rows of the generated files.
@@ -55,17 +55,17 @@ pub fn run(common: &CommonArgs, command: GenerateCommand) -> Result<(), Failure>
             "expected": generated.expected,
         }));
     }
-    if common.quiet {
-        return Ok(());
-    }
     let dir = output.trim_end_matches('/');
-    print(&format!(
-        "{dir}: {} documents in the batch, {} in the archive, {} expected pairs\n\
+    print_summary(
+        common,
+        &format!(
+            "{dir}: {} documents in the batch, {} in the archive, {} expected pairs\n\
          to try it: dedup-job run --new {dir}/day.parquet --base {dir}/archive --day {} -k {} --output hits.parquet && cmp hits.parquet {dir}/expected.parquet\n",
-        count(generated.new),
-        count(generated.base),
-        count(generated.expected),
-        shared.day,
-        shared.max_distance
-    ))
+            count(generated.new),
+            count(generated.base),
+            count(generated.expected),
+            shared.day,
+            shared.max_distance
+        ),
+    )
 }

@@ -176,12 +176,8 @@ fn write_archive_day(
             .map(|document| Some(archive_id(args, document.number)))
             .collect();
         let columns: Vec<ArrayRef> = vec![Arc::new(fingerprints), Arc::new(ids)];
-        let batch = RecordBatch::try_new(Arc::clone(&schema), columns).map_err(|source| {
-            ::archive::ArchiveError::Arrow {
-                object: "generated pages".into(),
-                source,
-            }
-        })?;
+        let batch = RecordBatch::try_new(Arc::clone(&schema), columns)
+            .map_err(::archive::ArchiveError::arrow("generated pages"))?;
         writer.write(batch)?;
     }
     Ok(writer.finish()?)

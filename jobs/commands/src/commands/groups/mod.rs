@@ -125,11 +125,7 @@ fn check_kind(
         }
         _ => "decisions, not pairs: --pairs takes the output of `run --output`",
     };
-    Err(engine::EngineError::BadData {
-        object: file.to_string(),
-        reason: reason.into(),
-    }
-    .into())
+    Err(engine::EngineError::bad_data(file, reason).into())
 }
 
 /// Writes the component of each document of the decisions.
@@ -175,6 +171,6 @@ async fn write_components(
     let stream = streams::of_batches(COLUMNS.clone(), rows.into_iter());
     let draft =
         engine::output::write_draft(stream, &COLUMNS, &target, process.scratch.path(), None);
-    draft.await?.publish().await?;
+    draft.await?.draft.publish().await?;
     Ok(summary)
 }

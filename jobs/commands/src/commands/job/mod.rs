@@ -12,7 +12,7 @@ use super::run;
 use crate::args::{CommonArgs, MapArgs, ReduceArgs, RunArgs, SplitArgs};
 use crate::config;
 use crate::exit::Failure;
-use crate::printing::{count, print, print_json, size};
+use crate::printing::{count, print, print_json, print_summary, size};
 use crate::process::{self, Process};
 
 /// Plans the next round of a job.
@@ -160,14 +160,11 @@ fn print_split(common: &CommonArgs, split: &Split) -> Result<(), Failure> {
     if common.json {
         return print_json(split);
     }
-    if common.quiet {
-        return Ok(());
-    }
     let job = &split.job;
     let mut text = String::new();
     if split.ready {
         let _ = writeln!(text, "{job}: ready; end the run: dedup-job reduce {job}");
-        return print(&text);
+        return print_summary(common, &text);
     }
     let maps = split.maps.iter().map(|map| {
         format!(
@@ -197,7 +194,7 @@ fn print_split(common: &CommonArgs, split: &Split) -> Result<(), Failure> {
         );
     }
     let _ = writeln!(text, "  then plan the next round: dedup-job split {job}");
-    print(&text)
+    print_summary(common, &text)
 }
 
 /// What `map --json` prints.
@@ -238,9 +235,6 @@ pub fn map(common: &CommonArgs, args: &MapArgs) -> Result<(), Failure> {
             parts: done,
         });
     }
-    if common.quiet {
-        return Ok(());
-    }
     let mut text = String::new();
     for part in &done {
         let before = if part.was_done { ", done before" } else { "" };
@@ -255,7 +249,7 @@ pub fn map(common: &CommonArgs, args: &MapArgs) -> Result<(), Failure> {
     if done.is_empty() {
         let _ = writeln!(text, "{}: all rounds are done", args.job);
     }
-    print(&text)
+    print_summary(common, &text)
 }
 
 /// Ends a run whose parts are done.

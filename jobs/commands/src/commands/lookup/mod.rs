@@ -6,6 +6,7 @@ mod text;
 use lookup::{Answer, Answerer, Index, IndexFiles, LookupError, LookupOptions, TextModel};
 use rayon::prelude::*;
 use serde_json::{Value, json};
+use storage::StorageError;
 use tokio::runtime::Handle;
 
 use super::index::files;
@@ -49,12 +50,9 @@ pub fn run(common: &CommonArgs, args: &LookupArgs) -> Result<(), Failure> {
         let answering = tokio::task::spawn_blocking(move || {
             answer_all(index, &files, &model, sources, wanted, threads, json)
         });
-        answering.await.unwrap_or_else(|error| {
-            Err(Failure::Io {
-                path: "looking up".into(),
-                source: error.into(),
-            })
-        })
+        answering
+            .await
+            .unwrap_or_else(|error| Err(StorageError::io("looking up")(error.into()).into()))
     })
 }
 
@@ -71,9 +69,8 @@ fn answer_all(
     threads: usize,
     json: bool,
 ) -> Result<(), Failure> {
-    let failed = |error: rayon::ThreadPoolBuildError| Failure::Io {
-        path: "starting threads".into(),
-        source: std::io::Error::other(error),
+    let failed = |error: rayon::ThreadPoolBuildError| {
+        StorageError::io("starting threads")(std::io::Error::other(error))
     };
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(threads)

@@ -7,6 +7,7 @@ use std::sync::mpsc::sync_channel;
 
 use lookup::{Query, parse_fingerprint};
 use serde_json::Value;
+use storage::StorageError;
 
 use crate::exit::Failure;
 
@@ -196,18 +197,15 @@ fn read_lines(
         || "standard input".to_owned(),
         |path| path.display().to_string(),
     );
-    let failed = |source| Failure::Io {
-        path: name.clone(),
-        source,
-    };
+    let failed = StorageError::io(&name);
     let mut input: Box<dyn BufRead> = match &path {
         None => Box::new(std::io::stdin().lock()),
         Some(path) => Box::new(BufReader::with_capacity(
             1 << 20,
-            File::open(path).map_err(failed)?,
+            File::open(path).map_err(&failed)?,
         )),
     };
-    let start = input.fill_buf().map_err(failed)?;
+    let start = input.fill_buf().map_err(&failed)?;
     if let Some(kind) = no_lines(start) {
         return Err(Failure::Data(format!(
             "{name}: it is {kind}, and queries are lines of text: a text, a fingerprint or a JSON object each"
@@ -219,7 +217,7 @@ fn read_lines(
     let mut bytes = Vec::new();
     for number in 1u64.. {
         bytes.clear();
-        if !read_line(&mut input, &mut bytes).map_err(failed)? {
+        if !read_line(&mut input, &mut bytes).map_err(&failed)? {
             break;
         }
         let bad = |reason: &str| Failure::Data(format!("{name}, line {number}: {reason}"));

@@ -20,7 +20,7 @@ use engine::output::{OutputKind, ReadRow, read_rows};
 use engine::progress::Stage;
 use engine::template::{CutText, CutTexts};
 use serde_json::json;
-use storage::{Draft, Location};
+use storage::{Draft, Location, StorageError};
 
 use self::bit_shares::BitShares;
 use self::facts::Facts;
@@ -31,7 +31,7 @@ use super::output_checks::Outputs;
 use super::{ShownDocuments, check_near, output_files, required, texts_to_show};
 use crate::args::{CommonArgs, ReportArgs};
 use crate::exit::Failure;
-use crate::printing::{count, print, print_json, size};
+use crate::printing::{count, print_json, print_summary, size};
 use crate::process::{self, Process};
 use crate::word_diff;
 
@@ -90,9 +90,6 @@ pub fn run(common: &CommonArgs, args: &ReportArgs) -> Result<(), Failure> {
             "samples": samples,
         }));
     }
-    if common.quiet {
-        return Ok(());
-    }
     let what = match facts.kind {
         OutputKind::Decisions => format!(
             "{} documents, {} kept",
@@ -101,10 +98,10 @@ pub fn run(common: &CommonArgs, args: &ReportArgs) -> Result<(), Failure> {
         ),
         _ => format!("{} pairs", count(facts.pairs)),
     };
-    print(&format!(
-        "{output}: {what}, {samples} samples, {}\n",
-        size(bytes)
-    ))
+    print_summary(
+        common,
+        &format!("{output}: {what}, {samples} samples, {}\n", size(bytes)),
+    )
 }
 
 /// Checks that --output may be written; returns its location.
@@ -154,10 +151,7 @@ async fn count_rows(
         });
         let found = found.await?;
         if kind.is_some() && found.is_some() && kind != found {
-            return Err(EngineError::BadData {
-                object: file.to_string(),
-                reason: format!("it has other rows than {}: one has pairs, the other decisions; make a report of each", files[0]),
-            }
+            return Err(EngineError::bad_data(file, format!("it has other rows than {}: one has pairs, the other decisions; make a report of each", files[0]))
             .into());
         }
         kind = kind.or(found);
@@ -232,10 +226,7 @@ async fn read_bit_shares(process: &Process, archive: &str) -> Result<BitShares, 
 async fn write(location: &Location, process: &Process, page: &str) -> Result<u64, Failure> {
     let mut draft = Draft::new(location, process.scratch.path())?;
     let written = draft.open()?.write_all(page.as_bytes());
-    written.map_err(|source| Failure::Io {
-        path: location.to_string(),
-        source,
-    })?;
+    written.map_err(StorageError::io(location))?;
     let bytes = draft.send().await?;
     draft.publish().await?;
     Ok(bytes)

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use engine::Summary;
 use engine::output::{OutputKind, may_replace};
-use storage::{Draft, Location, scrub};
+use storage::{Draft, Location, StorageError, scrub};
 
 use super::openmetrics::{self, END, SUCCESS};
 use crate::args::{CommonArgs, RunArgs};
@@ -135,10 +135,7 @@ async fn write(
         };
         let draft = Draft::new(&place, process.scratch.path())?;
         let written = std::io::Write::write_all(&mut draft.open()?, text.as_bytes());
-        written.map_err(|source| Failure::Io {
-            path: place.to_string(),
-            source,
-        })?;
+        written.map_err(StorageError::io(&place))?;
         Ok::<(), Failure>(draft.publish().await?)
     };
     written.await.map_err(|error| error.to_string())
