@@ -12,7 +12,7 @@ use storage::{Location, StorageError};
 use url::Url;
 
 use crate::error::Result;
-use crate::remembered_log::RememberedLog;
+use crate::remembered_log::{LogBy, RememberedLog};
 
 /// Awaits `reading`, and turns a panic into an error: the Delta library panics on some forged checkpoints.
 pub(crate) async fn catch_async_panic<T>(
@@ -29,16 +29,6 @@ pub(crate) fn catch_panic<T>(read: impl FnOnce() -> T) -> Result<T, DeltaTableEr
 
 fn damaged_log() -> DeltaTableError {
     DeltaTableError::Generic("its log is damaged: an entry or a checkpoint cannot be read".into())
-}
-
-/// What the log of a table is read by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum LogBy {
-    /// Its last checkpoint, and the entries behind it.
-    Checkpoint,
-    /// Its entries alone: the Delta library does not open a table whose hint names a checkpoint that is missing, or whose checkpoint
-    /// is cut off, though all entries of the log are there.
-    Entries,
 }
 
 /// The store of a table's log: the table's own store, whose conditional creates make commits atomic.

@@ -9,9 +9,10 @@ use deltalake_core::DeltaTable;
 use futures::{StreamExt as _, TryStreamExt as _};
 use storage::{Expansion, Location, Skipped, Stores};
 
-use crate::delta::{LogBy, catch_async_panic, log_store};
+use crate::delta::{catch_async_panic, log_store};
 use crate::error::{ArchiveError, Result};
 use crate::foreign;
+use crate::remembered_log::LogBy;
 use crate::schema::SPEC_KEY;
 
 /// Maximum number of concurrent requests.

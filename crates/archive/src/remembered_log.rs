@@ -18,12 +18,20 @@ use object_store::{
 };
 use storage::is_log_entry;
 
-use crate::delta::LogBy;
-
 /// The name of the hint in the directory of the log.
 pub(crate) const HINT: &str = "_last_checkpoint";
 /// The most bytes of a log that are remembered.
 const MAX_BYTES: u64 = 16 << 20;
+
+/// What the log of a table is read by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LogBy {
+    /// Its last checkpoint, and the entries behind it.
+    Checkpoint,
+    /// Its entries alone: the Delta library does not open a table whose hint names a checkpoint that is missing, or whose checkpoint
+    /// is cut off, though all entries of the log are there.
+    Entries,
+}
 
 /// The store; see the module.
 #[derive(Debug)]

@@ -22,8 +22,10 @@ use crate::fingerprint_bits::fingerprint_bits;
 const MAX_ID: usize = archive::MAX_ID_BYTES;
 /// Values of a record batch that tell whether they are fingerprints.
 const SAMPLE: usize = 1000;
-/// The fewest of them that tell it by 48 bits.
+/// The fewest of them that tell it by 52 bits.
 const SEVERAL: usize = 4;
+/// The fewest of them that tell it by their first 8 bits, of which fingerprints hardly share any.
+const MANY: usize = 8;
 /// The error of a row that has no id.
 pub(super) const NO_ID: &str = "no id; every document needs one";
 
@@ -104,7 +106,8 @@ pub(super) fn file_column<'a>(
 }
 
 /// Whether values are counters or times rather than fingerprints: they differ, and all fit 32 bits; or there are several, and all fit
-/// 48 bits. Four fingerprints all fit 48 bits once in 2⁶⁴ times, and near-duplicates of one once in 2¹⁶.
+/// 52 bits, as microseconds do; or there are many, whose first 8 bits are nearly always the same. Four fingerprints all fit 52 bits once in 2⁴⁸ times,
+/// and near-duplicates of one once in 2¹².
 fn are_no_fingerprints(values: &ArrayRef) -> bool {
     let Some(values) = values.as_primitive_opt::<Int64Type>() else {
         return false;
@@ -114,7 +117,10 @@ fn are_no_fingerprints(values: &ArrayRef) -> bool {
         let mut magnitudes = distinct.iter().map(|value| value.unsigned_abs());
         magnitudes.all(|magnitude| magnitude >> bits == 0)
     };
-    (distinct.len() >= 2 && fit(32)) || (distinct.len() >= SEVERAL && fit(48))
+    let first_bits: BTreeSet<i64> = distinct.iter().map(|value| value >> 56).collect();
+    (distinct.len() >= 2 && fit(32))
+        || (distinct.len() >= SEVERAL && fit(52))
+        || (distinct.len() >= MANY && MANY * first_bits.len() <= distinct.len().min(256))
 }
 
 /// Converts a record batch of a file to the schema of the table. Refuses null ids, and ids that are

@@ -1,5 +1,7 @@
 //! The names of files below their common directory.
 
+use std::path::Path;
+
 use storage::Location;
 
 use super::Columns;
@@ -11,7 +13,8 @@ fn below_common_directory(files: &[Location]) -> Vec<String> {
     paths.iter().map(|path| path[common..].to_owned()).collect()
 }
 
-/// The names of files below their common directory; of those that are kept for this run alone, their own names.
+/// The names of files below their common directory; of those that are kept for this run alone, their own names, with that of the
+/// directory where one name repeats.
 pub(super) fn short_names(locations: &[Location], columns: &Columns) -> Vec<String> {
     let is_spooled = |location: &&Location| {
         let directory = columns.spooled.as_deref();
@@ -28,7 +31,17 @@ pub(super) fn short_names(locations: &[Location], columns: &Columns) -> Vec<Stri
     let mut others = below_common_directory(&others).into_iter();
     let name = |location: &Location| {
         if is_spooled(&location) {
-            location.file_name()
+            let name = location.file_name();
+            let same = locations.iter().filter(is_spooled);
+            let is_repeated = same.filter(|other| other.file_name() == name).count() > 1;
+            let directory = location
+                .local()
+                .and_then(Path::parent)
+                .and_then(Path::file_name);
+            match directory.filter(|_| is_repeated) {
+                Some(directory) => format!("{}/{name}", directory.to_string_lossy()),
+                None => name,
+            }
         } else {
             others.next().unwrap_or_default()
         }

@@ -26,6 +26,14 @@ pub(super) fn to_html(page: &str) -> Cow<'_, str> {
             push_text(&mut html, &text[..end]);
             rest = text[end..].strip_prefix("]]>").unwrap_or_default();
             continue;
+        } else if rest.starts_with("<?")
+            && let Some(end) = memmem::find(rest.as_bytes(), b"?>")
+        {
+            rest = &rest[end + 2..];
+            continue;
+        } else if let Some(end) = end_of_declarations(rest) {
+            rest = &rest[end..];
+            continue;
         } else if rest.starts_with("<!--") {
             memmem::find(rest.as_bytes(), b"-->").map(|end| end + 3)
         } else {
@@ -45,6 +53,13 @@ pub(super) fn to_html(page: &str) -> Cow<'_, str> {
     }
     html.push_str(rest);
     Cow::Owned(html)
+}
+
+/// The length of the document type at the start of `text`, if it has declarations of its own, which HTML would show.
+fn end_of_declarations(text: &str) -> Option<usize> {
+    let declared = text.strip_prefix("<!DOCTYPE")?;
+    declared[..declared.find('>')?].find('[')?;
+    Some(memmem::find(text.as_bytes(), b"]>")? + 2)
 }
 
 /// The length of the tag at the start of `text`; `None` if it does not end.
@@ -102,7 +117,9 @@ mod tests {
             ("<![CDATA[a < b & c]]>d", "a &lt; b &amp; cd"),
             ("<![CDATA[a", "a"),
             ("<!-- <p/> --><p/>", "<!-- <p/> --><p></p>"),
-            ("a < b /> <?xml a?><x:y/>", "a < b /> <?xml a?><x:y></x:y>"),
+            ("a < b /> <?xml a?><x:y/>", "a < b /> <x:y></x:y>"),
+            ("<?php it's ?><p/>", "<p></p>"),
+            ("<!DOCTYPE html [ <!ENTITY a \"b\"> ]><p/>", "<p></p>"),
             ("<p", "<p"),
             ("</p/>", "</p/>"),
         ] {

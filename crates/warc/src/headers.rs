@@ -3,6 +3,7 @@
 //! [`FieldTable`] finds the fields of a header and is reused for the next one; [`Headers`] is a header and its fields.
 
 use std::borrow::Cow;
+use std::fmt::Write as _;
 use std::ops::Range;
 
 use memchr::{memchr, memmem};
@@ -255,13 +256,28 @@ impl<'a> Headers<'a> {
 /// A value of a field as text, with its lines joined by spaces.
 fn to_text(value: &[u8]) -> Cow<'_, str> {
     if memchr(b'\n', value).is_none() {
-        return String::from_utf8_lossy(value);
+        return percent_encoded(value);
     }
     let lines = value.split(|byte| *byte == b'\n');
     let lines: Vec<Cow<'_, str>> = lines
-        .map(|line| String::from_utf8_lossy(line.trim_ascii()))
+        .map(|line| percent_encoded(line.trim_ascii()))
         .collect();
     Cow::Owned(lines.join(" "))
+}
+
+/// An id, or a URL, as text: bytes that are not UTF-8 are written as URLs write them, `%F1`, so that different ones stay different.
+pub fn percent_encoded(value: &[u8]) -> Cow<'_, str> {
+    if let Ok(text) = std::str::from_utf8(value) {
+        return Cow::Borrowed(text);
+    }
+    let mut text = String::with_capacity(value.len() + 16);
+    for chunk in value.utf8_chunks() {
+        text.push_str(chunk.valid());
+        for byte in chunk.invalid() {
+            let _ = write!(text, "%{byte:02X}");
+        }
+    }
+    Cow::Owned(text)
 }
 
 fn to_text_without_brackets(value: &[u8]) -> Cow<'_, str> {

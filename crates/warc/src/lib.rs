@@ -60,7 +60,7 @@ pub use cuts::{Cuts, MemberCuts, RecordStarts};
 pub use documents::{Choice, Document, Documents, Outcome};
 pub use fault::{Broken, Fault, Place, WrongCut};
 pub use form::{Form, is_no_text};
-pub use headers::{Headers, RecordType};
+pub use headers::{Headers, RecordType, percent_encoded};
 pub use members::Dictionary;
 pub use reader::{Event, Limits, Reader, Record};
 pub use reason::Reason;

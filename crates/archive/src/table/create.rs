@@ -11,8 +11,9 @@ use storage::{
 };
 
 use super::Archive;
-use crate::delta::{LogBy, log_store};
+use crate::delta::log_store;
 use crate::error::{ArchiveError, Result};
+use crate::remembered_log::LogBy;
 use crate::run_defaults::{self, RunDefaults};
 use crate::schema::{DAY, FINGERPRINT, ID, IdType, KEPT, SKETCH, SPEC_KEY};
 use crate::spec_files::{self, SpecFiles};

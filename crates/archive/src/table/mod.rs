@@ -17,10 +17,11 @@ use object_store::ObjectStore;
 use simhash::{Model, Spec};
 use storage::{ErrorKind, LOG_DIRECTORY, Location, StorageError};
 
-use crate::delta::{LogBy, catch_async_panic, log_store};
+use crate::delta::{catch_async_panic, log_store};
 use crate::error::{ArchiveError, Result};
 use crate::foreign;
 use crate::parquet_properties::ROW_GROUP_ROWS;
+use crate::remembered_log::LogBy;
 use crate::run_defaults::{self, Recorded};
 use crate::schema::{self, IdType, SPEC_KEY};
 use crate::spec_files;

@@ -25,6 +25,8 @@ pub(crate) struct BatchBuilder {
 
 /// The values of a column.
 enum Values {
+    /// Ids; bytes that are not UTF-8 are written as URLs write them.
+    Id(StringBuilder),
     /// Texts; bytes that are not UTF-8 become replacement characters.
     Text(StringBuilder),
     /// Bytes of texts, which need not be UTF-8.
@@ -43,9 +45,8 @@ impl Values {
         match (role, id_type) {
             (Role::Id, IdType::Bigint) => Self::IntegerId(Int64Builder::new()),
             (Role::Carried(DataType::Int64), _) => Self::Integer(Int64Builder::new()),
-            (Role::Id, IdType::String) | (Role::Carried(_) | Role::Source, _) => {
-                Self::Text(StringBuilder::new())
-            }
+            (Role::Id, IdType::String) => Self::Id(StringBuilder::new()),
+            (Role::Carried(_) | Role::Source, _) => Self::Text(StringBuilder::new()),
             (Role::Content(Content::Fingerprint(_)), _) => Self::Fingerprint(Int64Builder::new()),
             (Role::Content(Content::Text(_)), _) => {
                 Self::Bytes(BinaryBuilder::with_capacity(0, bytes))
@@ -58,7 +59,7 @@ impl Values {
 
     fn data_type(&self) -> DataType {
         match self {
-            Self::Text(_) => DataType::Utf8,
+            Self::Id(_) | Self::Text(_) => DataType::Utf8,
             Self::Bytes(_) => DataType::Binary,
             Self::Integer(_) | Self::IntegerId(_) | Self::Fingerprint(_) => DataType::Int64,
         }
@@ -68,12 +69,13 @@ impl Values {
     fn push(&mut self, value: Option<&[u8]>) -> std::result::Result<usize, &'static str> {
         let bytes = value.map_or(0, <[u8]>::len);
         match self {
-            Self::Text(texts) => {
-                let text = value.map(String::from_utf8_lossy);
-                let bytes = text.as_ref().map_or(0, |text| text.len());
-                texts.append_option(text);
+            Self::Id(ids) => {
+                let id = value.map(warc::percent_encoded);
+                let bytes = id.as_ref().map_or(0, |id| id.len());
+                ids.append_option(id);
                 return Ok(bytes);
             }
+            Self::Text(texts) => texts.append_option(value.map(String::from_utf8_lossy)),
             Self::Bytes(texts) => texts.append_option(value),
             Self::Integer(numbers) => {
                 let number = |value| integer(value).ok_or("64-bit integer");
@@ -97,7 +99,7 @@ impl Values {
     /// Takes the values that were added.
     fn finish(&mut self) -> ArrayRef {
         match self {
-            Self::Text(texts) => Arc::new(texts.finish()),
+            Self::Id(texts) | Self::Text(texts) => Arc::new(texts.finish()),
             Self::Bytes(texts) => Arc::new(texts.finish()),
             Self::Integer(numbers) | Self::IntegerId(numbers) | Self::Fingerprint(numbers) => {
                 Arc::new(numbers.finish())
@@ -155,8 +157,7 @@ impl BatchBuilder {
             });
             let bytes = pushed?;
             if self.has_ids && number == 0 {
-                // Check again: the conversion may replace 1 invalid byte by a replacement character
-                // of 3 bytes.
+                // Check again: one byte that is not UTF-8 becomes three.
                 check_id_length(name, bytes)?;
             }
             self.bytes += bytes;
@@ -252,7 +253,7 @@ mod tests {
             .unwrap();
         assert!(small.is_full());
         let rows = small.finish().unwrap().unwrap();
-        assert_eq!(rows.column(0).as_string::<i32>().value(0), "\u{fffd}");
+        assert_eq!(rows.column(0).as_string::<i32>().value(0), "%FF");
         assert_eq!(
             rows.column(1).as_binary::<i32>().value(0).len(),
             BATCH_BYTES

@@ -9,7 +9,7 @@ use csv_core::ReadRecordResult;
 use storage::Location;
 
 use super::builder::BatchBuilder;
-use super::csv_dialect::{is_line_end, names, separator_line, without_line_end};
+use super::csv_dialect::{is_line_end, is_one_column, names, separator_line, without_line_end};
 use super::csv_quotes::{Lines, Quotes};
 use super::decoded::Copied;
 use super::dialect::Dialect;
@@ -266,6 +266,9 @@ struct Start {
 impl FirstRecord for Start {
     fn find(&self, location: &Location, columns: &Columns) -> Result<(FoundColumns, IdType)> {
         let (delimiter, quote) = (columns.delimiter, columns.quote);
+        // Of one column, the delimiters are characters like others.
+        let is_tsv = location.given().contains(".tsv");
+        let delimiter = delimiter.or((is_tsv && is_one_column(&self.start)).then_some(b'\t'));
         let dialect = Dialect::find(&self.start, self.is_whole, delimiter, quote);
         let names = names(dialect.header(&self.start), dialect);
         let names: Vec<&str> = names.iter().map(String::as_str).collect();

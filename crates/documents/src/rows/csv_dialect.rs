@@ -160,6 +160,12 @@ pub(super) fn separator_line(start: &[u8]) -> usize {
     }
 }
 
+/// Whether nothing separates names in the header of a file that begins with `start`.
+pub(super) fn is_one_column(start: &[u8]) -> bool {
+    let header = start.split(is_line_end).find(|line| !line.is_empty());
+    header.is_some_and(|header| !header.iter().any(|byte| DELIMITERS.contains(byte)))
+}
+
 /// The delimiter that cuts the header of a file that begins with `start` into the most names; if there are several names, first one
 /// that stands behind each closing quote, and before each quote that opens.
 fn delimiter_of(start: &[u8]) -> u8 {

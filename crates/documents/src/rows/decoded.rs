@@ -1,16 +1,28 @@
 //! The text of a file of records, in UTF-8 whatever its encoding.
 //!
 //! ASCII is the same in nearly all encodings, so the reader passes it on. At the first other byte it looks at [`SAMPLE`] bytes: if
-//! [`FEW`] of them or more are not ASCII, they decide the encoding of the rest of the file; if not, only these bytes are decoded, and
-//! the search goes on. A file in UTF-8 passes unchanged, with its invalid bytes. In other files, the reader writes one invalid byte
+//! [`FEW`] of them or more are not ASCII, they decide the encoding of the rest of the file, but for lines in UTF-8; if not, only these
+//! bytes are decoded, and the search goes on. A file in UTF-8 passes unchanged, with its invalid bytes. In other files, the reader writes one invalid byte
 //! for each malformed sequence, so that later stages count and replace both alike.
 
 use std::io::{self, BufRead, Read};
 
-use encoding_rs::{Decoder, DecoderResult, ISO_2022_JP, UTF_8, UTF_16BE, UTF_16LE};
-use memchr::memchr;
+use encoding_rs::{
+    BIG5, Decoder, DecoderResult, GB18030, GBK, ISO_2022_JP, SHIFT_JIS, UTF_8, UTF_16BE, UTF_16LE,
+};
+use memchr::{memchr, memrchr};
 use warc::charset::{self, Encoding, FEW, Hints, SAMPLE};
 
+/// Encodings in which bytes of ASCII's punctuation are parts of other characters.
+const LOOK_LIKE_ASCII: [&Encoding; 7] = [
+    UTF_16LE,
+    UTF_16BE,
+    ISO_2022_JP,
+    SHIFT_JIS,
+    BIG5,
+    GBK,
+    GB18030,
+];
 /// Bytes of the start of a file in which UTF-16 is found.
 const START: usize = 4 << 10;
 /// Stands for bytes of no character.
@@ -38,7 +50,7 @@ enum State {
 pub(super) enum Copied {
     /// In UTF-8.
     InUtf8,
-    /// As the file is; in UTF-8 if its bytes look like ASCII and are not: UTF-16, ISO-2022-JP.
+    /// As the file is; in UTF-8 if bytes of its encoding look like ASCII and are not: [`LOOK_LIKE_ASCII`].
     AsItIs,
 }
 
@@ -95,8 +107,7 @@ impl Decoded {
     /// Whether bytes of an encoding are given as they are.
     fn keeps(&self, encoding: &'static Encoding) -> bool {
         encoding == UTF_8
-            || (self.copied == Some(Copied::AsItIs)
-                && ![UTF_16LE, UTF_16BE, ISO_2022_JP].contains(&encoding))
+            || (self.copied == Some(Copied::AsItIs) && !LOOK_LIKE_ASCII.contains(&encoding))
     }
 
     /// Reads ahead until `length` bytes are there, or all.
@@ -214,14 +225,26 @@ impl Decoded {
         self.read_ahead(PIECE)?;
         let is_end = self.ahead.len() < PIECE;
         let wrong = self.wrong();
+        // Whole lines, if there are any.
+        let end = memrchr(b'\n', &self.ahead).filter(|_| !is_end);
+        let end = end.map_or(self.ahead.len(), |end| end + 1);
+        let is_named = self.charset.is_some();
         if let State::Other(decoder) = &mut self.state {
-            decode(decoder, &self.ahead, is_end, wrong, &mut self.text);
+            let other = decoder.encoding();
+            for line in self.ahead[..end].split_inclusive(|byte| *byte == b'\n') {
+                if !is_named && charset::is_line_of_utf_8(line, other) {
+                    self.text.extend_from_slice(line);
+                } else {
+                    decode(decoder, line, false, wrong, &mut self.text);
+                }
+            }
             if is_end {
+                decode(decoder, &[], true, wrong, &mut self.text);
                 // What follows is nothing.
                 self.state = State::Utf8;
             }
         }
-        self.read = self.ahead.len();
+        self.read = end;
         Ok(())
     }
 }
@@ -304,7 +327,7 @@ mod tests {
     use std::io::BufReader;
     use std::sync::{Arc, Mutex};
 
-    use encoding_rs::{GBK, SHIFT_JIS, WINDOWS_1251, WINDOWS_1252};
+    use encoding_rs::{WINDOWS_1251, WINDOWS_1252};
 
     use super::*;
 
@@ -391,6 +414,18 @@ mod tests {
         let bytes = [&name[..], ascii.as_bytes(), RUSSIAN.as_bytes()].concat();
         let text = format!("José\n{ascii}{RUSSIAN}");
         check(&bytes, text.as_bytes(), Some("windows-1252"));
+    }
+
+    #[test]
+    fn lines_in_utf_8_are_read_as_that_behind_others() {
+        let bad = WINDOWS_1252
+            .encode("José é à ç ô ü ñ ï â è ê ë î ö ä û ù\n")
+            .0;
+        let ascii = "a,b\n".repeat(100_000);
+        let both = [&bad[..], ascii.as_bytes(), RUSSIAN.as_bytes(), &bad[..]].concat();
+        let text = WINDOWS_1252.decode(&bad).0;
+        let text = format!("{text}{ascii}{RUSSIAN}{text}");
+        check(&both, text.as_bytes(), Some("windows-1252"));
     }
 
     #[test]

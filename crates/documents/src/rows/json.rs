@@ -46,7 +46,10 @@ impl RowFormat for Json {
         let mut bytes = text.len();
         // Whatever is wrong with them is said when all are read.
         let mut is_whole = false;
-        while !is_whole && next.len() < NEXT_OBJECTS && bytes < NEXT_BYTES {
+        while !is_whole
+            && next.len() < NEXT_OBJECTS
+            && (bytes < NEXT_BYTES || (next.len() < LEAST_OBJECTS && bytes < MOST_BYTES))
+        {
             match objects.advance() {
                 Ok(true) => {
                     bytes += objects.text.len();
@@ -130,6 +133,9 @@ const MAX_NESTED: usize = 100;
 /// The most objects behind the first in which columns are sought that the first lacks, and about the most bytes of them.
 const NEXT_OBJECTS: usize = 999;
 const NEXT_BYTES: usize = 1 << 20;
+/// Of long objects, there are so many all the same, but for very long ones.
+const LEAST_OBJECTS: usize = 9;
+const MOST_BYTES: usize = 32 << 20;
 
 /// The first object, with the name of its line.
 struct FirstObject {

@@ -83,6 +83,15 @@ pub fn choose_within(bytes: &[u8]) -> &'static Encoding {
     fitting(bytes, [None, None], "")
 }
 
+/// Whether a line of a text in `other` is in UTF-8 all the same: files are joined of rows in several encodings. In `other`, the
+/// bytes of two characters are hardly UTF-8 by chance; in encodings of several bytes, those of a few may be.
+pub fn is_line_of_utf_8(line: &[u8], other: &'static Encoding) -> bool {
+    let least = if is_multi_byte(other) { FEW } else { 2 };
+    let is_other = other != ISO_2022_JP && !is_utf_16(other);
+    let characters = |line: &str| line.chars().filter(|c| !c.is_ascii()).take(least).count();
+    is_other && simdutf8::basic::from_utf8(line).is_ok_and(|line| characters(line) == least)
+}
+
 /// Whether bytes are UTF-8 whatever is declared, as most of the web is: they are valid, and too many to be so by chance.
 fn is_plainly_utf_8(bytes: &[u8]) -> bool {
     // ISO-2022-JP and UTF-16 may look like ASCII.

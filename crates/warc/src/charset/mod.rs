@@ -9,7 +9,7 @@ mod choose;
 mod encodings;
 mod prescan;
 
-pub use choose::{Choice, FEW, SAMPLE, choose, choose_within};
+pub use choose::{Choice, FEW, SAMPLE, choose, choose_within, is_line_of_utf_8};
 pub use encoding_rs::Encoding;
 
 use encoding_rs::{CoderResult, UTF_8, UTF_16BE, UTF_16LE};

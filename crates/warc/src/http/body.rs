@@ -10,6 +10,7 @@ use brotli_decompressor::Decompressor;
 use sirocco::Format;
 
 use super::{Extent, Response, chunked};
+use crate::charset::{self, Hints};
 use crate::fault::Fault;
 use crate::form::has_binary_bytes;
 use crate::headers::Headers;
@@ -26,8 +27,6 @@ const ZSTD_WINDOW_LOG: u32 = 23;
 const BROTLI_INPUT: usize = 4 << 10;
 /// Bytes that tell text from a compressed body.
 const TEXT_SAMPLE: usize = 16;
-/// Bytes that tell UTF-8 from a compressed body.
-const UTF_8_SAMPLE: usize = 512;
 /// Larger buffers are freed before the next body.
 const KEPT_SIZE: usize = 4 << 20;
 
@@ -112,7 +111,8 @@ impl Bodies {
         self.decoded.clear();
         if is_chunked(&response.headers) {
             extent = chunked::decode(response.body, &mut self.decoded)
-                .or_else(|| chunked::decode_leniently(response.body, &mut self.decoded));
+                .or_else(|| chunked::decode_leniently(response.body, &mut self.decoded))
+                .or_else(|| chunked::decode_behind_damage(response.body, &mut self.decoded));
         } else if chunked::decode(response.body, &mut self.decoded) == Some(Extent::Whole)
             && !self.decoded.is_empty()
         {
@@ -171,7 +171,7 @@ impl Bodies {
         let mut names = tokens(&response.headers, "Content-Encoding");
         let is_encoded =
             names.any(|name| !name.is_empty() && !name.eq_ignore_ascii_case(b"identity"));
-        if is_encoded && !has_decoded && has_binary_bytes(body) {
+        if is_encoded && !has_decoded && !is_text(body) {
             Err(BodyError::Damaged)
         } else {
             Ok((body, extent))
@@ -226,12 +226,12 @@ impl Decoders {
             Coding::Brotli if !is_other(body) => unbrotli(body, output, limit)?,
             _ => return Ok(None),
         };
+        // Deflate and Brotli have no magic number: it may be a text, of which a crawler kept the coding. A text seldom decodes, and
+        // then to few bytes.
+        let may_be_text = matches!(coding, Coding::Deflate | Coding::Brotli) && is_text(body);
         match is_whole {
+            _ if may_be_text && !(is_whole && output.len() >= body.len()) => Ok(None),
             true => Ok(Some(Extent::Whole)),
-            // Deflate and Brotli have no magic number: it may be a text of which the crawler kept the coding.
-            false if matches!(coding, Coding::Deflate | Coding::Brotli) && is_text(body) => {
-                Ok(None)
-            }
             false if output.is_empty() => Err(BodyError::Damaged),
             false => Ok(Some(Extent::Start)),
         }
@@ -351,15 +351,9 @@ fn comes_next<R: BufRead>(input: &mut Input<R>, magic: &[u8]) -> bool {
         .is_ok_and(|bytes| bytes.starts_with(magic))
 }
 
-/// Whether a body is UTF-8 where it begins.
+/// Whether a body begins as a text in any encoding does.
 fn is_text(body: &[u8]) -> bool {
-    let sample = &body[..body.len().min(UTF_8_SAMPLE)];
-    let valid = sample
-        .utf8_chunks()
-        .next()
-        .map_or("", |chunk| chunk.valid());
-    // The sample may end within a character.
-    valid.len() + 3 >= sample.len() && !has_binary_bytes(body)
+    !has_binary_bytes(body) || charset::is_utf_16(charset::choose(body, &Hints::default()).encoding)
 }
 
 /// Whether a body begins like text or as another coding. Deflate and Brotli have no magic number, but hardly ever begin so.

@@ -1,11 +1,15 @@
 //! The chunked transfer coding (RFC 9112, section 7.1).
 
-use memchr::memchr;
+use memchr::{memchr, memmem};
 
 use super::Extent;
 
 /// The most bytes of a line with a chunk's size, and of its extensions.
 const MAX_LINE: usize = 4 << 10;
+/// The most bytes of a line with a damaged size.
+const MAX_DAMAGED: usize = 18;
+/// The most places that are tried behind a damaged size.
+const MAX_TRIED: usize = 64;
 
 /// Appends the content of a chunked body to `output`. `None` if the body is not chunked: crawlers often decode it, but keep
 /// the header. Trailers are ignored. A body may be cut off or damaged anywhere behind its first chunk.
@@ -64,6 +68,28 @@ pub(super) fn decode_leniently(body: &[u8], output: &mut Vec<u8>) -> Option<Exte
     }
 }
 
+/// As [`decode`], of a body whose first size is damaged: what stands before the next size counts, if from there on all is whole.
+/// `None` if nothing is: crawlers often decode a body, but keep the header.
+pub(super) fn decode_behind_damage(body: &[u8], output: &mut Vec<u8>) -> Option<Extent> {
+    let line_end = memchr(b'\n', &body[..body.len().min(MAX_DAMAGED)])?;
+    body[..line_end].strip_suffix(b"\r")?;
+    let content = &body[line_end + 1..];
+    let before = output.len();
+    let ends = memmem::find_iter(content, b"\r\n").filter(|end| {
+        let line = &content[end + 2..];
+        let line_end = memchr(b'\n', &line[..line.len().min(MAX_LINE)]);
+        line_end.is_some_and(|line_end| parse_size(&line[..line_end]).is_some())
+    });
+    for end in ends.take(MAX_TRIED) {
+        output.extend_from_slice(&content[..end]);
+        if decode(&content[end + 2..], output) == Some(Extent::Whole) {
+            return Some(Extent::Start);
+        }
+        output.truncate(before);
+    }
+    None
+}
+
 /// The size in a line such as `1f8;name=value\r`. A line without a carriage return is none: text may begin with a number.
 fn parse_size(line: &[u8]) -> Option<usize> {
     parse_digits(line.strip_suffix(b"\r")?)
@@ -73,6 +99,7 @@ fn parse_size(line: &[u8]) -> Option<usize> {
 fn parse_digits(line: &[u8]) -> Option<usize> {
     let digits = &line[..memchr(b';', line).unwrap_or(line.len())];
     let digits = digits.trim_ascii();
+    let digits = digits.strip_prefix(b"0x").unwrap_or(digits);
     if digits.is_empty() {
         return None;
     }
@@ -94,6 +121,28 @@ mod tests {
     }
 
     #[test]
+    fn a_damaged_first_size_costs_what_it_says_alone() {
+        let behind = |body: &str| {
+            let mut output = Vec::new();
+            let extent = decode_behind_damage(body.as_bytes(), &mut output);
+            extent.map(|extent| (String::from_utf8(output).unwrap(), extent))
+        };
+        for size in ["zz", "", "8"] {
+            let body = format!("{size}\r\nWi\r\n7\r\nki\r\n6\r\npedia \r\n0\r\n\r\n");
+            assert_eq!(decoded(body.as_bytes()), None);
+            let content = "Wi\r\n7\r\nkipedia ".to_owned();
+            assert_eq!(behind(&body), Some((content, Extent::Start)), "{size}");
+        }
+        for text in [
+            "A text\r\nof lines\r\n12\r\n",
+            "A text of one line",
+            "\r\n1\r\n",
+        ] {
+            assert_eq!(behind(text), None);
+        }
+    }
+
+    #[test]
     fn chunks_are_joined() {
         let whole = |content| Some((content, Extent::Whole));
         let start = |content| Some((content, Extent::Start));
@@ -104,6 +153,7 @@ mod tests {
                 whole("Wiki0123456789"),
             ),
             ("0\r\n\r\n", whole("")),
+            ("0x4\r\nWiki\r\n0x0\r\n\r\n", whole("Wiki")),
             ("4\r\nWiki\r\n6\r\nped", start("Wikiped")),
             ("4\r\nWiki\r\n6", start("Wiki")),
             ("4\r\nWiki\r\n", start("Wiki")),

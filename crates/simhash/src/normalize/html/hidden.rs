@@ -21,13 +21,9 @@ pub(super) enum Hidden {
 pub(super) fn hides(element: Element, attributes: &Attributes<'_>) -> Option<Hidden> {
     let is_closed_dialog = element == Element::Dialog && !attributes.open;
     let is_shadow_root = element == Element::Template && attributes.shadow_root;
-    let is_aria_hidden = || {
-        let value = attributes.aria_hidden;
-        value.is_some_and(|value| value.eq_ignore_ascii_case(b"true"))
-    };
     if (element.has(HIDDEN) && !is_shadow_root) || attributes.popover || is_closed_dialog {
         Some(Hidden::Kind)
-    } else if attributes.hidden || is_aria_hidden() || attributes.style.is_some_and(style_hides) {
+    } else if attributes.hidden || attributes.style.is_some_and(style_hides) {
         Some(Hidden::Veiled)
     } else {
         None

@@ -137,7 +137,6 @@ fn is_hidden(start: &StartTag<()>) -> bool {
         || value("hidden").is_some()
         || value("popover").is_some()
         || (&start.name[..] == b"dialog" && value("open").is_none())
-        || value("aria-hidden").is_some_and(|value| value == "true")
         || declares("display", "none")
         || declares("visibility", "hidden")
 }

@@ -41,7 +41,6 @@ pub(super) struct Attributes<'p> {
     pub(super) open: bool,
     pub(super) popover: bool,
     pub(super) shadow_root: bool,
-    pub(super) aria_hidden: Option<&'p [u8]>,
     pub(super) class: Option<&'p [u8]>,
     pub(super) href: Option<&'p [u8]>,
     pub(super) id: Option<&'p [u8]>,
@@ -51,7 +50,6 @@ pub(super) struct Attributes<'p> {
 
 impl<'p> Attributes<'p> {
     fn set(&mut self, name: Key, value: &'p [u8]) {
-        const ARIA_HIDDEN: Key = key(b"aria-hidden");
         const CLASS: Key = key(b"class");
         const HIDDEN: Key = key(b"hidden");
         const HREF: Key = key(b"href");
@@ -67,7 +65,6 @@ impl<'p> Attributes<'p> {
             ID => &mut self.id,
             STYLE => &mut self.style,
             ROLE => &mut self.role,
-            ARIA_HIDDEN => &mut self.aria_hidden,
             HIDDEN => return self.hidden = true,
             OPEN => return self.open = true,
             POPOVER => return self.popover = true,
