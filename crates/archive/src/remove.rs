@@ -3,7 +3,7 @@
 //! Files with a removed document are rewritten without it. After the commit, no reader of the latest version sees the
 //! removed documents; a later vacuum deletes their bytes.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use arrow::array::{Array as _, AsArray as _, RecordBatch};
 use arrow::datatypes::Int64Type;
@@ -73,6 +73,22 @@ pub(crate) struct Rewrite {
     pub(crate) actions: Vec<Action>,
     pub(crate) transactions: Vec<Transaction>,
     pub(crate) written: Vec<WrittenFile>,
+}
+
+/// See [`Archive::commit_order`].
+#[derive(Debug, Default)]
+pub struct CommitOrder {
+    of_file: HashMap<String, u64>,
+    /// By day, in days since 1970.
+    of_day: HashMap<Option<i32>, u64>,
+}
+
+impl CommitOrder {
+    /// Whether a document of `day`, in days since 1970, may have been there when the rows of the data file at `path` were committed.
+    pub fn is_before(&self, day: Option<i32>, path: &str) -> bool {
+        let (day, file) = (self.of_day.get(&day), self.of_file.get(path));
+        day.zip(file).is_none_or(|(day, file)| day <= file)
+    }
 }
 
 impl Archive {
@@ -273,6 +289,23 @@ impl Archive {
             later().filter_map(DataFile::batch).collect(),
             later().any(only_kept),
         ))
+    }
+
+    /// When the rows of each data file were committed, and those of each day first: the versions that they were compared with, which
+    /// ascend with the commits.
+    ///
+    /// # Errors
+    /// [`ArchiveError::Delta`] when the log cannot be read.
+    pub fn commit_order(&self) -> Result<CommitOrder> {
+        let mut order = CommitOrder::default();
+        for file in self.files()? {
+            let version = file.base_version.unwrap_or(0);
+            let day = file.day.map(|day| day.to_epoch_days());
+            let first = order.of_day.entry(day).or_insert(version);
+            *first = version.min(*first);
+            order.of_file.insert(file.path, version);
+        }
+        Ok(order)
     }
 
     /// Whether the archive has only the kept documents of some day.

@@ -44,6 +44,8 @@ pub struct SnapshotFile {
     pub day: Option<NaiveDate>,
     /// What names its commit in rulings; `None` if nothing says it.
     pub commit: Option<String>,
+    /// The version that its rows were compared with when they were committed; `None` if nothing says it.
+    pub base_version: Option<u64>,
     /// What the archive's log says of the file's tail; nothing of plain files, and of those that other programs wrote.
     pub tail: Option<Tail>,
     /// The file, with its footer read.
@@ -177,6 +179,7 @@ impl Archive {
         })?;
         Ok(SnapshotFile {
             commit: file.commit.clone(),
+            base_version: file.base_version,
             ..opened
         })
     }
@@ -197,6 +200,7 @@ impl SnapshotFile {
             size,
             day,
             commit: None,
+            base_version: None,
             tail,
             reader,
         })

@@ -308,7 +308,11 @@ fn sources(names: &str, read: impl Fn(&str) -> Result<String, String>) -> Result
     let names = names.lines().map(str::trim);
     let names = names.filter(|name| !name.is_empty() && !name.starts_with('#'));
     let names: Vec<String> = names.map(str::to_owned).collect();
-    if let Some(rule) = names.iter().find(|name| WORDS.contains(&name.as_str())) {
+    let is_rule = |name: &&String| {
+        let directed = [":asc", ":desc"].map(|end| name.to_ascii_lowercase().ends_with(end));
+        WORDS.contains(&name.as_str()) || name.contains('=') || directed.contains(&true)
+    };
+    if let Some(rule) = names.iter().find(is_rule) {
         return Err(format!(
             "source= takes all names behind it, and {rule} is a rule: put it before source=, or into another --prefer"
         ));

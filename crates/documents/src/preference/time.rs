@@ -10,23 +10,30 @@ pub(super) fn of_text(text: &str) -> Option<i128> {
 }
 
 /// The time in `text`, which may also be a number: seconds, milliseconds, microseconds or nanoseconds since 1970, by its size; or the
-/// eight or fourteen digits of a day or a time, such as 20261128093000.
+/// digits of a year, a month, a day or a time, such as 2026, 202611, 20261128 and 20261128093000.
 pub(super) fn of_text_or_number(text: &str) -> Option<i128> {
     let digits = || {
         if !text.bytes().all(|byte| byte.is_ascii_digit()) {
             return None;
         }
-        match text.len() {
-            14 => NaiveDateTime::parse_from_str(text, "%Y%m%d%H%M%S").ok(),
-            8 => {
-                let day = NaiveDate::parse_from_str(text, "%Y%m%d").ok()?;
-                Some(day.and_time(NaiveTime::MIN))
-            }
-            _ => None,
-        }
+        // Seconds of 1970 are no dates of documents.
+        let day = match text.len() {
+            14 => return NaiveDateTime::parse_from_str(text, "%Y%m%d%H%M%S").ok(),
+            8 => text.to_owned(),
+            6 if is_year(text) => format!("{text}01"),
+            4 if is_year(text) => format!("{text}0101"),
+            _ => return None,
+        };
+        let day = NaiveDate::parse_from_str(&day, "%Y%m%d").ok()?;
+        Some(day.and_time(NaiveTime::MIN))
     };
     let digits = || digits().map(|time| nanoseconds(time.and_utc()));
     of_text(text).or_else(digits).or_else(|| since_1970(text))
+}
+
+/// Whether digits begin with a year from 1900 to 2099.
+fn is_year(digits: &str) -> bool {
+    digits.starts_with("19") || digits.starts_with("20")
 }
 
 /// Numbers below this, on either side of 0, are seconds since 1970; then each thousand times as much is the next smaller unit. So
@@ -52,8 +59,13 @@ fn since_1970(text: &str) -> Option<i128> {
 fn rfc_822(text: &str) -> Option<i128> {
     // Most texts are no times: do not parse them.
     let may_be = text.len() <= 64 && text.contains(':') && text.contains(' ');
-    let time = may_be.then(|| DateTime::parse_from_rfc2822(text))?;
-    Some(nanoseconds(time.ok()?.to_utc()))
+    if !may_be {
+        return None;
+    }
+    // A weekday may be wrong.
+    let text = text.split_once(", ").map_or(text, |(_, time)| time);
+    let time = DateTime::parse_from_rfc2822(text).ok()?;
+    Some(nanoseconds(time.to_utc()))
 }
 
 fn nanoseconds(time: DateTime<Utc>) -> i128 {
@@ -62,7 +74,8 @@ fn nanoseconds(time: DateTime<Utc>) -> i128 {
 }
 
 fn iso(text: &str) -> Option<i128> {
-    if text.as_bytes().get(4) != Some(&b'-') {
+    let is_basic = text.as_bytes().get(8) == Some(&b'T');
+    if text.as_bytes().get(4) != Some(&b'-') && !is_basic {
         return None;
     }
     if let Ok(time) = DateTime::parse_from_rfc3339(text) {
@@ -75,9 +88,21 @@ fn iso(text: &str) -> Option<i128> {
         compact = format!("{compact}T{more}");
     }
     compact.extend(words);
-    let text = compact.replace("UTC", "Z");
-    const WITH_OFFSET: [&str; 2] = ["%Y-%m-%dT%H:%M:%S%.f%#z", "%Y-%m-%dT%H:%M%#z"];
-    const WITHOUT: [&str; 2] = ["%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%dT%H:%M"];
+    let text = compact.replace("UTC", "Z").replace("GMT", "Z");
+    const WITH_OFFSET: [&str; 4] = [
+        "%Y-%m-%dT%H:%M:%S%.f%#z",
+        "%Y-%m-%dT%H:%M%#z",
+        "%Y%m%dT%H%M%S%.f%#z",
+        "%Y%m%dT%H%M%#z",
+    ];
+    const WITHOUT: [&str; 4] = [
+        "%Y-%m-%dT%H:%M:%S%.f",
+        "%Y-%m-%dT%H:%M",
+        "%Y%m%dT%H%M%S%.f",
+        "%Y%m%dT%H%M",
+    ];
+    // A day of the year, and one of a week.
+    const DAYS: [&str; 2] = ["%Y-%j", "%G-W%V-%u"];
     let with_offset = || {
         let times = WITH_OFFSET
             .iter()
@@ -91,9 +116,11 @@ fn iso(text: &str) -> Option<i128> {
         times.flatten().next().map(|time| time.and_utc())
     };
     let day = || {
-        let day =
-            NaiveDate::from_str(&text).or_else(|_| NaiveDate::from_str(&format!("{text}-01")));
-        Some(day.ok()?.and_time(NaiveTime::MIN).and_utc())
+        let day = NaiveDate::from_str(&text);
+        let day = day.or_else(|_| NaiveDate::from_str(&format!("{text}-01")));
+        let other = |format| NaiveDate::parse_from_str(&text, format).ok();
+        let day = day.ok().or_else(|| DAYS.into_iter().find_map(other))?;
+        Some(day.and_time(NaiveTime::MIN).and_utc())
     };
     with_offset().or_else(without).or_else(day).map(nanoseconds)
 }
@@ -116,11 +143,22 @@ mod tests {
             "1767323045000000",
             "1767323045000000000",
             "20260102030405",
+            "20260102T030405Z",
+            "20260102T050405+0200",
+            "2026-01-02 03:04:05 GMT",
+            "Mon, 02 Jan 2026 03:04:05 GMT",
         ] {
             assert_eq!(of_text_or_number(text), expected, "{text}");
         }
         let midnight = of_text("2026-01-02");
-        assert_eq!(of_text_or_number("20260102"), midnight);
+        for text in ["20260102", "2026-002", "2026-W01-5"] {
+            assert_eq!(of_text_or_number(text), midnight, "{text}");
+        }
+        let first = of_text("2026-01-01");
+        for text in ["2026", "202601", "2026-01"] {
+            assert_eq!(of_text_or_number(text), first, "{text}");
+        }
+        assert_eq!(of_text_or_number("1100"), Some(1_100_000_000_000));
         assert_eq!(of_text_or_number("-1"), Some(-1_000_000_000));
         for text in ["", "soon", "nan", "1e300", "12:30 at noon"] {
             assert_eq!(of_text_or_number(text), None, "{text}");

@@ -74,6 +74,8 @@ pub(super) struct Capture {
     pub(super) is_kept: bool,
     /// Its day, in days since 1970.
     pub(super) day: Option<i32>,
+    /// Orders the batches of one day: what they were compared with.
+    base_version: Option<u64>,
     /// Whether the document forms a pair with it.
     pub(super) is_pair: bool,
 }
@@ -141,14 +143,16 @@ impl Captures {
                 self.reserve(1)?;
             }
             let stands = self.of_row.entry(row).or_insert(capture);
-            let order = |capture: &Capture| {
-                let day = i64::from(capture.day.unwrap_or(i32::MIN));
-                let is_first = on_update == OnUpdate::KeepOld;
-                (capture.is_kept, if is_first { -day } else { day })
+            let order = |capture: &Capture| (capture.day, capture.base_version);
+            let kept = capture.is_kept.cmp(&stands.is_kept);
+            let newer = order(&capture).cmp(&order(stands));
+            let counts = match on_update {
+                OnUpdate::KeepOld => kept.then(newer.reverse()),
+                OnUpdate::Both | OnUpdate::KeepNew => kept.then(newer),
             };
-            match order(&capture).cmp(&order(stands)) {
+            match counts {
                 std::cmp::Ordering::Greater => *stands = capture,
-                // The archive may have an id twice on one day.
+                // A batch may have an id twice.
                 std::cmp::Ordering::Equal => stands.is_pair |= capture.is_pair,
                 std::cmp::Ordering::Less => {}
             }
@@ -289,6 +293,7 @@ impl Search {
                     let capture = Capture {
                         is_kept,
                         day,
+                        base_version: file.base_version,
                         is_pair: self
                             .is_pair((own, self.batch.sketch(*row)), (fingerprint, sketch)),
                     };

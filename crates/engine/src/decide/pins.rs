@@ -30,10 +30,17 @@ pub fn read_pins(name: &str, file: &[u8]) -> Result<Vec<Pin>> {
     let file = file.strip_prefix("\u{feff}".as_bytes()).unwrap_or(file);
     let rows = match file.trim_ascii_start().first() {
         None => return Ok(Vec::new()),
+        Some(0x1f | b'(') => return Err(bad("pins are CSV or JSON Lines, not compressed".into())),
+        Some(_) if file.starts_with(b"PAR1") => {
+            return Err(bad("pins are CSV or JSON Lines, not Parquet".into()));
+        }
         Some(b'[') => return Err(bad("it is a JSON array, and not JSON Lines".into())),
         Some(b'{') => json_rows(file),
         Some(_) => csv_rows(file),
     };
+    // Who writes a space behind each comma does not mean it.
+    let header = file.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let is_spaced = !header.starts_with(b"{") && header.windows(2).any(|pair| pair == b", ");
     let mut pins = Vec::new();
     let mut number = 0;
     for rows in rows.map_err(|error| bad(error.to_string()))? {
@@ -43,8 +50,9 @@ pub fn read_pins(name: &str, file: &[u8]) -> Result<Vec<Pin>> {
         };
         let value = |column: Option<&Arc<dyn arrow::array::Array>>, row| {
             let column = column?.as_string_opt::<i32>()?;
-            let is_there = column.is_valid(row) && !column.value(row).is_empty();
-            is_there.then(|| column.value(row).to_owned())
+            let value = column.value(row);
+            let value = if is_spaced { value.trim() } else { value };
+            (column.is_valid(row) && !value.is_empty()).then(|| value.to_owned())
         };
         for row in 0..rows.num_rows() {
             number += 1;

@@ -35,8 +35,7 @@ pub struct RunSettings {
     pub decide: Option<Decide>,
     /// Whether decisions drop empty documents.
     pub drop_empty: bool,
-    /// Whether the batch is compared with all of the archive, whatever its days say of each other: no day is taken for the batch, superseded
-    /// captures count, and what the archive remembers of pins does not.
+    /// Whether the batch is compared with all of the archive: no day is taken for the batch.
     pub compares_all: bool,
     /// Whether decisions about a batch against an archive say which documents are updates.
     pub finds_updates: bool,

@@ -425,6 +425,29 @@ mod tests {
     }
 
     #[test]
+    fn a_text_in_any_encoding_may_have_kept_its_coding() {
+        let words = ["река", "камень", "фонарь", "рынок", "окно", "сад", "медь", "серебро"];
+        for seed in 0..200 {
+            let word = |at: usize| words[(at * at + 7 * seed * at + seed) % words.len()];
+            let text: Vec<&str> = (0..60).map(word).collect();
+            let text = text.join(" ");
+            let utf_16: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
+            for encoded in [
+                encoding_rs::KOI8_R.encode(&text).0.into_owned(),
+                encoding_rs::WINDOWS_1251.encode(&text).0.into_owned(),
+                utf_16,
+            ] {
+                for coding in ["deflate", "br", "none"] {
+                    let fields = format!("Content-Encoding: {coding}\r\n");
+                    assert_eq!(decode(&fields, &encoded), Ok(encoded.clone()), "{coding}");
+                }
+                let packed = deflate(&encoded);
+                assert_eq!(decode("Content-Encoding: deflate\r\n", &packed), Ok(encoded));
+            }
+        }
+    }
+
+    #[test]
     fn every_coding_is_decoded() {
         let page = page();
         let two = [gzip_member(&page[..100]), gzip_member(&page[100..])].concat();

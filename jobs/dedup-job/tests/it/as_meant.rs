@@ -54,8 +54,11 @@ fn a_training_set_is_cleaned_of_a_test_set_alone() {
         "archive append {archive} --input {test} --day 2026-01-01"
     ))
     .ok();
+    // Nor does a pin within the set.
+    let pins = dir.at("pins.csv");
+    fs::write(&pins, "pin, id, other\nsame, t1, t3\n").unwrap();
     let run = format!(
-        "run {train} --base {archive} --no-within --decisions {decided} --kept {clean} --json"
+        "run {train} --base {archive} --no-within --decisions {decided} --kept {clean} --pins {pins} --json"
     );
     for verify in ["", "--verify jaccard"] {
         let base_text = format!("--base-text {test}");

@@ -333,3 +333,90 @@ fn a_day_of_nothing_but_dropped_documents_is_decided_again() {
     ));
     assert_eq!(nothing.ok().json()["repaired"]["documents"], 0);
 }
+
+/// A history of an archive: commits of one document each, with further options, and the repair of the removal of a day.
+struct History {
+    dir: Dir,
+}
+
+impl History {
+    fn new(create: &str) -> Self {
+        let dir = Dir::new();
+        dedup(&format!("archive create {} {create}", dir.at("a"))).ok();
+        Self { dir }
+    }
+
+    fn commit(&self, (day, id, content): (u32, &str, usize), options: &str) -> &Self {
+        let new = self.dir.at("new.jsonl");
+        write(&new, &[(id, content)]);
+        let archive = self.dir.at("a");
+        let run = format!("run {new} --base {archive} --append --day 2026-05-0{day}");
+        dedup(&format!("{run} {options}")).ok();
+        self
+    }
+
+    fn pins(&self, pins: &str) -> String {
+        let file = self.dir.at("pins.csv");
+        fs::write(&file, format!("pin,id,other\n{pins}")).unwrap();
+        format!("--pins {file}")
+    }
+
+    /// The ids that the repair of the removal of a day keeps, and the groups and duplicates of nothing that are left.
+    fn remove(&self, day: u32) -> (Vec<String>, Value, Value) {
+        let archive = self.dir.at("a");
+        let removed = format!("archive remove {archive} --day 2026-05-0{day} --repair --json");
+        let removed = dedup(&removed).ok().json();
+        let first = removed["repaired"]["first"].as_array().unwrap();
+        let ids = first.iter().map(|kept| kept[0].as_str().unwrap().to_owned());
+        let groups = dedup(&format!("groups {archive} --json")).ok().json();
+        let nothing = groups["duplicates_of_nothing_kept"].clone();
+        (ids.collect(), groups["groups"].clone(), nothing)
+    }
+}
+
+#[test]
+fn a_repair_knows_the_order_of_commits_pins_and_updates() {
+    let kept = |id: &str| (vec![id.to_owned()], json!(1), json!(0));
+    // A day that is committed late is decided by the days that were there.
+    let history = History::new("");
+    history.commit((2, "a", 1), "").commit((1, "b", 1), "");
+    assert_eq!(history.remove(2), kept("b"));
+    // A duplicate by a pin alone.
+    let history = History::new("");
+    let same = history.pins("same,a,b\n");
+    history.commit((1, "a", 1), "").commit((2, "b", 2), &same);
+    assert_eq!(history.remove(1), kept("b"));
+    // The nearest one does not count, by a pin.
+    let history = History::new("");
+    let distinct = history.pins("distinct,a,c\ndistinct,a,b\n");
+    history.commit((1, "a", 1), &distinct);
+    history.commit((2, "b", 1), "").commit((3, "c", 1), "");
+    let repaired = history.remove(2);
+    assert_eq!(repaired, (vec!["c".into()], json!(2), json!(0)));
+    // What is superseded stands for nothing.
+    let history = History::new("");
+    history.commit((1, "x", 1), "");
+    history.commit((2, "x", 2), "--on-update keep-new");
+    history.commit((3, "y", 1), "").commit((4, "z", 1), "");
+    let repaired = history.remove(3);
+    assert_eq!(repaired, (vec!["z".into()], json!(2), json!(0)));
+}
+
+#[test]
+fn a_content_that_comes_back_is_an_update_in_batches_as_in_days() {
+    for batches in [false, true] {
+        let history = History::new("");
+        let mut last = Value::Null;
+        for (number, content) in (1..).zip([1, 2, 1]) {
+            let decisions = history.dir.at("decisions.jsonl");
+            let (day, batch) = match batches {
+                true => (1, format!("--batch b{number}")),
+                false => (number, String::new()),
+            };
+            let options = format!("{batch} --decisions {decisions} --overwrite");
+            history.commit((day, "x", content), &options);
+            last = serde_json::from_str(&fs::read_to_string(&decisions).unwrap()).unwrap();
+        }
+        assert_eq!(last["update_of"], "x", "{batches}");
+    }
+}

@@ -301,6 +301,14 @@ impl Comparison<'_> {
 
     /// The pins of the run, and then what the archive remembers of others; and the number of the first.
     fn pins(&self) -> (Arc<[Pin]>, usize) {
+        let files = self.view.snapshot.files.len();
+        if !self.pins.is_empty() && self.view.own_files().len() < files
+            || self.view.archive.is_none() && files > 0
+        {
+            tracing::warn!(
+                "pins are about documents of the batch and of the first archive; those of other bases are not looked for"
+            );
+        }
         let about: HashSet<(String, String)> = self.pins.iter().map(Pin::about).collect();
         let remembered = self.view.rulings.pins.iter();
         let remembered = remembered.filter(|pin| !about.contains(&pin.about()));

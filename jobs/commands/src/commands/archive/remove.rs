@@ -168,6 +168,7 @@ async fn with_original(
     dir: &str,
     archive: &Archive,
 ) -> Result<HashSet<(Option<i32>, String)>, Failure> {
+    let order = archive.commit_order()?;
     let mut with = HashSet::new();
     decide_again(
         process,
@@ -175,8 +176,9 @@ async fn with_original(
         |_, _| true,
         false,
         |again| {
-            // What came later did not drop it.
-            if again.of.as_ref().is_some_and(|(_, day)| *day <= again.day) {
+            // What was committed later did not drop it.
+            let is_before = |day: Option<i32>| order.is_before(day, &again.place.0);
+            if again.of.as_ref().is_some_and(|(_, day)| is_before(*day)) {
                 with.insert((again.day, again.id));
             }
         },
