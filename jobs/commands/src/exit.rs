@@ -7,6 +7,8 @@ use documents::DocumentsError;
 use engine::EngineError;
 use storage::{ErrorKind, StorageError};
 
+use crate::own_names::by_own_names;
+
 /// Why a command failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
@@ -85,7 +87,7 @@ impl Failure {
     pub fn report(&self) -> u8 {
         if !matches!(self, Self::ClosedPipe) {
             // Errors of libraries may quote requests, secrets included.
-            let text = storage::scrub(&self.to_string());
+            let text = storage::scrub(&by_own_names(&self.to_string()));
             // If the terminal is closed, as after SIGHUP, only the exit code reports the failure.
             let _ = writeln!(std::io::stderr(), "dedup-job: {text}");
         }

@@ -9,6 +9,7 @@ mod config;
 mod control_groups;
 mod exit;
 mod logging;
+mod own_names;
 mod panics;
 mod printing;
 mod process;

@@ -7,6 +7,7 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::args::{CommonArgs, LogFormat};
+use crate::own_names::by_own_names;
 
 /// This project's crates, which log at the level of `-v` or `--quiet`.
 const OURS: [&str; 9] = [
@@ -61,7 +62,8 @@ impl std::io::Write for Scrubbed {
     }
 
     fn flush(&mut self) -> std::io::Result<()> {
-        let line = storage::scrub(&String::from_utf8_lossy(&self.0));
+        let line = String::from_utf8_lossy(&self.0);
+        let line = storage::scrub(&by_own_names(&line));
         self.0.clear();
         std::io::stderr().write_all(line.as_bytes())
     }

@@ -13,9 +13,11 @@ use storage::{STANDARD_OUTPUT, StorageError};
 
 use crate::args::CommonArgs;
 use crate::exit::Failure;
+use crate::own_names::by_own_names;
 
 /// Prints on standard output. If the reader closed it, the error is [`Failure::ClosedPipe`].
 pub fn print(text: &str) -> Result<(), Failure> {
+    let text = by_own_names(text);
     let mut output = std::io::stdout().lock();
     match output
         .write_all(text.as_bytes())

@@ -10,6 +10,7 @@ use storage::StorageError;
 
 use crate::args::Format;
 use crate::exit::Failure;
+use crate::own_names;
 use crate::process::Process;
 
 /// Stands for standard input.
@@ -114,6 +115,12 @@ fn copy(path: &str, directory: &Path, format: Option<Format>) -> Result<PathBuf,
     })?;
     let file = directory.join(format!("{name}{ending}"));
     let target = file.display().to_string();
+    let own = if path == STDIN {
+        "standard input"
+    } else {
+        path
+    };
+    own_names::add(target.clone(), own.to_owned());
     std::fs::create_dir(directory).map_err(failed(&target))?;
     let mut written = File::create(&file).map_err(failed(&target))?;
     io::copy(&mut head.as_slice().chain(source), &mut written).map_err(failed(&target))?;

@@ -367,7 +367,9 @@ impl History {
         let removed = format!("archive remove {archive} --day 2026-05-0{day} --repair --json");
         let removed = dedup(&removed).ok().json();
         let first = removed["repaired"]["first"].as_array().unwrap();
-        let ids = first.iter().map(|kept| kept[0].as_str().unwrap().to_owned());
+        let ids = first
+            .iter()
+            .map(|kept| kept[0].as_str().unwrap().to_owned());
         let groups = dedup(&format!("groups {archive} --json")).ok().json();
         let nothing = groups["duplicates_of_nothing_kept"].clone();
         (ids.collect(), groups["groups"].clone(), nothing)
@@ -409,9 +411,10 @@ fn a_content_that_comes_back_is_an_update_in_batches_as_in_days() {
         let mut last = Value::Null;
         for (number, content) in (1..).zip([1, 2, 1]) {
             let decisions = history.dir.at("decisions.jsonl");
-            let (day, batch) = match batches {
-                true => (1, format!("--batch b{number}")),
-                false => (number, String::new()),
+            let (day, batch) = if batches {
+                (1, format!("--batch b{number}"))
+            } else {
+                (number, String::new())
             };
             let options = format!("{batch} --decisions {decisions} --overwrite");
             history.commit((day, "x", content), &options);

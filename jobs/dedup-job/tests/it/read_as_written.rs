@@ -565,6 +565,14 @@ fn standard_input_and_pipes_are_read() {
         assert_eq!(pairs, expected, "{options:?}");
     }
     assert_eq!(fs::read_to_string(&kept).unwrap().lines().count(), 3);
+    // What is wrong is wrong in standard input, not in a copy that is gone.
+    let broken = command()
+        .args(["run", "-", "--format", "jsonl"])
+        .stdin(fs::File::open(dir.join("day.parquet")).unwrap())
+        .output()
+        .unwrap();
+    let error = String::from_utf8_lossy(&broken.stderr).into_owned();
+    assert!(error.contains("standard input, line 1"), "{error}");
     // Documents without ids are called by what they came from.
     let one_text = format!("{}\n", text(7));
     let mut child = command()
