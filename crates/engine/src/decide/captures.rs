@@ -76,6 +76,8 @@ pub(super) struct Capture {
     pub(super) day: Option<i32>,
     /// Orders the batches of one day: what they were compared with.
     base_version: Option<u64>,
+    /// Bits in which its fingerprint and the document's differ.
+    pub(super) distance: u32,
     /// Whether the document forms a pair with it.
     pub(super) is_pair: bool,
 }
@@ -294,6 +296,7 @@ impl Search {
                         is_kept,
                         day,
                         base_version: file.base_version,
+                        distance: (own ^ fingerprint).count_ones(),
                         is_pair: self
                             .is_pair((own, self.batch.sketch(*row)), (fingerprint, sketch)),
                     };

@@ -451,10 +451,11 @@ impl Decided {
         let capture = self.captures.as_ref()?.of_row(row)?;
         // Texts may say what sketches do not.
         let is_duplicate = match fate {
-            Fate::OfArchive(rank) => self
-                .of_archive
-                .get(rank)
-                .is_some_and(|of| of.day == capture.day && of.id == id_of(&self.batch, row)),
+            // It may be of another batch of its day.
+            Fate::OfArchive(rank) => self.of_archive.get(rank).is_some_and(|of| {
+                (of.day, of.distance) == (capture.day, capture.distance)
+                    && of.id == id_of(&self.batch, row)
+            }),
             _ => false,
         };
         (!capture.is_pair && !is_duplicate).then_some(capture)

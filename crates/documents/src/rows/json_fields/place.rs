@@ -218,7 +218,11 @@ impl<'de> Visitor<'de> for Place<'_, '_, 'de> {
     }
 
     fn visit_bytes<E: de::Error>(mut self, text: &[u8]) -> Result<(), E> {
-        let text = Cow::Owned(with_wrong_bytes(text));
+        let text = match self.kind() {
+            // Ids that differ in halves of characters stay different.
+            Some(Kind::Text) => Cow::Owned(text.to_vec()),
+            _ => Cow::Owned(with_wrong_bytes(text)),
+        };
         if self.is_in_array {
             self.add_item(text)
         } else {
