@@ -324,6 +324,29 @@ mod tests {
     use crate::rows::dialect::Dialect;
 
     #[test]
+    fn counters_and_times_are_no_fingerprints() {
+        let of = |values: &mut dyn Iterator<Item = i64>| -> ArrayRef {
+            Arc::new(values.collect::<arrow::array::Int64Array>())
+        };
+        let microseconds = 1_769_853_600_000_000;
+        let of_two_days = |n: i64| microseconds * 1000 + n * 17_280_000_000_000;
+        for values in [
+            of(&mut (0..2)),
+            of(&mut (0..4).map(|n| microseconds + n)),
+            of(&mut (0..8).map(of_two_days)),
+            of(&mut (0..1000).map(|n| (n * 86_400_000 + n) << 22)),
+        ] {
+            assert!(are_no_fingerprints(&values), "{values:?}");
+        }
+        let fingerprint = |n: i64| (n + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15_u64.cast_signed());
+        for count in [1, 2, 4, 8, 1000] {
+            assert!(!are_no_fingerprints(&of(&mut (0..count).map(fingerprint))));
+        }
+        let near = |n: i64| fingerprint(7) ^ 1 << (9 * n % 64);
+        assert!(!are_no_fingerprints(&of(&mut (0..8).map(near))));
+    }
+
+    #[test]
     fn ids_are_limited_with_their_replacement_characters() {
         let found = FoundColumns {
             dialect: Dialect::quoted(b','),

@@ -270,9 +270,9 @@ impl PartitionReader {
             let table = conform::conform(&batch, &ids, &schema, id_type, columns, places, &object)?;
             if let (Some(counters), Some(Content::Text(_))) = (&counters, &columns.content) {
                 let file = file.location.to_string();
-                let (missing, garbled) = unread(table.column(1));
-                counters.note(Note::WithoutText, missing, &file);
-                counters.note(Note::Garbled, garbled, &file);
+                for (note, number) in unread(table.column(1)) {
+                    counters.note(note, number, &file);
+                }
             }
             Ok(table)
         }
@@ -315,17 +315,21 @@ impl PartitionReader {
     }
 }
 
-/// How many texts are missing, and how many were read in a wrong encoding.
-fn unread(texts: &ArrayRef) -> (u64, u64) {
-    let Some(texts) = texts.as_binary_view_opt() else {
-        return (0, 0);
-    };
+/// How many texts are missing or empty, or were read in a wrong encoding.
+fn unread(texts: &ArrayRef) -> [(Note, u64); 3] {
+    let texts = texts.as_binary_view();
+    let is_empty = |text: &&[u8]| text.trim_ascii_start().is_empty();
     let is_garbled = |text: &&[u8]| match simdutf8::basic::from_utf8(text) {
         Ok(text) => simhash::is_garbled(text),
         Err(_) => simhash::is_garbled(&String::from_utf8_lossy(text)),
     };
     let garbled = texts.iter().flatten().filter(is_garbled).count();
-    (texts.null_count() as u64, garbled as u64)
+    let empty = texts.iter().flatten().filter(is_empty).count();
+    [
+        (Note::WithoutText, texts.null_count() as u64),
+        (Note::Empty, empty as u64),
+        (Note::Garbled, garbled as u64),
+    ]
 }
 
 /// Which ids of a file are wanted. An id that cannot be converted to `id_type` is not.

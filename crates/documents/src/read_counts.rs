@@ -18,6 +18,8 @@ const MAX_LOGGED: u64 = 10;
 pub enum Note {
     /// Documents without a text: it is null, or its column is missing. They are not compared.
     WithoutText,
+    /// Documents whose text is empty, or white space. They are not compared.
+    Empty,
     /// Documents whose text is for the most part replacement characters. They are not compared.
     Garbled,
     /// Documents with bytes that their charset does not have, or that declare UTF-8 and are not.
@@ -52,6 +54,7 @@ impl fmt::Display for Note {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::WithoutText => "documents without text",
+            Self::Empty => "documents with an empty text",
             Self::Garbled => "documents of replacement characters",
             Self::Malformed => "documents with bytes that their charset does not have",
             Self::DamagedRecords => "damaged records",

@@ -19,7 +19,7 @@ pub struct TextCounts {
 }
 
 /// The fingerprints of unrelated texts of more bytes than this can be near, for all of them have the common words.
-pub const LONG: usize = 500_000;
+pub const LONG: usize = 300_000;
 /// Bytes of a text that say whether it is mostly digits.
 const LOOKED_AT: usize = 512;
 /// Fewer letters and digits do not say it.

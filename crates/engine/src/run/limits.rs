@@ -87,10 +87,10 @@ impl RunLimits {
             .filter(|(note, _)| note.is_not_compared())
             .map(|(note, noted)| format!("{note}: {} (first: {})", noted.number, noted.first))
             .collect();
-        let said = [Note::WithoutText, Note::Garbled].map(|note| notes.number(note));
+        let said = [Note::WithoutText, Note::Empty, Note::Garbled].map(|note| notes.number(note));
         let others = without_fingerprint.saturating_sub(said.iter().sum());
         if others > 0 {
-            reasons.push(format!("documents that are empty or too short: {others}"));
+            reasons.push(format!("documents that are too short: {others}"));
         }
         if reasons.is_empty() {
             Ok(())

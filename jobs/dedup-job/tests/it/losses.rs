@@ -346,7 +346,7 @@ fn documents_that_fingerprints_tell_apart_badly_are_counted() {
     write_lines(&new, &documents);
     let run = format!("run {new} --decisions {decisions} --overwrite");
     let paper = dedup(&format!("{run} --profile paper")).ok();
-    let said = "6 documents are mostly digits, 1 documents have more than 500 kB";
+    let said = "6 documents are mostly digits, 1 documents have more than 300 kB";
     assert!(paper.stdout.contains(said), "{}", paper.stdout);
     // Verified decisions need no hint.
     let sharp = dedup(&run).ok();

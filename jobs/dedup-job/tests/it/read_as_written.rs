@@ -147,6 +147,26 @@ fn kept_rows_of_csv_stay_in_their_encoding() {
     assert_eq!(WINDOWS_1251.decode(&kept).0, expected);
 }
 
+/// In Shift_JIS, the second byte of ポ is that of a bar: the quote behind it would open a field.
+#[test]
+fn kept_rows_of_csv_whose_bytes_look_like_ascii_are_in_utf_8() {
+    let japanese = "昨日の夕方、私たちは川岸に長いあいだ座って、町の話をしました。";
+    for (encoding, long) in [(SHIFT_JIS, japanese), (GBK, CHINESE)] {
+        let dir = Dir::new();
+        let row = |n: usize, word: &str| format!("{n}|{long} {} {word}\"|z\n", text(n));
+        let rows: String = (0..8)
+            .map(|n| row(if n == 3 { 0 } else { n }, "誠ポ"))
+            .collect();
+        let csv = format!("id|text|x\n{rows}");
+        fs::write(dir.join("day.csv"), encoding.encode(&csv).0).unwrap();
+        run(&dir, &["day.csv"], &["--kept", &dir.at("kept.csv")]).ok();
+        let kept = fs::read_to_string(dir.join("kept.csv")).unwrap();
+        let mut rows: Vec<&str> = csv.lines().collect();
+        rows.remove(4);
+        assert_eq!(kept.lines().collect::<Vec<_>>(), rows);
+    }
+}
+
 /// One file of kept rows has one encoding, whatever those of the inputs.
 #[test]
 fn kept_rows_of_several_files_are_in_utf_8() {

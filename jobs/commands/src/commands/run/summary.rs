@@ -277,7 +277,7 @@ fn write_inputs(text: &mut String, settings: &RunSettings, summary: &Summary) {
 fn alike(numbers: u64, long: u64) -> String {
     let kinds = [
         (numbers, "are mostly digits"),
-        (long, "have more than 500 kB"),
+        (long, "have more than 300 kB"),
     ];
     let kinds = kinds.iter().filter(|(documents, _)| *documents > 0);
     let kinds: Vec<String> = kinds
