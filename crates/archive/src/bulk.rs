@@ -51,7 +51,8 @@ impl<'a> Bulk<'a> {
     }
 
     /// Commits a day as the next version, compared with the version before it. Returns the version; `None` if the day has files
-    /// already, or if another program committed that version: the archive is then open at the latest.
+    /// already, or if another program committed that version: the archive is then open at the latest. After an error, nobody knows
+    /// whether the day is committed.
     pub async fn commit(&mut self, staged: &StagedDay) -> Result<Option<u64>> {
         if self.has_day(staged.batch) {
             return Ok(None);

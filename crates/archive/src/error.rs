@@ -64,6 +64,7 @@ pub enum ArchiveError {
     Rewritten {
         path: String,
         day: String,
+        /// A data file, or the log, named with the version that it lost.
         file: String,
     },
     /// A stored spec that this program cannot read.
@@ -77,9 +78,10 @@ pub enum ArchiveError {
     SpecMismatch {
         left: String,
         right: String,
+        /// The fields, the left side's value first.
         differences: Vec<Difference>,
     },
-    /// A file whose content is not what it should be.
+    /// A file whose content is not what it should be; `object` is the file, with row group and column if they are known.
     #[error("{object}: {reason}")]
     BadData { object: String, reason: String },
     /// A Parquet file that cannot be read or written.

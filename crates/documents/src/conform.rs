@@ -106,21 +106,27 @@ pub(super) fn file_column<'a>(
 }
 
 /// Whether values are counters or times rather than fingerprints: they differ, and all fit 32 bits; or there are several, and all fit
-/// 52 bits, as microseconds do; or there are many, whose first 8 bits are nearly always the same. Four fingerprints all fit 52 bits once in 2⁴⁸ times,
+/// 52 bits, as microseconds do; or there are many, whose first 8 bits are nearly always the same, and which are not sorted. Four fingerprints all fit 52 bits once in 2⁴⁸ times,
 /// and near-duplicates of one once in 2¹².
 fn are_no_fingerprints(values: &ArrayRef) -> bool {
     let Some(values) = values.as_primitive_opt::<Int64Type>() else {
         return false;
     };
-    let distinct: BTreeSet<i64> = values.iter().flatten().take(SAMPLE).collect();
+    let sample: Vec<i64> = values.iter().flatten().take(SAMPLE).collect();
+    let distinct: BTreeSet<i64> = sample.iter().copied().collect();
     let fit = |bits: u32| {
         let mut magnitudes = distinct.iter().map(|value| value.unsigned_abs());
         magnitudes.all(|magnitude| magnitude >> bits == 0)
     };
     let first_bits: BTreeSet<i64> = distinct.iter().map(|value| value >> 56).collect();
+    let share_first_bits =
+        distinct.len() >= MANY && MANY * first_bits.len() <= distinct.len().min(256);
+    // So do fingerprints that are sorted, but these lie far apart.
+    let mut gaps = distinct.iter().zip(distinct.iter().skip(1));
+    let mut are_near = || gaps.all(|(a, b)| b.abs_diff(*a) >> 24 == 0);
     (distinct.len() >= 2 && fit(32))
         || (distinct.len() >= SEVERAL && fit(52))
-        || (distinct.len() >= MANY && MANY * first_bits.len() <= distinct.len().min(256))
+        || (share_first_bits && (!sample.is_sorted() || are_near()))
 }
 
 /// Converts a record batch of a file to the schema of the table. Refuses null ids, and ids that are
@@ -333,8 +339,9 @@ mod tests {
         for values in [
             of(&mut (0..2)),
             of(&mut (0..4).map(|n| microseconds + n)),
-            of(&mut (0..8).map(of_two_days)),
-            of(&mut (0..1000).map(|n| (n * 86_400_000 + n) << 22)),
+            of(&mut (0..8).rev().map(of_two_days)),
+            of(&mut (0..8).map(|n| microseconds * 1000 + 1000 * n)),
+            of(&mut (0..1000).rev().map(|n| (n * 86_400_000 + n) << 22)),
         ] {
             assert!(are_no_fingerprints(&values), "{values:?}");
         }
@@ -342,6 +349,8 @@ mod tests {
         for count in [1, 2, 4, 8, 1000] {
             assert!(!are_no_fingerprints(&of(&mut (0..count).map(fingerprint))));
         }
+        let sorted = |n: i64| (1 << 62) + (n << 40);
+        assert!(!are_no_fingerprints(&of(&mut (0..1000).map(sorted))));
         let near = |n: i64| fingerprint(7) ^ 1 << (9 * n % 64);
         assert!(!are_no_fingerprints(&of(&mut (0..8).map(near))));
     }

@@ -88,6 +88,7 @@ pub use table_columns::{
     TextRows, positions_and_bytes,
 };
 pub use template::{source_of_site, source_of_url, source_said};
+pub use texts::MOST_OF_AN_ID;
 pub use versions::{FileVersion, file_versions};
 
 use crate::error::Result;

@@ -11,44 +11,27 @@ use futures::StreamExt as _;
 use super::{DocumentId, Documents, TextRows};
 use crate::error::{DocumentsError, Result};
 
-impl Documents {
-    /// For each id, the texts of the documents that have it, in the order of the input; at most `most` of each.
-    pub async fn texts_of<const N: usize>(
-        &self,
-        context: &SessionContext,
-        ids: [&str; N],
-        most: usize,
-    ) -> Result<[Vec<String>; N]> {
-        let wanted = ids
-            .iter()
-            .map(|id| DocumentId::Text((*id).into()))
-            .collect();
-        let table = self.table_with_ids(context, IdType::String, 1, Arc::new(wanted))?;
-        let mut found = [const { Vec::new() }; N];
-        self.each_text(table, usize::MAX, |id, text| {
-            for (texts, _) in found
-                .iter_mut()
-                .zip(ids)
-                .filter(|(_, wanted)| *wanted == id)
-            {
-                if texts.len() < most {
-                    texts.push(String::from_utf8_lossy(text).into_owned());
-                }
-            }
-        })
-        .await?;
-        Ok(found)
-    }
+/// The most texts of documents that share an id.
+pub const MOST_OF_AN_ID: usize = 100;
 
-    /// The texts of the documents with the `wanted` ids, which are compared as text even if the
-    /// files have integers. If several documents have an id, the first that is read counts.
+impl Documents {
+    /// The texts of the documents with the `wanted` ids, which are compared as text even if the files have integers: by id, in the
+    /// order of the input, at most [`MOST_OF_AN_ID`] of each.
     pub async fn texts(
         &self,
         context: &SessionContext,
         wanted: Arc<HashSet<DocumentId>>,
-    ) -> Result<HashMap<String, String>> {
+    ) -> Result<HashMap<String, Vec<String>>> {
         let table = self.table_with_ids(context, IdType::String, 1, wanted)?;
-        self.read_texts(table, usize::MAX).await
+        let mut found: HashMap<String, Vec<String>> = HashMap::new();
+        self.each_text(table, usize::MAX, |id, text| {
+            let texts = found.entry(id.to_owned()).or_default();
+            if texts.len() < MOST_OF_AN_ID {
+                texts.push(String::from_utf8_lossy(text).into_owned());
+            }
+        })
+        .await?;
+        Ok(found)
     }
 
     /// The texts of all documents, by id as text, of at most `max_bytes` bytes. If several documents have an id, the first that is read
@@ -62,19 +45,10 @@ impl Documents {
         max_bytes: usize,
     ) -> Result<HashMap<String, String>> {
         let table = self.table(context, IdType::String, 1)?;
-        self.read_texts(table, max_bytes).await
-    }
-
-    async fn read_texts(
-        &self,
-        table: DataFrame,
-        max_bytes: usize,
-    ) -> Result<HashMap<String, String>> {
         let mut found = HashMap::new();
         self.each_text(table, max_bytes, |id, text| {
-            found
-                .entry(id.to_owned())
-                .or_insert_with(|| String::from_utf8_lossy(text).into_owned());
+            let text = || String::from_utf8_lossy(text).into_owned();
+            found.entry(id.to_owned()).or_insert_with(text);
         })
         .await?;
         Ok(found)

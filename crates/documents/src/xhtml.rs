@@ -57,9 +57,27 @@ pub(super) fn to_html(page: &str) -> Cow<'_, str> {
 
 /// The length of the document type at the start of `text`, if it has declarations of its own, which HTML would show.
 fn end_of_declarations(text: &str) -> Option<usize> {
-    let declared = text.strip_prefix("<!DOCTYPE")?;
-    declared[..declared.find('>')?].find('[')?;
-    Some(memmem::find(text.as_bytes(), b"]>")? + 2)
+    let mut rest = text.strip_prefix("<!DOCTYPE")?;
+    let mut is_within = false;
+    loop {
+        rest = &rest[rest.find(['"', '\'', '<', '[', ']', '>'])?..];
+        let skipped = match rest.as_bytes()[0] {
+            quote @ (b'"' | b'\'') => 2 + memchr(quote, &rest.as_bytes()[1..])?,
+            b'<' if rest.starts_with("<!--") => 3 + rest.find("-->")?,
+            b'<' if rest.starts_with("<?") => 2 + rest.find("?>")?,
+            b'[' => {
+                is_within = true;
+                1
+            }
+            b']' if is_within && rest[1..].trim_start().starts_with('>') => {
+                let end = rest.find('>')?;
+                return Some(text.len() - rest.len() + end + 1);
+            }
+            b'>' if !is_within => return None,
+            _ => 1,
+        };
+        rest = &rest[skipped..];
+    }
 }
 
 /// The length of the tag at the start of `text`; `None` if it does not end.
@@ -120,6 +138,14 @@ mod tests {
             ("a < b /> <?xml a?><x:y/>", "a < b /> <x:y></x:y>"),
             ("<?php it's ?><p/>", "<p></p>"),
             ("<!DOCTYPE html [ <!ENTITY a \"b\"> ]><p/>", "<p></p>"),
+            (
+                "<!DOCTYPE html [<!-- ' ]> --> <!ENTITY a ']>'> ] ><p/>a]]>",
+                "<p></p>a]]>",
+            ),
+            (
+                "<!DOCTYPE html PUBLIC '-//[' ''><p/>a]>b",
+                "<!DOCTYPE html PUBLIC '-//[' ''><p></p>a]>b",
+            ),
             ("<p", "<p"),
             ("</p/>", "</p/>"),
         ] {

@@ -64,8 +64,10 @@ pub enum EngineError {
     )]
     Unanswered {
         job: String,
+        /// From 1 on.
         round: u32,
         is_current: bool,
+        /// Ascending, as the damaged ones.
         missing: Vec<u32>,
         damaged: Vec<u32>,
     },

@@ -6,6 +6,29 @@ use hamming::Design;
 use serde::Serialize;
 use simhash::{Fingerprinter, Measure, Model, Similarity, WeightedFeature};
 
+/// The numbers of the two texts whose fingerprints are nearest, one of each side; `None` if no two have fingerprints. If both sides
+/// are of the same documents, two different ones.
+pub fn nearest<T: AsRef<str>>(
+    model: &Model,
+    texts: &[Vec<T>; 2],
+    is_same: bool,
+) -> Option<[usize; 2]> {
+    let mut fingerprinter = Fingerprinter::new(model.clone());
+    let mut made = |side: &Vec<T>| -> Vec<Option<u64>> {
+        let each = side.iter();
+        each.map(|text| fingerprinter.fingerprint(text.as_ref()))
+            .collect()
+    };
+    let [first, second] = texts.each_ref().map(&mut made);
+    let pairs = first.iter().enumerate().flat_map(|(at, a)| {
+        let others = second.iter().enumerate();
+        others.filter_map(move |(other, b)| Some(([at, other], (*a)? ^ (*b)?)))
+    });
+    let pairs = pairs.filter(|([at, other], _)| !is_same || first.len() == 1 || at != other);
+    let best = pairs.min_by_key(|(_, difference)| difference.count_ones());
+    best.map(|(pair, _)| pair)
+}
+
 /// Two texts compared.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Explanation {

@@ -84,8 +84,8 @@ impl AnyTables {
         dispatch!(self, chunk_len)
     }
 
-    /// Whether several tables may report a pair: the mechanism then leaves out each value's match with itself, which
-    /// [`crate::Tables::probe_self`] adds. Of the tables of `permuted`, one alone reports a pair.
+    /// Whether several tables may report one pair. Those mechanisms also leave out each value's match with itself, which
+    /// [`crate::Tables::probe_self`] adds; `permuted`, of whose tables one alone reports a pair, does neither.
     pub(crate) fn repeat_pairs(&self) -> bool {
         !matches!(self, Self::Permuted(_))
     }

@@ -84,7 +84,7 @@ impl StorageError {
         }
     }
 
-    /// What to make of an error of the system that concerns the file `path`, or something else with a name.
+    /// Wraps an error of the system that concerns the file `path`, or something else with a name.
     pub fn io(path: impl ToString) -> Box<dyn Fn(std::io::Error) -> Self + Send + Sync> {
         let path = path.to_string();
         Box::new(move |source| Self::Io {

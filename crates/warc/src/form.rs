@@ -76,11 +76,16 @@ pub fn is_no_text(body: &[u8], hints: &Hints<'_>) -> bool {
 
 /// Whether a body starts as no text does, in any encoding but UTF-16 without a byte order mark: more than one byte in 32 is a binary
 /// data byte of the MIME Sniffing Standard. Of compressed data, one in ten is.
-pub(crate) fn has_binary_bytes(body: &[u8]) -> bool {
+fn has_binary_bytes(body: &[u8]) -> bool {
     let has_mark = Encoding::for_bom(body).is_some();
     let sample = &body[..body.len().min(SAMPLE)];
     let is_binary = |byte: &u8| matches!(byte, 0..=8 | 0x0b | 0x0e..=0x1a | 0x1c..=0x1f);
     !has_mark && 32 * sample.iter().filter(|byte| is_binary(byte)).count() > sample.len()
+}
+
+/// Whether a body starts as a text does, in any encoding.
+pub(crate) fn is_like_text(body: &[u8]) -> bool {
+    !has_binary_bytes(body) || charset::is_utf_16(charset::choose(body, &Hints::default()).encoding)
 }
 
 impl Form {

@@ -301,18 +301,19 @@ const WORDS: [&str; 5] = ["longest", "path", "first", "earliest", "latest"];
 
 /// The rule that names sources: separated by commas, or in a file, one on each line.
 fn sources(names: &str, read: impl Fn(&str) -> Result<String, String>) -> Result<Rule, String> {
-    let names = match names.strip_prefix('@') {
-        Some(path) => read(path)?,
-        None => names.replace(',', "\n"),
+    let (names, are_listed) = match names.strip_prefix('@') {
+        Some(path) => (read(path)?, false),
+        None => (names.replace(',', "\n"), true),
     };
     let names = names.lines().map(str::trim);
     let names = names.filter(|name| !name.is_empty() && !name.starts_with('#'));
     let names: Vec<String> = names.map(str::to_owned).collect();
     let is_rule = |name: &&String| {
         let directed = [":asc", ":desc"].map(|end| name.to_ascii_lowercase().ends_with(end));
-        WORDS.contains(&name.as_str()) || name.contains('=') || directed.contains(&true)
+        let word = name.split_once('=').map_or(name.as_str(), |(word, _)| word);
+        WORDS.contains(&word) || word == "source" || directed.contains(&true)
     };
-    if let Some(rule) = names.iter().find(is_rule) {
+    if let Some(rule) = names.iter().find(is_rule).filter(|_| are_listed) {
         return Err(format!(
             "source= takes all names behind it, and {rule} is a rule: put it before source=, or into another --prefer"
         ));

@@ -16,19 +16,30 @@ pub(super) fn of_text_or_number(text: &str) -> Option<i128> {
         if !text.bytes().all(|byte| byte.is_ascii_digit()) {
             return None;
         }
-        // Seconds of 1970 are no dates of documents.
-        let day = match text.len() {
-            14 => return NaiveDateTime::parse_from_str(text, "%Y%m%d%H%M%S").ok(),
-            8 => text.to_owned(),
-            6 if is_year(text) => format!("{text}01"),
-            4 if is_year(text) => format!("{text}0101"),
+        // As numbers since 1970, these would be of that year, or far in the future.
+        let whole = match text.len() {
+            14 => text.to_owned(),
+            8 => format!("{text}000000"),
+            12 if is_year(text) => format!("{text}00"),
+            10 if is_year(text) => format!("{text}0000"),
+            6 if is_year(text) => format!("{text}01000000"),
+            4 if is_year(text) => format!("{text}0101000000"),
             _ => return None,
         };
-        let day = NaiveDate::parse_from_str(&day, "%Y%m%d").ok()?;
-        Some(day.and_time(NaiveTime::MIN))
+        NaiveDateTime::parse_from_str(&whole, "%Y%m%d%H%M%S").ok()
     };
-    let digits = || digits().map(|time| nanoseconds(time.and_utc()));
-    of_text(text).or_else(digits).or_else(|| since_1970(text))
+    // A day of the year, and one of a week.
+    let day = || {
+        let formats = ["%Y-%j", "%G-W%V-%u"].into_iter();
+        let mut days = formats.filter_map(|format| NaiveDate::parse_from_str(text, format).ok());
+        Some(days.next()?.and_time(NaiveTime::MIN))
+    };
+    let other = || {
+        digits()
+            .or_else(day)
+            .map(|time| nanoseconds(time.and_utc()))
+    };
+    of_text(text).or_else(other).or_else(|| since_1970(text))
 }
 
 /// Whether digits begin with a year from 1900 to 2099.
@@ -63,7 +74,9 @@ fn rfc_822(text: &str) -> Option<i128> {
         return None;
     }
     // A weekday may be wrong.
-    let text = text.split_once(", ").map_or(text, |(_, time)| time);
+    const DAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
+    let day = text.split_once(", ").filter(|(day, _)| DAYS.contains(day));
+    let text = day.map_or(text, |(_, time)| time);
     let time = DateTime::parse_from_rfc2822(text).ok()?;
     Some(nanoseconds(time.to_utc()))
 }
@@ -101,8 +114,6 @@ fn iso(text: &str) -> Option<i128> {
         "%Y%m%dT%H%M%S%.f",
         "%Y%m%dT%H%M",
     ];
-    // A day of the year, and one of a week.
-    const DAYS: [&str; 2] = ["%Y-%j", "%G-W%V-%u"];
     let with_offset = || {
         let times = WITH_OFFSET
             .iter()
@@ -118,9 +129,7 @@ fn iso(text: &str) -> Option<i128> {
     let day = || {
         let day = NaiveDate::from_str(&text);
         let day = day.or_else(|_| NaiveDate::from_str(&format!("{text}-01")));
-        let other = |format| NaiveDate::parse_from_str(&text, format).ok();
-        let day = day.ok().or_else(|| DAYS.into_iter().find_map(other))?;
-        Some(day.and_time(NaiveTime::MIN).and_utc())
+        Some(day.ok()?.and_time(NaiveTime::MIN).and_utc())
     };
     with_offset().or_else(without).or_else(day).map(nanoseconds)
 }
@@ -155,14 +164,24 @@ mod tests {
             assert_eq!(of_text_or_number(text), midnight, "{text}");
         }
         let first = of_text("2026-01-01");
-        for text in ["2026", "202601", "2026-01"] {
+        for text in ["2026", "202601", "2026-01", "2026010100", "202601010000"] {
             assert_eq!(of_text_or_number(text), first, "{text}");
         }
         assert_eq!(of_text_or_number("1100"), Some(1_100_000_000_000));
         assert_eq!(of_text_or_number("-1"), Some(-1_000_000_000));
-        for text in ["", "soon", "nan", "1e300", "12:30 at noon"] {
+        for text in [
+            "",
+            "soon",
+            "nan",
+            "1e300",
+            "12:30 at noon",
+            "2026-400",
+            "Zebra, 02 Jan 2026 03:04:05 GMT",
+        ] {
             assert_eq!(of_text_or_number(text), None, "{text}");
         }
-        assert_eq!(of_text("1767323045"), None);
+        for text in ["1767323045", "2026-001", "2026"] {
+            assert_eq!(of_text(text), None);
+        }
     }
 }

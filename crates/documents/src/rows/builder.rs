@@ -75,7 +75,12 @@ impl Values {
                 ids.append_option(id);
                 return Ok(bytes);
             }
-            Self::Text(texts) => texts.append_option(value.map(String::from_utf8_lossy)),
+            Self::Text(texts) => {
+                let text = value.map(String::from_utf8_lossy);
+                let bytes = text.as_ref().map_or(0, |text| text.len());
+                texts.append_option(text);
+                return Ok(bytes);
+            }
             Self::Bytes(texts) => texts.append_option(value),
             Self::Integer(numbers) => {
                 let number = |value| integer(value).ok_or("64-bit integer");

@@ -31,6 +31,8 @@ const WRONG: &[u8] = b"\xff";
 const WRONG_IN_COPY: &[u8] = "\u{fffd}".as_bytes();
 /// Bytes that are decoded at a time.
 const PIECE: usize = 64 << 10;
+/// The most bytes of a line that is judged by itself.
+const LONG_LINE: usize = 256 << 10;
 /// Bytes of text that are decoded at a time.
 const DECODED: usize = 16 << 10;
 
@@ -67,6 +69,8 @@ pub(super) struct Decoded {
     /// Bytes that were read ahead, from `read` on. They come before those of `bytes`.
     ahead: Vec<u8>,
     read: usize,
+    /// Whether the bytes that come next are the rest of a longer line.
+    is_within_line: bool,
     /// Text that was decoded, from `given` on.
     text: Vec<u8>,
     given: usize,
@@ -90,6 +94,7 @@ impl Decoded {
             before: b' ',
             ahead: Vec::new(),
             read: 0,
+            is_within_line: false,
             text: Vec::new(),
             given: 0,
             found: Some(Box::new(found)),
@@ -222,8 +227,13 @@ impl Decoded {
 
     /// Decodes more, unless the file ends.
     fn decode_more(&mut self) -> io::Result<()> {
-        self.read_ahead(PIECE)?;
-        let is_end = self.ahead.len() < PIECE;
+        let mut length = PIECE;
+        self.read_ahead(length)?;
+        while self.ahead.len() == length && length < LONG_LINE && !self.ahead.contains(&b'\n') {
+            length = LONG_LINE;
+            self.read_ahead(length)?;
+        }
+        let is_end = self.ahead.len() < length;
         let wrong = self.wrong();
         // Whole lines, if there are any.
         let end = memrchr(b'\n', &self.ahead).filter(|_| !is_end);
@@ -231,15 +241,22 @@ impl Decoded {
         let is_named = self.charset.is_some();
         if let State::Other(decoder) = &mut self.state {
             let other = decoder.encoding();
+            let mut decoded = 0;
+            let mut at = 0;
             for line in self.ahead[..end].split_inclusive(|byte| *byte == b'\n') {
-                if !is_named && charset::is_line_of_utf_8(line, other) {
+                let is_whole = !self.is_within_line && (is_end || line.ends_with(b"\n"));
+                if is_whole && !is_named && charset::is_line_of_utf_8(line, other) {
+                    let before = &self.ahead[decoded..at];
+                    decode(decoder, before, false, wrong, &mut self.text);
                     self.text.extend_from_slice(line);
-                } else {
-                    decode(decoder, line, false, wrong, &mut self.text);
+                    decoded = at + line.len();
                 }
+                at += line.len();
+                self.is_within_line = !line.ends_with(b"\n");
             }
+            let rest = &self.ahead[decoded..end];
+            decode(decoder, rest, is_end, wrong, &mut self.text);
             if is_end {
-                decode(decoder, &[], true, wrong, &mut self.text);
                 // What follows is nothing.
                 self.state = State::Utf8;
             }
@@ -422,10 +439,16 @@ mod tests {
             .encode("José é à ç ô ü ñ ï â è ê ë î ö ä û ù\n")
             .0;
         let ascii = "a,b\n".repeat(100_000);
-        let both = [&bad[..], ascii.as_bytes(), RUSSIAN.as_bytes(), &bad[..]].concat();
+        let long = RUSSIAN.trim_end().repeat(1000) + "\n";
+        let lines = [RUSSIAN.as_bytes(), &bad[..], long.as_bytes(), &bad[..]].concat();
+        let both = [&bad[..], ascii.as_bytes(), &lines].concat();
         let text = WINDOWS_1252.decode(&bad).0;
-        let text = format!("{text}{ascii}{RUSSIAN}{text}");
+        let text = format!("{text}{ascii}{RUSSIAN}{text}{long}{text}");
         check(&both, text.as_bytes(), Some("windows-1252"));
+        // Some letters of Thai look like UTF-8.
+        let thai = "รถ ลด\n".repeat(100) + &"สวัสดีครับ ผมมาจากกรุงเทพมหานคร\n".repeat(40);
+        let encoded = encoding_rs::WINDOWS_874.encode(&thai).0;
+        check(&encoded, thai.as_bytes(), Some("windows-874"));
     }
 
     #[test]

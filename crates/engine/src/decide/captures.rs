@@ -74,7 +74,7 @@ pub(super) struct Capture {
     pub(super) is_kept: bool,
     /// Its day, in days since 1970.
     pub(super) day: Option<i32>,
-    /// Orders the batches of one day: what they were compared with.
+    /// Orders the batches of one day: the version of the table that each was compared with.
     base_version: Option<u64>,
     /// Bits in which its fingerprint and the document's differ.
     pub(super) distance: u32,
@@ -155,7 +155,10 @@ impl Captures {
             match counts {
                 std::cmp::Ordering::Greater => *stands = capture,
                 // A batch may have an id twice.
-                std::cmp::Ordering::Equal => stands.is_pair |= capture.is_pair,
+                std::cmp::Ordering::Equal => {
+                    stands.is_pair |= capture.is_pair;
+                    stands.distance = stands.distance.min(capture.distance);
+                }
                 std::cmp::Ordering::Less => {}
             }
         }

@@ -208,7 +208,8 @@ impl Collected {
         }
         let fingerprints = batch.fingerprints_by_row();
         let fingerprint = |class: u32| fingerprints.of_row(classes.row(class));
-        for (class, other) in classes.same.iter().filter(|_| within) {
+        let same = if within { &classes.same[..] } else { &[] };
+        for (class, other) in same {
             if let Some((a, b)) = fingerprint(*class).zip(fingerprint(*other)) {
                 let distance = (a ^ b).count_ones() as u8;
                 self.add_pair(*class, *other, (distance, None))?;

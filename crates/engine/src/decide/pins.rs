@@ -38,7 +38,7 @@ pub fn read_pins(name: &str, file: &[u8]) -> Result<Vec<Pin>> {
         Some(b'{') => json_rows(file),
         Some(_) => csv_rows(file),
     };
-    // Who writes a space behind each comma does not mean it.
+    // If the names of the columns have spaces before them, those before the values mean nothing, either.
     let header = file.split(|byte| *byte == b'\n').next().unwrap_or_default();
     let is_spaced = !header.starts_with(b"{") && header.windows(2).any(|pair| pair == b", ");
     let mut pins = Vec::new();

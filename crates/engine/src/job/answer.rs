@@ -125,6 +125,7 @@ impl From<EngineError> for NoAnswer {
 }
 
 impl Job {
+    /// `round` is from 1 on, `part` the number in the round.
     pub(super) fn answer_location(&self, round: u32, part: u32) -> Result<Location> {
         Ok(self
             .location

@@ -432,7 +432,8 @@ impl Job {
         self.check_current_round().await
     }
 
-    /// Ends a `split`: writes the round that it planned, or that there is no further one.
+    /// Ends a `split`: writes the round that it planned, or that there is no further one. It is an error if another `split` wrote
+    /// something else meanwhile.
     pub async fn finish_split(&self) -> Result<Split> {
         let maps = std::mem::take(&mut self.state().planned);
         let round = Round { maps };

@@ -7,14 +7,18 @@ use archive::{Archive, IdType};
 use arrow::array::{Array as _, AsArray as _};
 use datafusion::prelude::SessionContext;
 use futures::StreamExt as _;
+use simhash::{Model, Spec};
 use template::{Contents, Memory, each_passage};
 
 use super::batch::read_memory;
 use crate::error::{EngineError, Result};
+use crate::explain::nearest;
 use crate::profile::Profile;
 use crate::recipe::SpecOptions;
 use crate::run::{OpenedArchive, open_batch};
-use documents::{Columns, DocumentId, Documents, LeftOut, SOURCE, TextRows, visible};
+use documents::{
+    Columns, DocumentId, Documents, LeftOut, MOST_OF_AN_ID, SOURCE, TextRows, visible,
+};
 
 /// A passage of a template.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -114,9 +118,24 @@ pub struct SourceWords {
 /// Texts as an archive compares them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CutTexts {
-    /// By id; if several documents have an id, the first that is read.
-    pub texts: HashMap<String, CutText>,
+    /// By id, in the order of the input, at most [`MOST_OF_AN_ID`] of each.
+    pub texts: HashMap<String, Vec<CutText>>,
     pub sources: HashMap<String, SourceWords>,
+}
+
+impl CutTexts {
+    /// The texts of two documents, by their ids. Where several have an id, those whose fingerprints are nearest: pairs and decisions
+    /// are about these.
+    pub fn of_pair(&self, ids: [&str; 2]) -> [Option<&CutText>; 2] {
+        let found = ids.map(|id| self.texts.get(id).map_or(&[][..], Vec::as_slice));
+        let contents = found.map(|texts| texts.iter().map(|text| text.content.as_str()).collect());
+        let model = Model::plain(Spec::default()).ok();
+        let chosen = model
+            .filter(|_| found.iter().any(|texts| texts.len() > 1))
+            .and_then(|model| nearest(&model, &contents, ids[0] == ids[1]));
+        let [new, base] = chosen.unwrap_or_default();
+        [found[0].get(new), found[1].get(base)]
+    }
 }
 
 /// Cuts the template off the text of each document with a `wanted` id, and counts the words of all documents of the `sources`.
@@ -157,7 +176,10 @@ pub async fn cut_texts(
             let [content, template] =
                 [content, &template].map(|part| String::from_utf8_lossy(part).into_owned());
             let cut = CutText { content, template };
-            found.texts.entry(id.to_string()).or_insert(cut);
+            let texts = found.texts.entry(id.to_string()).or_default();
+            if texts.len() < MOST_OF_AN_ID {
+                texts.push(cut);
+            }
         }
     };
     // Pairs and decisions give ids as texts.

@@ -219,7 +219,7 @@ impl Texts {
         for place in places.iter_mut().filter(is_same) {
             let stored = self.writer.flush();
             let stored = stored.and_then(|()| read_at(self.writer.get_ref(), *place));
-            let stored = stored.map_err(StorageError::io(self.path.display()))?;
+            let stored = stored.map_err(|error| StorageError::io(self.path.display())(error))?;
             if stored == text {
                 place.is_repeated = true;
                 return Ok(());

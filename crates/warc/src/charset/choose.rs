@@ -83,10 +83,10 @@ pub fn choose_within(bytes: &[u8]) -> &'static Encoding {
     fitting(bytes, [None, None], "")
 }
 
-/// Whether a line of a text in `other` is in UTF-8 all the same: files are joined of rows in several encodings. In `other`, the
-/// bytes of two characters are hardly UTF-8 by chance; in encodings of several bytes, those of a few may be.
+/// Whether a line of a text in `other` is in UTF-8 all the same: files are joined of rows in several encodings. In windows-1252, the
+/// bytes of two characters are hardly UTF-8 by chance; in encodings of other letters, those of some words are.
 pub fn is_line_of_utf_8(line: &[u8], other: &'static Encoding) -> bool {
-    let least = if is_multi_byte(other) { FEW } else { 2 };
+    let least = if other == WINDOWS_1252 { 2 } else { FEW };
     let is_other = other != ISO_2022_JP && !is_utf_16(other);
     let characters = |line: &str| line.chars().filter(|c| !c.is_ascii()).take(least).count();
     is_other && simdutf8::basic::from_utf8(line).is_ok_and(|line| characters(line) == least)

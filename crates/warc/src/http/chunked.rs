@@ -7,9 +7,7 @@ use super::Extent;
 /// The most bytes of a line with a chunk's size, and of its extensions.
 const MAX_LINE: usize = 4 << 10;
 /// The most bytes of a line with a damaged size.
-const MAX_DAMAGED: usize = 18;
-/// The most places that are tried behind a damaged size.
-const MAX_TRIED: usize = 64;
+const MAX_DAMAGED: usize = 10;
 
 /// Appends the content of a chunked body to `output`. `None` if the body is not chunked: crawlers often decode it, but keep
 /// the header. Trailers are ignored. A body may be cut off or damaged anywhere behind its first chunk.
@@ -68,26 +66,45 @@ pub(super) fn decode_leniently(body: &[u8], output: &mut Vec<u8>) -> Option<Exte
     }
 }
 
-/// As [`decode`], of a body whose first size is damaged: what stands before the next size counts, if from there on all is whole.
-/// `None` if nothing is: crawlers often decode a body, but keep the header.
+/// As [`decode`], of a body whose first size is damaged: what stands before the next size counts, if from there on all is whole up
+/// to the end of the body. `None` if it is not: crawlers often decode a body, but keep the header.
 pub(super) fn decode_behind_damage(body: &[u8], output: &mut Vec<u8>) -> Option<Extent> {
     let line_end = memchr(b'\n', &body[..body.len().min(MAX_DAMAGED)])?;
-    body[..line_end].strip_suffix(b"\r")?;
-    let content = &body[line_end + 1..];
-    let before = output.len();
-    let ends = memmem::find_iter(content, b"\r\n").filter(|end| {
-        let line = &content[end + 2..];
-        let line_end = memchr(b'\n', &line[..line.len().min(MAX_LINE)]);
-        line_end.is_some_and(|line_end| parse_size(&line[..line_end]).is_some())
-    });
-    for end in ends.take(MAX_TRIED) {
-        output.extend_from_slice(&content[..end]);
-        if decode(&content[end + 2..], output) == Some(Extent::Whole) {
-            return Some(Extent::Start);
-        }
-        output.truncate(before);
+    let size = body[..line_end].strip_suffix(b"\r")?;
+    if !size.iter().all(u8::is_ascii_alphanumeric) {
+        return None;
     }
-    None
+    let content = &body[line_end + 1..];
+    let ends = memmem::find_iter(content, b"\r\n");
+    let mut ends = ends.filter(|end| are_chunks_to_the_end(&content[end + 2..]));
+    let end = ends.next()?;
+    output.extend_from_slice(&content[..end]);
+    decode(&content[end + 2..], output)?;
+    Some(Extent::Start)
+}
+
+/// Whether some bytes are chunks, at least one with content, and then only white space.
+fn are_chunks_to_the_end(mut rest: &[u8]) -> bool {
+    let mut chunks = 0;
+    loop {
+        let line_end = memchr(b'\n', &rest[..rest.len().min(MAX_LINE)]);
+        let size = line_end.and_then(|end| Some((end, parse_size(&rest[..end])?)));
+        let Some((line_end, size)) = size else {
+            return false;
+        };
+        rest = &rest[line_end + 1..];
+        if size == 0 {
+            return chunks > 0 && rest.trim_ascii().is_empty();
+        }
+        let after = rest
+            .get(size..)
+            .and_then(|after| after.strip_prefix(b"\r\n"));
+        let Some(after) = after else {
+            return false;
+        };
+        rest = after;
+        chunks += 1;
+    }
 }
 
 /// The size in a line such as `1f8;name=value\r`. A line without a carriage return is none: text may begin with a number.

@@ -118,17 +118,17 @@ async fn texts_to_show(
     });
     let mut texts = documents.texts(&process.context, Arc::new(wanted)).await?;
     if let Some(markup) = markup.filter(|markup| !markup.is_none()) {
-        for text in texts.values_mut() {
+        for text in texts.values_mut().flatten() {
             let page = std::mem::take(text);
             markup.strip(&page, text);
         }
     }
-    let whole = texts.into_iter().map(|(id, content)| {
-        let text = CutText {
+    let whole = texts.into_iter().map(|(id, contents)| {
+        let whole = |content| CutText {
             content,
             template: String::new(),
         };
-        (id, text)
+        (id, contents.into_iter().map(whole).collect())
     });
     Ok(CutTexts {
         texts: whole.collect(),

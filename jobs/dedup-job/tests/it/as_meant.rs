@@ -128,6 +128,10 @@ fn documents_that_share_an_id_are_told_apart() {
         explained.lines().any(|line| line.starts_with("found")),
         "{explained}"
     );
+    let shown = dedup(&format!("show {decided} --documents {new} --json")).ok();
+    let shown = shown.json();
+    assert_eq!(shown["new_text"], text(2, 0));
+    assert_eq!(shown["base_text"], text(2, 0));
     let groups = dedup(&format!("groups {decided} --json")).ok().json();
     assert_eq!(
         (&groups["documents"], &groups["groups"]),

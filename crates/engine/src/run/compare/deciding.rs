@@ -302,9 +302,11 @@ impl Comparison<'_> {
     /// The pins of the run, and then what the archive remembers of others; and the number of the first.
     fn pins(&self) -> (Arc<[Pin]>, usize) {
         let files = self.view.snapshot.files.len();
-        if !self.pins.is_empty() && self.view.own_files().len() < files
-            || self.view.archive.is_none() && files > 0
-        {
+        let own = match self.view.archive {
+            Some(_) => self.view.own_files().len(),
+            None => 0,
+        };
+        if !self.pins.is_empty() && own < files {
             tracing::warn!(
                 "pins are about documents of the batch and of the first archive; those of other bases are not looked for"
             );

@@ -3,16 +3,17 @@
 mod text;
 
 use std::path::Path;
+use std::sync::Arc;
 
 use archive::Archive;
-use documents::{Columns, Documents};
-use engine::explain::explain;
+use documents::{Columns, DocumentId, Documents};
+use engine::explain::{explain, nearest};
 use engine::profile::Against;
 use engine::template::archive_templates;
 use engine::{CompareOptions, Profile};
 use hamming::{Design, Limits, Plan};
 use serde_json::json;
-use simhash::{Fingerprinter, Model, Template};
+use simhash::{Model, Template};
 use storage::Stores;
 
 use super::open_texts;
@@ -149,9 +150,6 @@ async fn without_templates(
     Ok(given)
 }
 
-/// The most documents of one id that are compared.
-const MOST_OF_AN_ID: usize = 100;
-
 /// Finds the two texts: by id, by path, or as they were given. If several documents have an id, the two are taken that are nearest
 /// under `model`, as decisions are about these.
 async fn find_texts(
@@ -160,13 +158,14 @@ async fn find_texts(
     documents: Option<&Documents>,
     model: &Model,
 ) -> Result<[Given; 2], Failure> {
+    let ids = [&args.first, &args.second];
     let mut found = match documents {
         None => [Vec::new(), Vec::new()],
         Some(documents) => {
-            let ids = [args.first.as_str(), &args.second];
-            documents
-                .texts_of(&process.context, ids, MOST_OF_AN_ID)
-                .await?
+            let wanted = ids.map(|id| DocumentId::Text(id.as_str().into()));
+            let wanted = Arc::new(wanted.into());
+            let found = documents.texts(&process.context, wanted).await?;
+            ids.map(|id| found.get(id).cloned().unwrap_or_default())
         }
     };
     let numbers = found.each_ref().map(Vec::len);
@@ -175,7 +174,7 @@ async fn find_texts(
         nearest(model, &found, is_same).unwrap_or([0, usize::from(is_same && numbers[1] > 1)]);
     let stores = process.stores();
     let mut given = Vec::with_capacity(2);
-    for (side, name) in [&args.first, &args.second].into_iter().enumerate() {
+    for (side, name) in ids.into_iter().enumerate() {
         let texts = &mut found[side];
         let text = (!texts.is_empty()).then(|| texts.swap_remove(nearest[side]));
         let mut resolved = resolve(stores, name, text, documents).await?;
@@ -186,24 +185,6 @@ async fn find_texts(
         given.push(resolved);
     }
     <[Given; 2]>::try_from(given).map_err(|_| Failure::Data("two texts are compared".into()))
-}
-
-/// The numbers of the two texts whose fingerprints are nearest, one of each side; `None` if no two have fingerprints. If both sides
-/// have the same documents, two different ones.
-fn nearest(model: &Model, texts: &[Vec<String>; 2], is_same: bool) -> Option<[usize; 2]> {
-    let mut fingerprinter = Fingerprinter::new(model.clone());
-    let mut made = |side: &Vec<String>| -> Vec<Option<u64>> {
-        let each = side.iter();
-        each.map(|text| fingerprinter.fingerprint(text)).collect()
-    };
-    let [first, second] = texts.each_ref().map(&mut made);
-    let pairs = first.iter().enumerate().flat_map(|(at, a)| {
-        let others = second.iter().enumerate();
-        others.filter_map(move |(other, b)| Some(([at, other], (*a)? ^ (*b)?)))
-    });
-    let pairs = pairs.filter(|([at, other], _)| !is_same || first.len() == 1 || at != other);
-    let best = pairs.min_by_key(|(_, difference)| difference.count_ones());
-    best.map(|(pair, _)| pair)
 }
 
 /// The text that an argument stands for: that of the document found by this id, or else that of the

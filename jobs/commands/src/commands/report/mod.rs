@@ -202,8 +202,8 @@ async fn find_texts(
         loss.words = found.sources.get(&loss.source).copied();
     }
     let shown = samples.into_iter().map(|sample| {
-        let text = |id| found.texts.get(id);
-        let both = text(&sample.new_id).zip(text(&sample.base_id));
+        let [new, base] = found.of_pair([&sample.new_id, &sample.base_id]);
+        let both = new.zip(base);
         let start = |text: &CutText| word_diff::template_start(&text.template);
         Shown {
             sides: both.map(|(new, base)| word_diff::compare(&new.content, &base.content)),

@@ -4,9 +4,10 @@
 use std::fmt::Write as _;
 
 use anstyle::{AnsiColor, Style as AnsiStyle};
+use engine::template::CutTexts;
 use unicode_width::UnicodeWidthStr as _;
 
-use super::{Pair, Texts};
+use super::Pair;
 use crate::printing::{date, visible};
 use crate::word_diff::{self, Part, template_start};
 
@@ -60,7 +61,7 @@ pub(super) struct Shown<'a> {
     pub(super) number: usize,
     pub(super) pair: &'a Pair,
     /// The texts that were found; `None` if none were looked up.
-    pub(super) texts: Option<&'a Texts>,
+    pub(super) texts: Option<&'a CutTexts>,
 }
 
 /// Writes a pair: a heading, then both texts.
@@ -83,15 +84,14 @@ pub(super) fn write_pair(text: &mut String, shown: &Shown<'_>, style: &Style) {
     let Some(texts) = shown.texts else {
         return;
     };
-    let find = |id: &String| texts.get(id);
-    match (find(&pair.new_id), find(&pair.base_id)) {
-        (Some(new), Some(base)) => {
+    match texts.of_pair(pair.ids()) {
+        [Some(new), Some(base)] => {
             write_sides(text, &new.content, &base.content, style);
             for (id, side) in [(&pair.new_id, new), (&pair.base_id, base)] {
                 write_template(text, id, &side.template, style);
             }
         }
-        (new, base) => {
+        [new, base] => {
             let missing = [(new, &pair.new_id), (base, &pair.base_id)].into_iter();
             for (_, id) in missing.filter(|(found, _)| found.is_none()) {
                 let _ = writeln!(text, "  the text of {} is not in --documents", visible(id));

@@ -4,11 +4,11 @@ mod layout;
 mod pager;
 
 use std::cmp::Ordering;
-use std::collections::{BinaryHeap, HashMap, HashSet};
+use std::collections::{BinaryHeap, HashSet};
 
 use documents::DocumentId;
 use engine::output::{ReadRow, read_rows};
-use engine::template::CutText;
+use engine::template::{CutText, CutTexts};
 use serde_json::json;
 use simhash::hash::murmur3_low64;
 
@@ -94,6 +94,10 @@ pub(super) struct Pair {
 }
 
 impl Pair {
+    pub(super) fn ids(&self) -> [&str; 2] {
+        [&self.new_id, &self.base_id]
+    }
+
     /// The pair of a row; `None` if the row is a kept document.
     fn read(row: &ReadRow<'_>) -> Option<Self> {
         let pair = row.pair?;
@@ -107,15 +111,12 @@ impl Pair {
     }
 }
 
-/// The texts of documents, by id.
-pub(super) type Texts = HashMap<String, CutText>;
-
 /// The texts of the pairs' documents; `None` without --documents.
 async fn find_texts(
     process: &Process,
     args: &ShowArgs,
     pairs: &[Pair],
-) -> Result<Option<Texts>, Failure> {
+) -> Result<Option<CutTexts>, Failure> {
     if args.documents.is_empty() {
         return Ok(None);
     }
@@ -128,25 +129,25 @@ async fn find_texts(
     let ids = pairs.iter().flat_map(|pair| [&pair.new_id, &pair.base_id]);
     let wanted = ids.map(|id| DocumentId::Text(id.as_str().into())).collect();
     let found = texts_to_show(process, documents, wanted, &HashSet::new()).await?;
-    Ok(Some(found.texts))
+    Ok(Some(found))
 }
 
-fn as_json(pair: &Pair, texts: Option<&Texts>, of_archive: bool) -> String {
-    let text = |id: &String| texts.and_then(|texts| texts.get(id));
-    let content = |id| text(id).map(|text| &text.content);
-    let template = |id| text(id).map(|text| &text.template);
+fn as_json(pair: &Pair, texts: Option<&CutTexts>, of_archive: bool) -> String {
+    let [new, base] = texts.map_or([None; 2], |texts| texts.of_pair(pair.ids()));
+    let content = |text: Option<&CutText>| text.map(|text| text.content.clone());
+    let template = |text: Option<&CutText>| text.map(|text| text.template.clone());
     let mut value = json!({
         "new_id": pair.new_id,
         "base_id": pair.base_id,
         "distance": pair.distance,
         "base_day": pair.base_day.map(date),
         "similarity": pair.similarity,
-        "new_text": content(&pair.new_id),
-        "base_text": content(&pair.base_id),
+        "new_text": content(new),
+        "base_text": content(base),
     });
     if of_archive {
-        value["new_template"] = json!(template(&pair.new_id));
-        value["base_template"] = json!(template(&pair.base_id));
+        value["new_template"] = json!(template(new));
+        value["base_template"] = json!(template(base));
     }
     format!("{value}\n")
 }
