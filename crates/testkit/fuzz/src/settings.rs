@@ -20,6 +20,9 @@ mod config;
 #[allow(dead_code)]
 #[path = "../../../../jobs/commands/src/exit.rs"]
 mod exit;
+#[allow(dead_code)]
+#[path = "../../../../jobs/commands/src/own_names.rs"]
+mod own_names;
 
 const TAG: &str = "xxh3-16384:10:20:00000000000000ff:0000000000000001";
 const CONFIGURATION: &str = r#"
