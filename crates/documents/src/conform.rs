@@ -22,9 +22,9 @@ use crate::fingerprint_bits::fingerprint_bits;
 const MAX_ID: usize = archive::MAX_ID_BYTES;
 /// Values of a record batch that tell whether they are fingerprints.
 const SAMPLE: usize = 1000;
-/// The fewest of them that tell it by 52 bits.
+/// The fewest distinct values of a sample for the rule of 52 bits.
 const SEVERAL: usize = 4;
-/// The fewest of them that tell it by their first 8 bits, of which fingerprints hardly share any.
+/// The fewest distinct values of a sample for the rule of the first 8 bits: so many fingerprints hardly ever share them.
 const MANY: usize = 8;
 /// The error of a row that has no id.
 pub(super) const NO_ID: &str = "no id; every document needs one";

@@ -6,13 +6,9 @@ use hamming::Design;
 use serde::Serialize;
 use simhash::{Fingerprinter, Measure, Model, Similarity, WeightedFeature};
 
-/// The numbers of the two texts whose fingerprints are nearest, one of each side; `None` if no two have fingerprints. If both sides
-/// are of the same documents, two different ones.
-pub fn nearest<T: AsRef<str>>(
-    model: &Model,
-    texts: &[Vec<T>; 2],
-    is_same: bool,
-) -> Option<[usize; 2]> {
+/// The numbers of the two texts whose fingerprints are nearest, one of each side; of the first ones if no two have fingerprints. If
+/// both sides are of the same documents, two different ones.
+pub fn nearest<T: AsRef<str>>(model: &Model, texts: &[Vec<T>; 2], is_same: bool) -> [usize; 2] {
     let mut fingerprinter = Fingerprinter::new(model.clone());
     let mut made = |side: &Vec<T>| -> Vec<Option<u64>> {
         let each = side.iter();
@@ -26,7 +22,8 @@ pub fn nearest<T: AsRef<str>>(
     });
     let pairs = pairs.filter(|([at, other], _)| !is_same || first.len() == 1 || at != other);
     let best = pairs.min_by_key(|(_, difference)| difference.count_ones());
-    best.map(|(pair, _)| pair)
+    let first_ones = [0, usize::from(is_same && second.len() > 1)];
+    best.map_or(first_ones, |(pair, _)| pair)
 }
 
 /// Two texts compared.

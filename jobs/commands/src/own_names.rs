@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::{PoisonError, RwLock};
 
-/// Paths of copies, and what they are copies of.
+/// The path of each copy, and the name of what was copied: standard input, or the path of a pipe.
 static COPIES: RwLock<Vec<(String, String)>> = RwLock::new(Vec::new());
 
 /// Adds the `copy` of what is called `name`.

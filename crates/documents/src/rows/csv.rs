@@ -266,7 +266,7 @@ struct Start {
 impl FirstRecord for Start {
     fn find(&self, location: &Location, columns: &Columns) -> Result<(FoundColumns, IdType)> {
         let (delimiter, quote) = (columns.delimiter, columns.quote);
-        // Of one column, the delimiters are characters like others.
+        // A file of one column has no delimiter: a comma in it is a part of the text.
         let is_tsv = location.file_name().split('.').any(|part| part == "tsv");
         let delimiter = delimiter.or((is_tsv && is_one_column(&self.start)).then_some(b'\t'));
         let dialect = Dialect::find(&self.start, self.is_whole, delimiter, quote);

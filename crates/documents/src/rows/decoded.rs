@@ -229,7 +229,7 @@ impl Decoded {
     fn decode_more(&mut self) -> io::Result<()> {
         let mut length = PIECE;
         self.read_ahead(length)?;
-        while self.ahead.len() == length && length < LONG_LINE && !self.ahead.contains(&b'\n') {
+        if self.ahead.len() == length && !self.ahead.contains(&b'\n') {
             length = LONG_LINE;
             self.read_ahead(length)?;
         }

@@ -133,7 +133,7 @@ const MAX_NESTED: usize = 100;
 /// The most objects behind the first in which columns are sought that the first lacks, and about the most bytes of them.
 const NEXT_OBJECTS: usize = 999;
 const NEXT_BYTES: usize = 1 << 20;
-/// Of long objects, there are so many all the same, but for very long ones.
+/// The objects behind the first that are searched however long they are, up to [`MOST_BYTES`] bytes of them.
 const LEAST_OBJECTS: usize = 9;
 const MOST_BYTES: usize = 32 << 20;
 

@@ -451,7 +451,7 @@ impl Decided {
         let capture = self.captures.as_ref()?.of_row(row)?;
         // Texts may say what sketches do not.
         let is_duplicate = match fate {
-            // It may be of another batch of its day.
+            // The original may be in another batch of the capture's day.
             Fate::OfArchive(rank) => self.of_archive.get(rank).is_some_and(|of| {
                 (of.day, of.distance) == (capture.day, capture.distance)
                     && of.id == id_of(&self.batch, row)

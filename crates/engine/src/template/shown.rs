@@ -132,7 +132,7 @@ impl CutTexts {
         let model = Model::plain(Spec::default()).ok();
         let chosen = model
             .filter(|_| found.iter().any(|texts| texts.len() > 1))
-            .and_then(|model| nearest(&model, &contents, ids[0] == ids[1]));
+            .map(|model| nearest(&model, &contents, ids[0] == ids[1]));
         let [new, base] = chosen.unwrap_or_default();
         [found[0].get(new), found[1].get(base)]
     }

@@ -170,8 +170,7 @@ async fn find_texts(
     };
     let numbers = found.each_ref().map(Vec::len);
     let is_same = args.first == args.second;
-    let nearest =
-        nearest(model, &found, is_same).unwrap_or([0, usize::from(is_same && numbers[1] > 1)]);
+    let nearest = nearest(model, &found, is_same);
     let stores = process.stores();
     let mut given = Vec::with_capacity(2);
     for (side, name) in ids.into_iter().enumerate() {
