@@ -8,10 +8,12 @@ use tokio::sync::Semaphore;
 
 use super::columns::Columns;
 use super::file::InputFile;
+use super::page_text::Form;
 use super::rows::compression::{self, Compression};
 use super::rows::format::RowFormat;
 use super::rows::held::{HeldFiles, SMALL};
 use super::rows::limit::Limit;
+use super::rows::whole_file::WholeFiles;
 use super::{OPENED, ROW_FILES_OPENED, parquet, rows};
 use crate::error::{DocumentsError, Result};
 
@@ -61,17 +63,17 @@ static FORMATS: [Format; 8] = [
     },
     Format {
         endings: &[".html", ".htm"],
-        reader: Reader::Rows(&rows::whole_file::Html),
+        reader: Reader::Rows(&WholeFiles(Form::Html)),
         has_pages: true,
     },
     Format {
         endings: &[".xhtml", ".xht"],
-        reader: Reader::Rows(&rows::whole_file::Xhtml),
+        reader: Reader::Rows(&WholeFiles(Form::Xhtml)),
         has_pages: true,
     },
     Format {
         endings: &[".txt"],
-        reader: Reader::Rows(&rows::whole_file::PlainText),
+        reader: Reader::Rows(&WholeFiles(Form::Plain)),
         has_pages: false,
     },
 ];

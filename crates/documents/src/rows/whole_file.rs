@@ -18,55 +18,34 @@ use crate::read_counts::Note;
 /// The column of the text.
 const TEXT: &str = "text";
 
-/// Files of XHTML.
+/// Files of documents in this form.
 #[derive(Debug)]
-pub(crate) struct Xhtml;
+pub(crate) struct WholeFiles(pub(crate) Form);
 
-/// Files of HTML.
-#[derive(Debug)]
-pub(crate) struct Html;
+impl RowFormat for WholeFiles {
+    fn first_record(&self, _: Input) -> Result<Option<Box<dyn FirstRecord>>> {
+        Ok(Some(Box::new(OnlyText)))
+    }
 
-/// Files of plain text.
-#[derive(Debug)]
-pub(crate) struct PlainText;
+    fn records(&self, input: Input, columns: &FoundColumns, _: IdType) -> Result<RecordReader> {
+        Ok(RecordReader::Records(Box::new(WholeFile {
+            input: Some(input),
+            form: self.0,
+            pages: columns.pages,
+        })))
+    }
 
-macro_rules! whole_file {
-    ($format:ty, $form:expr) => {
-        impl RowFormat for $format {
-            fn first_record(&self, _: Input) -> Result<Option<Box<dyn FirstRecord>>> {
-                Ok(Some(Box::new(OnlyText)))
-            }
+    fn is_one_document(&self) -> bool {
+        true
+    }
 
-            fn records(
-                &self,
-                input: Input,
-                columns: &FoundColumns,
-                _: IdType,
-            ) -> Result<RecordReader> {
-                Ok(RecordReader::Records(Box::new(WholeFile {
-                    input: Some(input),
-                    form: $form,
-                    pages: columns.pages,
-                })))
-            }
-
-            fn is_one_document(&self) -> bool {
-                true
-            }
-
-            fn raw_records(&self, input: Input, _: &FoundColumns) -> Result<Box<dyn RawRecords>> {
-                Ok(Box::new(RawFile {
-                    input: Some(input),
-                    bytes: Vec::new(),
-                }))
-            }
-        }
-    };
+    fn raw_records(&self, input: Input, _: &FoundColumns) -> Result<Box<dyn RawRecords>> {
+        Ok(Box::new(RawFile {
+            input: Some(input),
+            bytes: Vec::new(),
+        }))
+    }
 }
-
-whole_file!(Html, Form::Html);
-whole_file!(Xhtml, Form::Xhtml);
-whole_file!(PlainText, Form::Plain);
 
 /// What is known of every such file: it has a text, and nothing else.
 struct OnlyText;
