@@ -36,47 +36,35 @@ enum Reader {
 
 /// The formats, the preferred one first.
 static FORMATS: [Format; 8] = [
-    Format {
-        endings: &[".parquet"],
-        reader: Reader::Parquet,
-        has_pages: false,
-    },
-    Format {
-        endings: &[".jsonl", ".ndjson", ".json"],
-        reader: Reader::Rows(&rows::json::Json),
-        has_pages: false,
-    },
-    Format {
-        endings: &[".csv", ".tsv"],
-        reader: Reader::Rows(&rows::csv::Csv),
-        has_pages: false,
-    },
-    Format {
-        endings: &[".warc"],
-        reader: Reader::Rows(&rows::warc::Warc),
-        has_pages: true,
-    },
-    Format {
-        endings: &[".wet"],
-        reader: Reader::Rows(&rows::warc::Warc),
-        has_pages: false,
-    },
-    Format {
-        endings: &[".html", ".htm"],
-        reader: Reader::Rows(&WholeFiles(Form::Html)),
-        has_pages: true,
-    },
-    Format {
-        endings: &[".xhtml", ".xht"],
-        reader: Reader::Rows(&WholeFiles(Form::Xhtml)),
-        has_pages: true,
-    },
-    Format {
-        endings: &[".txt"],
-        reader: Reader::Rows(&WholeFiles(Form::Plain)),
-        has_pages: false,
-    },
+    Format::of(&[".parquet"], Reader::Parquet),
+    Format::of(
+        &[".jsonl", ".ndjson", ".json"],
+        Reader::Rows(&rows::json::Json),
+    ),
+    Format::of(&[".csv", ".tsv"], Reader::Rows(&rows::csv::Csv)),
+    Format::of_pages(&[".warc"], &rows::warc::Warc),
+    Format::of(&[".wet"], Reader::Rows(&rows::warc::Warc)),
+    Format::of_pages(&[".html", ".htm"], &WholeFiles(Form::Html)),
+    Format::of_pages(&[".xhtml", ".xht"], &WholeFiles(Form::Xhtml)),
+    Format::of(&[".txt"], Reader::Rows(&WholeFiles(Form::Plain))),
 ];
+
+impl Format {
+    const fn of(endings: &'static [&'static str], reader: Reader) -> Self {
+        Self {
+            endings,
+            reader,
+            has_pages: false,
+        }
+    }
+
+    const fn of_pages(endings: &'static [&'static str], reader: &'static dyn RowFormat) -> Self {
+        Self {
+            has_pages: true,
+            ..Self::of(endings, Reader::Rows(reader))
+        }
+    }
+}
 
 /// Whether a file has pages, by its name.
 pub(super) fn has_pages(name: &str) -> bool {
