@@ -9,6 +9,7 @@ use warc::Counts;
 
 use super::builder::BatchBuilder;
 use super::input::Input;
+use super::json_pieces::JsonPieces;
 use crate::columns::{Columns, FoundColumns};
 use crate::error::Result;
 
@@ -88,34 +89,8 @@ pub(crate) trait RawRecords {
 pub(crate) enum RecordReader {
     /// One after the other.
     Records(Box<dyn Records>),
-    /// In pieces, of a format whose records are found faster than they are parsed.
-    Pieces(Box<dyn Pieces>),
-}
-
-/// The records of a file, in pieces that several threads parse.
-pub(crate) trait Pieces: Send {
-    /// Reads the next records that a record batch holds; `None` at the end of the file.
-    fn next_piece(&mut self) -> Result<Option<Box<dyn Piece>>>;
-}
-
-/// Records of a file that follow one another, not parsed.
-pub(crate) trait Piece: Send {
-    /// The number of the records, at least one.
-    fn rows(&self) -> usize;
-
-    /// The bytes of the records.
-    fn bytes(&self) -> usize;
-
-    /// Whether a record is so long that no others should be in memory while it is parsed.
-    fn is_long(&self) -> bool;
-
-    /// Adds the values of some of the records, given by their ascending numbers in the piece, in the columns of
-    /// [`FoundColumns::names`] to `batch`.
-    fn parse(
-        &mut self,
-        wanted: &mut dyn Iterator<Item = usize>,
-        batch: &mut BatchBuilder,
-    ) -> Result<()>;
+    /// In pieces, because the objects of JSON are found faster than they are parsed.
+    Pieces(Box<JsonPieces>),
 }
 
 /// The records of a file, one after the other.

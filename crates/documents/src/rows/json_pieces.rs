@@ -8,7 +8,6 @@ use archive::IdType;
 use streams::{BATCH_BYTES, BATCH_ROWS};
 
 use super::builder::BatchBuilder;
-use super::format::{Piece, Pieces};
 use super::json_fields::{Fields, Kind, Record};
 use super::json_numbers::without_nan;
 use super::json_objects::{Objects, bad_line};
@@ -19,7 +18,7 @@ use crate::error::{DocumentsError, Result};
 const PIECE_BYTES: usize = BATCH_BYTES / 4;
 
 /// The objects of a file, in pieces.
-pub(super) struct JsonPieces {
+pub(crate) struct JsonPieces {
     objects: Objects,
     parser: Parser,
     /// What failed behind the objects of the last piece.
@@ -34,10 +33,9 @@ impl JsonPieces {
             failed: None,
         }
     }
-}
 
-impl Pieces for JsonPieces {
-    fn next_piece(&mut self) -> Result<Option<Box<dyn Piece>>> {
+    /// Reads the next objects that a record batch holds; `None` at the end of the file.
+    pub(super) fn next_piece(&mut self) -> Result<Option<JsonPiece>> {
         let mut piece = JsonPiece {
             file: self.objects.input.name().into(),
             text: Vec::with_capacity(PIECE_BYTES),
@@ -61,36 +59,26 @@ impl Pieces for JsonPieces {
         if piece.objects.is_empty() {
             return self.failed.take().map_or(Ok(None), Err);
         }
-        Ok(Some(Box::new(piece)))
+        Ok(Some(piece))
     }
 }
 
-/// Objects that follow one another in a file.
-struct JsonPiece {
+/// Objects that follow one another in a file, at least one.
+pub(crate) struct JsonPiece {
     file: Box<str>,
     /// The objects, one behind the other.
-    text: Vec<u8>,
+    pub(super) text: Vec<u8>,
     /// For each object, its end in `text` and the number of its line.
-    objects: Vec<(usize, u64)>,
+    pub(super) objects: Vec<(usize, u64)>,
     parser: Parser,
 }
 
-impl Piece for JsonPiece {
-    fn rows(&self) -> usize {
-        self.objects.len()
-    }
-
-    fn bytes(&self) -> usize {
-        self.text.len()
-    }
-
-    fn is_long(&self) -> bool {
-        self.text.len() > BATCH_BYTES
-    }
-
-    fn parse(
+impl JsonPiece {
+    /// Adds the values of some of the objects, given by their ascending numbers in the piece, in the columns of
+    /// [`FoundColumns::names`] to `batch`.
+    pub(super) fn parse(
         &mut self,
-        wanted: &mut dyn Iterator<Item = usize>,
+        wanted: impl Iterator<Item = usize>,
         batch: &mut BatchBuilder,
     ) -> Result<()> {
         for number in wanted {

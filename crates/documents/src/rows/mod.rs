@@ -39,10 +39,12 @@ use crate::error::{DocumentsError, Result};
 use crate::read_counts::ReadCounters;
 use builder::BatchBuilder;
 use compression::Compression;
-use format::{Piece, RawRecords, RecordReader, RowFormat};
+use format::{RawRecords, RecordReader, RowFormat};
 use held::HeldFiles;
 use input::{Input, RowFile};
+use json_pieces::JsonPiece;
 use limit::Limit;
+use streams::BATCH_BYTES;
 
 /// The name of the encoding that a label of the Encoding Standard stands for.
 pub fn charset_name(label: &str) -> Option<&'static str> {
@@ -139,7 +141,7 @@ pub(super) enum ReadRows {
 
 /// Rows that are not parsed.
 pub(super) struct UnparsedRows {
-    piece: Box<dyn Piece>,
+    piece: JsonPiece,
     batch: BatchBuilder,
     /// The number of the first.
     first: u64,
@@ -158,12 +160,11 @@ impl ReadRows {
 
 impl UnparsedRows {
     fn parse(mut self) -> Result<Option<NumberedRows>> {
-        let numbers = self.first..self.first + self.piece.rows() as u64;
+        let numbers = self.first..self.first + self.piece.objects.len() as u64;
         let is_wanted = |row: &u64| self.wanted.as_ref().is_none_or(|wanted| wanted(*row));
         let numbers: Vec<u64> = numbers.filter(is_wanted).collect();
         let in_piece = numbers.iter().map(|row| (row - self.first) as usize);
-        self.piece
-            .parse(&mut in_piece.into_iter(), &mut self.batch)?;
+        self.piece.parse(in_piece, &mut self.batch)?;
         let rows = self.batch.finish()?;
         Ok(rows.map(|rows| NumberedRows { rows, numbers }))
     }
@@ -320,10 +321,11 @@ impl OpenFile {
             RecordReader::Pieces(pieces) => {
                 while let Some(piece) = pieces.next_piece()? {
                     let first = self.read;
-                    self.read += piece.rows() as u64;
-                    let is_long = piece.is_long();
+                    self.read += piece.objects.len() as u64;
+                    // No others should be in memory while it is parsed.
+                    let is_long = piece.text.len() > BATCH_BYTES;
                     let unparsed = UnparsedRows {
-                        batch: builder(piece.bytes()),
+                        batch: builder(piece.text.len()),
                         piece,
                         first,
                         wanted: self.wanted.clone(),
