@@ -68,7 +68,9 @@ pub(crate) trait FirstRecord: Send {
 /// The unparsed records of a file, to be copied.
 pub(crate) trait RawRecords {
     /// The bytes before the records: a header, or nothing.
-    fn header(&self) -> &[u8];
+    fn header(&self) -> &[u8] {
+        b""
+    }
 
     /// Reads the next record, with its line end if it is a line; returns `None` at the end of the file. The result is empty for a
     /// record that counts, but is no document.

@@ -424,10 +424,6 @@ struct RawWarc {
 }
 
 impl RawRecords for RawWarc {
-    fn header(&self) -> &[u8] {
-        &[]
-    }
-
     fn next_record(&mut self) -> Result<Option<&[u8]>> {
         let Self { file, record } = self;
         record.clear();

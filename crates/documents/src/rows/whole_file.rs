@@ -106,10 +106,6 @@ struct RawFile {
 }
 
 impl RawRecords for RawFile {
-    fn header(&self) -> &[u8] {
-        &[]
-    }
-
     fn next_record(&mut self) -> Result<Option<&[u8]>> {
         let Some(input) = self.input.take() else {
             return Ok(None);
