@@ -156,7 +156,7 @@ impl Documents {
         let is_crawl = |file: &Arc<InputFile>| file.known_columns().contains(&"url");
         if documents.files.iter().any(is_crawl) {
             let limit = row_limit(context);
-            documents.columns.crawl.limits = Some((limit.record(), limit.window_log));
+            documents.columns.crawl.limits = Some((limit.record, limit.window_log));
         } else if columns.crawl != CrawlRecords::default() {
             tracing::warn!(
                 "{}: --id-from, --status and --check-digests change nothing: they are for WARC files",

@@ -113,8 +113,9 @@ pub(crate) struct Input {
     pub(super) part: Option<Range<u64>>,
     /// Count the records and take notes; `None` if another pass does, which also logs what it cannot read.
     pub(super) counters: Option<Arc<ReadCounters>>,
-    file: RowFile,
-    name: String,
+    pub(super) file: RowFile,
+    /// The name of the file, for messages.
+    pub(super) name: String,
 }
 
 impl Input {
@@ -174,11 +175,6 @@ impl Input {
         }
     }
 
-    /// The encoding that the user names.
-    pub(super) fn charset(&self) -> Option<&'static Encoding> {
-        self.file.charset
-    }
-
     /// The first `length` encoded bytes of the file, whatever part of it this is; fewer if the file ends before.
     pub(super) fn start_of_file(&self, length: u64) -> io::Result<Vec<u8>> {
         let encoded = self.file.encoded(Some(0..length));
@@ -186,11 +182,6 @@ impl Input {
         let mut start = Vec::new();
         encoded.take(length).read_to_end(&mut start)?;
         Ok(start)
-    }
-
-    /// The name of the file, for messages.
-    pub(super) fn name(&self) -> &str {
-        &self.name
     }
 
     /// The name of a line, for messages.

@@ -8,7 +8,7 @@ const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 /// An array that is being read.
 pub(super) struct Array {
     /// Number of the line in which the last object begins, from 1 on.
-    line: u64,
+    pub(super) line: u64,
     /// Number of the line that is read.
     next_line: u64,
     /// Objects read so far.
@@ -50,11 +50,6 @@ impl Array {
         }
         array.line = array.next_line;
         Ok((array.line, is_array.then_some(array)))
-    }
-
-    /// Number of the line in which the last object begins, from 1 on.
-    pub(super) fn line(&self) -> u64 {
-        self.line
     }
 
     /// Appends the next object to `text`. After the end, it ends again.
@@ -174,7 +169,7 @@ mod tests {
             match element {
                 Element::Object => {
                     let text = String::from_utf8(text).unwrap();
-                    objects.push(format!("{}:{text}", array.line()));
+                    objects.push(format!("{}:{text}", array.line));
                 }
                 Element::End => {
                     let again = array.next(&mut bytes, 40, &mut text).unwrap();

@@ -48,7 +48,7 @@ impl Objects {
             return self.next_line();
         };
         let element = array.next(&mut self.input.bytes, limit.record, &mut self.text);
-        self.number = array.line();
+        self.number = array.line;
         match element {
             Ok(Element::Object) => Ok(true),
             Ok(Element::End) => Ok(false),

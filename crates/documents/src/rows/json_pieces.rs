@@ -37,7 +37,7 @@ impl JsonPieces {
     /// Reads the next objects that a record batch holds; `None` at the end of the file.
     pub(super) fn next_piece(&mut self) -> Result<Option<JsonPiece>> {
         let mut piece = JsonPiece {
-            file: self.objects.input.name().into(),
+            file: self.objects.input.name.as_str().into(),
             text: Vec::with_capacity(PIECE_BYTES),
             objects: Vec::new(),
             parser: self.parser.clone(),

@@ -18,7 +18,7 @@ const MIN_WINDOW_LOG: u32 = 23;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Limit {
     /// The most bytes of a record.
-    pub(super) record: usize,
+    pub(crate) record: usize,
     /// Whether a larger memory limit would allow longer records.
     by_memory: bool,
     /// The largest window of a zstd frame, as a power of two.
@@ -38,11 +38,6 @@ impl Limit {
             window_log: share.max(1).ilog2().clamp(MIN_WINDOW_LOG, MAX_WINDOW_LOG),
             threads,
         }
-    }
-
-    /// The most bytes of a record.
-    pub(crate) fn record(self) -> usize {
-        self.record
     }
 
     /// The error of a longer record; `object` names the file and the line.

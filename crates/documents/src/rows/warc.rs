@@ -188,7 +188,7 @@ impl File {
             let statuses = columns.crawl.statuses.iter();
             choice.statuses = statuses.map(|&status| status..=status).collect();
         }
-        let name = InputName(input.name().to_owned());
+        let name = InputName(input.name.clone());
         let is_whole = input.part.is_none();
         let faults = input.counters.is_some().then(Faults::default);
         let dictionary = read_dictionary(&mut input).map_err(|error| name.failed(error))?;

@@ -75,8 +75,8 @@ impl Records for WholeFile {
         let Some(input) = self.input.take() else {
             return Ok(false);
         };
-        let name = input.name().to_owned();
-        let (charset, counters) = (input.charset(), input.counters.clone());
+        let (name, charset) = (input.name.clone(), input.file.charset);
+        let counters = input.counters.clone();
         let bytes = read_all(input)?;
         let hints = Hints {
             is_markup: self.form != Form::Plain,
@@ -123,7 +123,7 @@ fn read_all(mut input: Input) -> Result<Vec<u8>> {
     let read = part.read_to_end(&mut bytes);
     read.map_err(|error| input.failed(1, error))?;
     if bytes.len() > limit.record {
-        Err(limit.exceeded(input.name().to_owned()))
+        Err(limit.exceeded(input.name))
     } else {
         Ok(bytes)
     }
