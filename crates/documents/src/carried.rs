@@ -9,8 +9,7 @@ use datafusion::prelude::{DataFrame, SessionContext};
 use super::columns::CarriedColumn;
 use super::file::InputFile;
 use super::partition_reader::Rows;
-use super::splits::Split;
-use super::splits::numbered_splits;
+use super::splits::{Split, numbered_splits, total_bytes};
 use super::table_columns;
 use super::{Documents, conform, read_table};
 use crate::error::{DocumentsError, Result};
@@ -115,8 +114,7 @@ impl Documents {
 
     /// About how many bytes are read for [`Self::carried_table`].
     pub fn carried_bytes(&self) -> u64 {
-        let splits = numbered_splits(&self.only_carried());
-        splits.iter().map(Split::bytes).fold(0, u64::saturating_add)
+        total_bytes(&numbered_splits(&self.only_carried()))
     }
 
     /// The files; their readers read the carried columns and no others.

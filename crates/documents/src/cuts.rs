@@ -48,11 +48,7 @@ impl Documents {
         if readers <= 1 || !self.can_be_cut() {
             return Ok(());
         }
-        let splits = self.all_splits().into_iter();
-        let total = splits
-            .map(|split| split.bytes())
-            .fold(0, u64::saturating_add);
-        let most = splits::split_bytes(total, readers as u64);
+        let most = splits::split_bytes(self.bytes(), readers as u64);
         let window_log = row_limit(context).window_log;
         let finding = self.files.iter().enumerate().map(|(number, file)| {
             let file = Arc::clone(file);

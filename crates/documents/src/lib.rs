@@ -57,7 +57,7 @@ use file::InputFile;
 use partition_reader::{PartitionReader, Rows, row_limit};
 use rows::held::HeldFiles;
 use short_names::short_names;
-use splits::{Split, numbered_splits};
+use splits::{Split, numbered_splits, total_bytes};
 use strays::without_strays;
 
 use columns::Unseen;
@@ -439,8 +439,7 @@ impl Documents {
 
     /// Estimated bytes of ids and content of all documents, before compression.
     pub fn bytes(&self) -> u64 {
-        let bytes = self.all_splits().into_iter().map(|split| split.bytes());
-        bytes.fold(0, u64::saturating_add)
+        total_bytes(&self.all_splits())
     }
 
     /// The splits of all files, in order.

@@ -130,7 +130,7 @@ impl Documents {
                 bytes_of_part: split.bytes_of_part.clone(),
                 rows: split.row_count(),
             };
-            (plan, split.bytes())
+            (plan, split.bytes)
         };
         let splits = self.all_splits().into_iter();
         let splits = splits.flat_map(|split| split.cut_rows(most));

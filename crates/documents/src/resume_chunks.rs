@@ -10,7 +10,7 @@ use futures::{StreamExt as _, TryStreamExt as _};
 
 use super::Documents;
 use super::partition_reader::Rows;
-use super::splits::Split;
+use super::splits::{Split, total_bytes};
 use crate::error::Result;
 use crate::read_counts::ReadCounters;
 
@@ -42,12 +42,11 @@ impl Documents {
             .try_collect()
             .await?;
         let splits = self.all_splits();
-        let total = splits.iter().map(Split::bytes).fold(0, u64::saturating_add);
-        let most = (total / CHUNKS).clamp(LEAST_BYTES, MOST_BYTES);
+        let most = (total_bytes(&splits) / CHUNKS).clamp(LEAST_BYTES, MOST_BYTES);
         let mut chunks: Vec<ResumeChunk> = Vec::new();
         let mut room = 0;
         for split in splits {
-            let bytes = split.bytes();
+            let bytes = split.bytes;
             let number = split.file_number;
             // Rows name the part of their document by its number, which depends on how the files before it are cut; `--prefer path`
             // names its file by a number, too. A document without an id gets one from its file's short name, which depends on all

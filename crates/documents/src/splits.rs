@@ -32,7 +32,7 @@ pub(super) struct Split {
     /// The bytes of the part of a file that is cut; `None` for a whole file, and in Parquet.
     pub(super) bytes_of_part: Option<Range<u64>>,
     /// Estimated bytes of ids and content, before compression.
-    bytes: u64,
+    pub(super) bytes: u64,
 }
 
 /// The splits of files that have the numbers 0, 1, 2, ..., in order.
@@ -50,6 +50,12 @@ pub(super) fn first_parts(files: &[Arc<InputFile>]) -> impl Iterator<Item = usiz
         *next += file.cuts().len() + 1;
         Some(first)
     })
+}
+
+/// Estimated bytes of ids and content of all splits, before compression.
+pub(super) fn total_bytes(splits: &[Split]) -> u64 {
+    let bytes = splits.iter().map(|split| split.bytes);
+    bytes.fold(0, u64::saturating_add)
 }
 
 /// The name of the split, for messages.
@@ -165,11 +171,6 @@ impl Split {
         before + range.cut.as_ref().map_or(0, |cut| cut.start as u64)
     }
 
-    /// Estimated bytes of ids and content, before compression.
-    pub(super) fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
     pub(super) fn row_group(&self) -> Option<usize> {
         self.rows.as_ref().map(|rows| rows.row_group)
     }
@@ -266,10 +267,7 @@ pub(super) fn deal(splits: Vec<Split>, partitions: usize) -> Vec<Vec<Split>> {
     if partitions <= 1 {
         return vec![splits];
     }
-    let total = splits
-        .iter()
-        .fold(0_u64, |sum, split| sum.saturating_add(split.bytes));
-    let most = split_bytes(total, partitions as u64);
+    let most = split_bytes(total_bytes(&splits), partitions as u64);
     let mut splits: Vec<Option<Split>> = splits
         .into_iter()
         .flat_map(|split| split.cut(most))
