@@ -20,7 +20,7 @@ use storage::{Location, StorageError, UnchangedFile};
 use warc::{Cuts, Dictionary, MemberCuts, RecordStarts};
 
 use super::Documents;
-use super::file::{InputFile, Source};
+use super::file::InputFile;
 use super::partition_reader::row_limit;
 use super::splits;
 use crate::error::{DocumentsError, Result};
@@ -118,9 +118,9 @@ impl Documents {
 /// The parts that a file should have, of about `most` decompressed bytes each, but not less than a split has; 1 if its format is
 /// not cut.
 fn pieces(file: &InputFile, most: u64) -> u64 {
-    match &file.source {
-        Source::Rows { format, bytes, .. } if format.can_be_cut() => {
-            bytes.div_ceil(most.max(splits::MIN_SPLIT_BYTES))
+    match file.rows() {
+        Some(rows) if rows.format.can_be_cut() => {
+            rows.bytes.div_ceil(most.max(splits::MIN_SPLIT_BYTES))
         }
         _ => 1,
     }
@@ -128,10 +128,10 @@ fn pieces(file: &InputFile, most: u64) -> u64 {
 
 /// Places that cut a file into about `pieces` equal parts, ascending.
 async fn find(file: &InputFile, pieces: u64, window_log: u32) -> Result<Vec<u64>> {
-    let Source::Rows { size, local, .. } = &file.source else {
+    let Some(rows) = file.rows() else {
         return Ok(Vec::new());
     };
-    let (size, location) = (*size, &file.location);
+    let (size, location) = (rows.size, &file.location);
     let wanted = (1..pieces).map(|piece| {
         let at = u128::from(size) * u128::from(piece) / u128::from(pieces);
         at as u64
@@ -150,7 +150,7 @@ async fn find(file: &InputFile, pieces: u64, window_log: u32) -> Result<Vec<u64>
             let found: Vec<Option<u64>> = found.try_collect().await?;
             found.into_iter().flatten().collect()
         }
-        Some(Cuts::Records) => match local {
+        Some(Cuts::Records) => match &rows.local {
             Some(local) => {
                 let (local, name) = (local.clone(), location.to_string());
                 let wanted: Vec<u64> = wanted.collect();

@@ -53,20 +53,24 @@ pub(super) enum Source {
     /// Parquet in a store: the pages of a row group are fetched at once.
     Remote(ObjectReader),
     /// A row format: JSON Lines or CSV.
-    Rows {
-        format: &'static dyn RowFormat,
-        compression: Compression,
-        /// Encoded bytes.
-        size: u64,
-        /// Estimated bytes after decompression.
-        bytes: u64,
-        /// Offsets at which the file is cut into parts that are read one by one, ascending; none if it is read as a whole.
-        cuts: Vec<u64>,
-        /// The file as it was when it was opened; `None` for an object in a store.
-        local: Option<UnchangedFile>,
-        /// All bytes of a small object.
-        held: Option<Held>,
-    },
+    Rows(RowSource),
+}
+
+/// A file of a row format.
+#[derive(Debug, Clone)]
+pub(super) struct RowSource {
+    pub(super) format: &'static dyn RowFormat,
+    pub(super) compression: Compression,
+    /// Encoded bytes.
+    pub(super) size: u64,
+    /// Estimated bytes after decompression.
+    pub(super) bytes: u64,
+    /// Offsets at which the file is cut into parts that are read one by one, ascending; none if it is read as a whole.
+    pub(super) cuts: Vec<u64>,
+    /// The file as it was when it was opened; `None` for an object in a store.
+    pub(super) local: Option<UnchangedFile>,
+    /// All bytes of a small object.
+    pub(super) held: Option<Held>,
 }
 
 /// Rows of one row group of Parquet.
@@ -78,74 +82,39 @@ pub(super) struct RowRange {
 }
 
 impl InputFile {
-    /// All bytes of a small object.
-    pub(super) fn held(&self) -> Option<&Held> {
+    /// The source of a file of a row format; `None` for Parquet.
+    pub(super) fn rows(&self) -> Option<&RowSource> {
         match &self.source {
-            Source::Rows { held, .. } => held.as_ref(),
+            Source::Rows(rows) => Some(rows),
             Source::Local(_) | Source::Remote(_) => None,
-        }
-    }
-
-    /// Estimated bytes of a row file after decompression; 0 for Parquet, whose footer has the
-    /// sizes.
-    pub(super) fn decompressed_bytes(&self) -> u64 {
-        match &self.source {
-            Source::Rows { bytes, .. } => *bytes,
-            Source::Local(_) | Source::Remote(_) => 0,
-        }
-    }
-
-    /// Encoded bytes of a row file; 0 for Parquet, whose footer has the sizes.
-    pub(super) fn encoded_bytes(&self) -> u64 {
-        match &self.source {
-            Source::Rows { size, .. } => *size,
-            Source::Local(_) | Source::Remote(_) => 0,
         }
     }
 
     /// The parts that are read one by one, in order; `None` stands for the whole file.
     pub(super) fn parts(&self) -> Vec<Option<Range<u64>>> {
-        match &self.source {
-            Source::Rows { cuts, size, .. } if !cuts.is_empty() => {
-                let starts = [0].into_iter().chain(cuts.iter().copied());
-                let ends = cuts.iter().copied().chain([*size]);
-                starts
-                    .zip(ends)
-                    .map(|(start, end)| Some(start..end))
-                    .collect()
-            }
-            _ => vec![None],
-        }
+        let Some(rows) = self.rows().filter(|rows| !rows.cuts.is_empty()) else {
+            return vec![None];
+        };
+        let starts = [0].into_iter().chain(rows.cuts.iter().copied());
+        let ends = rows.cuts.iter().copied().chain([rows.size]);
+        let parts = starts.zip(ends);
+        parts.map(|(start, end)| Some(start..end)).collect()
     }
 
     /// Cuts a row file into parts.
     pub(super) fn cut_at(&mut self, places: Vec<u64>) {
-        if let Source::Rows { cuts, .. } = &mut self.source {
-            *cuts = places;
+        if let Source::Rows(rows) = &mut self.source {
+            rows.cuts = places;
         }
     }
 
     pub(super) fn cuts(&self) -> &[u64] {
-        match &self.source {
-            Source::Rows { cuts, .. } => cuts,
-            Source::Local(_) | Source::Remote(_) => &[],
-        }
-    }
-
-    /// Whether each record of a row file is compressed by itself.
-    pub(super) fn compresses_each_record(&self) -> bool {
-        match &self.source {
-            Source::Rows { format, .. } => format.compresses_each_record(),
-            Source::Local(_) | Source::Remote(_) => false,
-        }
+        self.rows().map_or(&[], |rows| rows.cuts.as_slice())
     }
 
     /// The columns that all files of its format have, beside an id and a text.
     pub(super) fn known_columns(&self) -> &'static [&'static str] {
-        match &self.source {
-            Source::Rows { format, .. } => format.known_columns(),
-            Source::Local(_) | Source::Remote(_) => &[],
-        }
+        self.rows().map_or(&[], |rows| rows.format.known_columns())
     }
 
     /// The same file; its readers also read the carried columns.

@@ -265,7 +265,7 @@ impl Documents {
         };
         let given = self.given.clone();
         let held = self.files.iter().filter_map(|file| {
-            let held = file.held()?.clone();
+            let held = file.rows()?.held.clone()?;
             Some((file.location.given().to_owned(), held))
         });
         let held = HeldFiles::new(&context.runtime_env().memory_pool).with_known(held);

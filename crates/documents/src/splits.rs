@@ -5,7 +5,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::file::{InputFile, RowRange, Source};
+use super::file::{InputFile, RowRange};
 use super::parquet;
 use super::rows::compression::Compression;
 
@@ -140,13 +140,12 @@ impl Split {
         file: &Arc<InputFile>,
         part: Option<Range<u64>>,
     ) -> Self {
-        let bytes = file.decompressed_bytes();
+        // The footer of Parquet has the sizes.
+        let sizes = file.rows().map(|rows| (rows.bytes, rows.size));
+        let (bytes, encoded) = sizes.unwrap_or_default();
         let bytes = match &part {
             None => bytes,
-            Some(part) => {
-                let length = part.end.saturating_sub(part.start);
-                share(bytes, length, file.encoded_bytes())
-            }
+            Some(part) => share(bytes, part.end.saturating_sub(part.start), encoded),
         };
         Self {
             file: Arc::clone(file),
@@ -190,10 +189,8 @@ impl Split {
 
     /// Whether it is of a compressed file of rows.
     pub(super) fn is_compressed(&self) -> bool {
-        match &self.file.source {
-            Source::Rows { compression, .. } => *compression != Compression::None,
-            Source::Local(_) | Source::Remote(_) => false,
-        }
+        let rows = self.file.rows();
+        rows.is_some_and(|rows| rows.compression != Compression::None)
     }
 
     /// Bytes of its whole file.

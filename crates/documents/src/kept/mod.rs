@@ -17,7 +17,7 @@ use futures::{StreamExt as _, TryStreamExt as _};
 use rayon::ThreadPool;
 use storage::{Draft, Location, StorageError, Stores, UnchangedFile};
 
-use super::file::{InputFile, Source};
+use super::file::InputFile;
 use super::partition_reader::row_limit;
 use super::row_set::RowSet;
 use super::rows::limit::Limit;
@@ -524,11 +524,9 @@ async fn write_kept(
 ) -> Result<()> {
     let write = async move {
         let is_kept = |part, row| kept.contains(first_part + part, row);
-        match &input.source {
-            Source::Rows { .. } => rows::copy(&input, &copiers, out, &is_kept).await,
-            Source::Local(_) | Source::Remote(_) => {
-                parquet::copy(&input, out, &|row| is_kept(0, row)).await
-            }
+        match input.rows() {
+            Some(source) => rows::copy(&input, source, &copiers, out, &is_kept),
+            None => parquet::copy(&input, out, &|row| is_kept(0, row)).await,
         }
     };
     let written = SpawnedTask::spawn(write).join_unwind().await;

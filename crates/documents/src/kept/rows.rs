@@ -6,28 +6,22 @@ use super::pieces::Pieces;
 use super::writer::Writer;
 
 use super::{Copiers, Output};
-use crate::error::{DocumentsError, Result};
-use crate::file::{InputFile, Source};
+use crate::error::Result;
+use crate::file::{InputFile, RowSource};
+use crate::rows;
 use crate::rows::compression::Compression;
-use crate::rows::{self};
 
 /// Copies the header of a file, and the records that `is_kept` accepts by the number of their part of the file, and their own in
 /// the part.
-pub(super) async fn copy(
+pub(super) fn copy(
     file: &InputFile,
+    source: &RowSource,
     copiers: &Copiers,
     out: Output,
-    is_kept: &(dyn Fn(usize, u64) -> bool + Sync),
+    is_kept: &dyn Fn(usize, u64) -> bool,
 ) -> Result<()> {
-    let Source::Rows { compression, .. } = &file.source else {
-        return Err(DocumentsError::Internal(format!(
-            "{}: no rows of text",
-            file.location
-        )));
-    };
-    let compression = *compression;
     // A file in a store must be read on a blocking thread.
-    let work = || copy_blocking(file, compression, copiers, out, is_kept);
+    let work = || copy_blocking(file, source, copiers, out, is_kept);
     match tokio::runtime::Handle::current().runtime_flavor() {
         tokio::runtime::RuntimeFlavor::CurrentThread => work(),
         _ => tokio::task::block_in_place(work),
@@ -36,14 +30,15 @@ pub(super) async fn copy(
 
 fn copy_blocking(
     file: &InputFile,
-    compression: Compression,
+    source: &RowSource,
     copiers: &Copiers,
     out: Output,
     is_kept: &dyn Fn(usize, u64) -> bool,
 ) -> Result<()> {
     let Output { file: target, name } = out;
     let failed = |source| Output::failed(&name, source);
-    let compresses_each = file.compresses_each_record();
+    let compression = source.compression;
+    let compresses_each = source.format.compresses_each_record();
     let target = BufWriter::new(target);
     let mut writer = match compression {
         // Compression takes longer than all else. One frame of zstd, since some readers take the first of several for all.

@@ -51,7 +51,7 @@ pub(crate) async fn copy(
             .parse_and_finish(&local.open()?)
             .map_err(failed)?,
         Source::Remote(remote) => remote.clone().metadata().await.map_err(failed)?,
-        Source::Rows { .. } => return Err(file.bad_data("it is no Parquet".into())),
+        Source::Rows(_) => return Err(file.bad_data("it is no Parquet".into())),
     };
     let mut copy = Copy::new(name.clone(), &original, out)?;
     let mut first = 0;
@@ -76,7 +76,7 @@ pub(crate) async fn copy(
                     let groups = copy.row_group(parts, number);
                     copy.add(&groups, rows, |row| is_kept(first + row)).await?;
                 }
-                Source::Rows { .. } => {}
+                Source::Rows(_) => {}
             }
         }
         first += rows;

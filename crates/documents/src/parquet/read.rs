@@ -87,7 +87,7 @@ pub(crate) async fn read(
                 slice.read(&pages, &slice.columns, selected)?
             }
         },
-        Source::Rows { .. } => return Err(file.bad_data("it is no Parquet".into())),
+        Source::Rows(_) => return Err(file.bad_data("it is no Parquet".into())),
     };
     let RowGroup {
         columns, object, ..

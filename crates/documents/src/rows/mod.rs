@@ -34,7 +34,7 @@ use archive::IdType;
 use storage::{Location, UnchangedFile};
 
 use super::columns::{Columns, Content};
-use super::file::{InputFile, NumberedRows, Source};
+use super::file::{InputFile, NumberedRows, RowSource, Source};
 use crate::error::{DocumentsError, Result};
 use crate::read_counts::ReadCounters;
 use builder::BatchBuilder;
@@ -118,7 +118,7 @@ pub(super) async fn open(
         id_type,
         spec: None,
         footer: None,
-        source: Source::Rows {
+        source: Source::Rows(RowSource {
             format,
             compression,
             size,
@@ -126,7 +126,7 @@ pub(super) async fn open(
             cuts: Vec::new(),
             local,
             held,
-        },
+        }),
         location,
     }))
 }
@@ -243,21 +243,13 @@ fn open_input(
     part: Option<Range<u64>>,
     limit: Limit,
 ) -> Result<(Input, &'static dyn RowFormat)> {
-    let Source::Rows {
-        format,
-        compression,
-        size,
-        local,
-        held,
-        ..
-    } = &file.source
-    else {
+    let Some(source) = file.rows() else {
         return Err(DocumentsError::Internal(format!(
             "{}: Parquet has no rows of text",
             file.location
         )));
     };
-    if part.is_some() && !format.can_be_cut() {
+    if part.is_some() && !source.format.can_be_cut() {
         return Err(DocumentsError::Internal(format!(
             "{}: files of this format are not cut",
             file.location
@@ -265,14 +257,14 @@ fn open_input(
     }
     let rows = RowFile {
         location: file.location.clone(),
-        local: local.clone(),
-        held: held.clone(),
-        size: *size,
-        compression: input_compression(*format, *compression),
+        local: source.local.clone(),
+        held: source.held.clone(),
+        size: source.size,
+        compression: input_compression(source.format, source.compression),
         charset: file.columns.charset,
         limit,
     };
-    Ok((rows.open(part)?, *format))
+    Ok((rows.open(part)?, source.format))
 }
 
 struct OpenFile {
