@@ -8,7 +8,7 @@ mod writer;
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use datafusion::common::runtime::SpawnedTask;
@@ -228,15 +228,27 @@ impl Documents {
             .zip(&files.files)
             .zip(first_parts(&self.files));
         let copying = copying.map(|((input, target), first_part)| {
-            let copying = Copying {
-                first_part,
-                input: Arc::clone(input),
-                target: target.clone(),
-                kept: Arc::clone(kept),
-                replace: files.replace,
-                scratch: scratch.to_owned(),
-            };
-            copying.copy(copiers.clone())
+            let (input, target, kept) = (Arc::clone(input), target.clone(), Arc::clone(kept));
+            let (copiers, scratch, replace) = (copiers.clone(), scratch.to_owned(), files.replace);
+            async move {
+                if input.columns.is_one_document && !kept.contains(first_part, 0) {
+                    let is_stale = replace == Replace::Everything && target.exists().await?;
+                    return Ok(if is_stale {
+                        Copied::Stale(target)
+                    } else {
+                        Copied::Nothing
+                    });
+                }
+                let mut draft = new_draft(&target, &scratch)?;
+                let out = Output {
+                    file: draft.open()?,
+                    name: target.to_string(),
+                };
+                write_kept(input, first_part, kept, copiers, out).await?;
+                check_replaced(replace, &target, &mut draft).await?;
+                let bytes = draft.send().await?;
+                Ok::<_, DocumentsError>(Copied::Draft(draft, bytes))
+            }
         });
         let mut copied = futures::stream::iter(copying).buffered(at_once);
         let mut copies = KeptDrafts::default();
@@ -439,55 +451,13 @@ const COPIED_BY_STORE: u64 = 4 << 30;
 /// Objects that a store copies at the same time.
 const COPIED_AT_ONCE: usize = 32;
 
-/// What [`Copying::copy`] made of an input file.
+/// What became of an input file.
 enum Copied {
     /// A copy, and its size in bytes.
     Draft(Draft, u64),
     /// Nothing, because the file is one document that is not kept; a copy of an earlier run is here.
     Stale(Location),
     Nothing,
-}
-
-/// The copy of one input file.
-struct Copying {
-    /// Number of the file's first part among the parts of all inputs.
-    first_part: usize,
-    input: Arc<InputFile>,
-    target: Location,
-    kept: Arc<RowSet>,
-    replace: Replace,
-    scratch: PathBuf,
-}
-
-impl Copying {
-    /// Copies the kept rows of the file.
-    async fn copy(self, copiers: Copiers) -> Result<Copied> {
-        let Self { input, target, .. } = &self;
-        if input.columns.is_one_document && !self.kept.contains(self.first_part, 0) {
-            let is_stale = self.replace == Replace::Everything && target.exists().await?;
-            return Ok(if is_stale {
-                Copied::Stale(target.clone())
-            } else {
-                Copied::Nothing
-            });
-        }
-        let mut draft = new_draft(target, &self.scratch)?;
-        let out = Output {
-            file: draft.open()?,
-            name: target.to_string(),
-        };
-        write_kept(
-            Arc::clone(input),
-            self.first_part,
-            Arc::clone(&self.kept),
-            copiers,
-            out,
-        )
-        .await?;
-        check_replaced(self.replace, target, &mut draft).await?;
-        let bytes = draft.send().await?;
-        Ok(Copied::Draft(draft, bytes))
-    }
 }
 
 /// What copies take of the machine.
