@@ -18,6 +18,7 @@ use rayon::ThreadPool;
 use storage::{Draft, Location, StorageError, Stores, UnchangedFile};
 
 use super::file::InputFile;
+use super::formats::ending as ending_of;
 use super::partition_reader::row_limit;
 use super::row_set::RowSet;
 use super::rows::limit::Limit;
@@ -128,13 +129,13 @@ impl Documents {
                 .is_some_and(|one| one.identity() == location.identity())
         };
         let inputs: Vec<(&Location, &String)> = self.inputs().collect();
-        let ending = super::formats::ending(&root.file_name()).unwrap_or_default();
+        let ending = ending_of(&root.file_name()).unwrap_or_default();
         let is_joined = !is_directory
             && !matches!(inputs[..], [(only, _)] if is_given(only))
             && JOINED.iter().any(|lines| ending.starts_with(lines));
         if is_joined {
             let other = |(input, _): &&(&Location, &String)| {
-                super::formats::ending(&input.file_name()).as_ref() != Some(&ending)
+                ending_of(&input.file_name()).as_ref() != Some(&ending)
             };
             if let Some((other, _)) = inputs.iter().find(other) {
                 return Err(usage(format!(
@@ -142,11 +143,8 @@ impl Documents {
                 )));
             }
         }
-        let array = self
-            .files
-            .iter()
-            .find(|file| is_joined && file.columns.is_array);
-        if let Some(array) = array {
+        let is_array = |file: &&Arc<InputFile>| is_joined && file.columns.is_array;
+        if let Some(array) = self.files.iter().find(is_array) {
             return Err(usage(format!(
                 "{} is one array of JSON, and no JSON Lines: name a directory",
                 array.location
@@ -156,8 +154,8 @@ impl Documents {
             _ if is_joined => files.push(root),
             [(only, _)] if !is_directory && is_given(only) => {
                 let (name, input) = (root.file_name(), only.file_name());
-                let ending = super::formats::ending(&input).unwrap_or_default();
-                if super::formats::ending(&name).as_ref() != Some(&ending) {
+                let ending = ending_of(&input).unwrap_or_default();
+                if ending_of(&name).as_ref() != Some(&ending) {
                     return Err(usage(format!(
                         "the documents are copied in their own format, so the name must end in {ending}"
                     )));
@@ -376,14 +374,8 @@ impl Documents {
             file: File::create(path).map_err(|source| Output::failed(&name, source))?,
             name,
         };
-        write_kept(
-            Arc::clone(input),
-            first_part,
-            Arc::clone(kept),
-            Copiers::new(context, 1)?,
-            out,
-        )
-        .await?;
+        let (input, kept) = (Arc::clone(input), Arc::clone(kept));
+        write_kept(input, first_part, kept, Copiers::new(context, 1)?, out).await?;
         Ok(true)
     }
 
