@@ -27,6 +27,7 @@ use crate::error::{EngineError, Result};
 use crate::fingerprint_sort;
 use crate::id_count::IdCount;
 use crate::map_counters::MapCounters;
+use crate::memory::reserve;
 use crate::progress::Progress;
 use crate::recipe::Recipe;
 use crate::text_counts::{TextCounters, TextCounts};
@@ -259,11 +260,9 @@ impl FingerprintedBatch {
         let pool = &context.runtime_env().memory_pool;
         let memory = MemoryConsumer::new("remaining documents").register(pool);
         let bytes = usize::try_from(expected).unwrap_or(usize::MAX);
-        memory
-            .try_grow(bytes.saturating_mul(REMAINING_BYTES))
-            .map_err(|_| EngineError::OutOfMemory {
-                what: format!("finding {expected} documents in the archive"),
-            })?;
+        reserve(&memory, bytes.saturating_mul(REMAINING_BYTES), || {
+            format!("finding {expected} documents in the archive")
+        })?;
         let mut remaining: HashMap<u128, u32> = HashMap::new();
         let mut unreadable = None;
         archive

@@ -11,6 +11,8 @@ use datafusion::execution::memory_pool::{
 };
 use datafusion::execution::runtime_env::RuntimeEnv;
 
+use crate::error::EngineError;
+
 /// DataFusion gives this name, with the number of the partition in brackets, to each memory consumer that sorts rows.
 const SORT: &str = "ExternalSorter[";
 /// DataFusion gives this name, with the same number behind it, to each memory consumer that merges sorted runs. Such a consumer
@@ -45,6 +47,16 @@ pub(crate) fn merged_runs(bytes: usize, partitions: usize) -> usize {
 /// Lets DataFusion's sorts merge as many runs at once as [`SortPool`] gives memory for.
 pub(crate) fn merge_without_limit(runtime: &RuntimeEnv) {
     runtime.disk_manager.set_max_spill_merge_fan_in(0);
+}
+
+/// Lets `memory` grow by `bytes`; without room for them, the error says `what` takes them.
+pub(crate) fn reserve(
+    memory: &MemoryReservation,
+    bytes: usize,
+    what: impl FnOnce() -> String,
+) -> std::result::Result<(), EngineError> {
+    let grown = memory.try_grow(bytes);
+    grown.map_err(|_| EngineError::OutOfMemory { what: what() })
 }
 
 /// A pool that shares memory fairly among sorts, and leaves enough for their merges.

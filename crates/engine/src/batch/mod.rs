@@ -22,6 +22,7 @@ pub(crate) use rows::{FingerprintRows, select_columns};
 pub use tables::{PartTables, TablePart};
 
 use crate::error::{EngineError, Result};
+use crate::memory::reserve;
 use streams::free_bytes;
 
 /// A batch in memory. Its bytes are reserved as long as it lives.
@@ -71,14 +72,12 @@ impl Batch {
         }
         let memory = MemoryConsumer::new("batch").register(pool);
         let grow = |bytes: usize, what: &str| {
-            memory
-                .try_grow(bytes)
-                .map_err(|_| EngineError::OutOfMemory {
-                    what: format!(
-                        "{what} of the batch's {rows} documents take {bytes} bytes, {} are free",
-                        free_bytes(pool)
-                    ),
-                })
+            reserve(&memory, bytes, || {
+                let free = free_bytes(pool);
+                format!(
+                    "{what} of the batch's {rows} documents take {bytes} bytes, {free} are free"
+                )
+            })
         };
         // `Distinct::new` holds each fingerprint twice, by row and by value: 24 bytes a row.
         grow(24 * rows, "the fingerprints")?;
@@ -178,18 +177,17 @@ impl Batch {
         if let Some(classes) = &*classes {
             return Ok(Arc::clone(classes));
         }
-        let out_of_memory = |bytes: usize| EngineError::OutOfMemory {
-            what: format!("the classes of the batch take {bytes} bytes"),
+        let grow = |bytes: usize| {
+            reserve(&self.memory, bytes, || {
+                format!("the classes of the batch take {bytes} bytes")
+            })
         };
         let made = if by_sketch {
-            let most = Classes::by_content_bytes(self.rows);
-            let grown = self.memory.try_grow(most);
-            grown.map_err(|_| out_of_memory(most))?;
+            grow(Classes::by_content_bytes(self.rows))?;
             Classes::by_content(self, |row| self.sketch(row))
         } else {
             let made = Classes::by_fingerprint(self);
-            let grown = self.memory.try_grow(made.bytes());
-            grown.map_err(|_| out_of_memory(made.bytes()))?;
+            grow(made.bytes())?;
             made
         };
         Ok(Arc::clone(classes.insert(Arc::new(made))))

@@ -9,6 +9,7 @@ use tokio::sync::{OwnedRwLockReadGuard, RwLock};
 
 use super::Batch;
 use crate::error::{EngineError, Result};
+use crate::memory::reserve;
 use streams::free_bytes;
 
 /// The tables to build: their design, and the part of the batch that they hold.
@@ -119,17 +120,11 @@ impl Batch {
         let range: Range<usize> = Plan::part_range(request.parts as usize, part as usize, values);
         let plan = Plan::predict(design, range.len(), 1);
         let memory = MemoryConsumer::new("tables").register(pool);
-        memory
-            .try_grow(plan.bytes)
-            .map_err(|_| EngineError::OutOfMemory {
-                what: format!(
-                    "the tables of {} fingerprints take {} bytes, {} are free",
-                    range.len(),
-                    plan.bytes,
-                    free_bytes(pool)
-                ),
-            })?;
         let (name, bytes) = (plan.design.name(), plan.bytes);
+        reserve(&memory, bytes, || {
+            let (values, free) = (range.len(), free_bytes(pool));
+            format!("the tables of {values} fingerprints take {bytes} bytes, {free} are free")
+        })?;
         tracing::info!(
             design = name,
             part,

@@ -20,6 +20,7 @@ use twox_hash::XxHash3_64;
 use super::id_order::IdOrder;
 use crate::batch::{Batch, FingerprintsByRow, IdColumn};
 use crate::error::{EngineError, Result};
+use crate::memory::reserve;
 use crate::probe::{CompareSketches, Compared};
 use crate::work_items::days_since_epoch;
 use documents::DocumentId;
@@ -123,10 +124,11 @@ impl Captures {
     }
 
     fn reserve(&self, captures: usize) -> Result<()> {
-        let grown = self.memory.as_ref();
-        let grown = grown.map_or(Ok(()), |memory| memory.try_grow(CAPTURE_BYTES * captures));
-        grown.map_err(|_| EngineError::OutOfMemory {
-            what: "the captures of the documents".into(),
+        let Some(memory) = &self.memory else {
+            return Ok(());
+        };
+        reserve(memory, CAPTURE_BYTES * captures, || {
+            "the captures of the documents".into()
         })
     }
 
@@ -193,9 +195,8 @@ impl History {
         } else {
             0
         };
-        let grown = memory.try_grow(bytes + batch.rows() * size_of::<u32>());
-        grown.map_err(|_| EngineError::OutOfMemory {
-            what: format!("a table of the documents' ids takes {bytes} bytes"),
+        reserve(&memory, bytes + batch.rows() * size_of::<u32>(), || {
+            format!("a table of the documents' ids takes {bytes} bytes")
         })?;
         let on_update = self.on_update;
         let search = blocking(move || {

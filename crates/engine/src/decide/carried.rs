@@ -94,11 +94,9 @@ impl Ranks {
     fn new(by_id: &[u32], keys: &Keys, pool: &Arc<dyn MemoryPool>) -> Result<Self> {
         let memory = MemoryConsumer::new("ranks of documents").register(pool);
         let grow = |bytes: usize| {
-            memory
-                .try_grow(bytes)
-                .map_err(|_| EngineError::OutOfMemory {
-                    what: format!("the ranks of documents take {bytes} bytes"),
-                })
+            memory::reserve(&memory, bytes, || {
+                format!("the ranks of documents take {bytes} bytes")
+            })
         };
         let bytes = by_id.len() * POSITION_BYTES;
         grow(bytes)?;

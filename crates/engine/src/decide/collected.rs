@@ -19,6 +19,7 @@ use super::sorter::PairSorter;
 use crate::batch::{Batch, FingerprintsByRow};
 use crate::class_pairs::{CLASS, OTHER_CLASS};
 use crate::error::{EngineError, Result};
+use crate::memory;
 use crate::pairs::{BASE_DAY, BASE_ID, DISTANCE, SIMILARITY};
 use crate::probe::Neighbour;
 use documents::DocumentId;
@@ -255,9 +256,8 @@ impl Collected {
 
 /// Reserves memory for duplicates of documents of the archive.
 fn reserve(reserved: &MemoryReservation, bytes: usize) -> Result<()> {
-    let grown = reserved.try_grow(bytes);
-    grown.map_err(|_| EngineError::OutOfMemory {
-        what: "the duplicates of documents of the archive".into(),
+    memory::reserve(reserved, bytes, || {
+        "the duplicates of documents of the archive".into()
     })
 }
 

@@ -43,6 +43,7 @@ use serde::Serialize;
 
 use crate::batch::{Batch, Classes};
 use crate::error::{EngineError, Result};
+use crate::memory::reserve;
 use crate::output::OutputTarget;
 use crate::probe::Neighbour;
 use crate::progress::Stage;
@@ -217,18 +218,13 @@ impl Deciding {
         let bytes = IdOrder::bytes_for(self.keys.rows())
             + Order::bytes_for(count)
             + Greedy::bytes_for(count, similarities);
-        memory
-            .try_grow(bytes)
-            .map_err(|_| EngineError::OutOfMemory {
-                what: format!("decisions about {count} distinct documents take {bytes} bytes"),
-            })?;
+        reserve(&memory, bytes, || {
+            format!("decisions about {count} distinct documents take {bytes} bytes")
+        })?;
         // A document that a pin names is in several sets.
-        let bytes = PIN_BYTES.saturating_mul(self.pins.0.len());
-        memory
-            .try_grow(bytes)
-            .map_err(|_| EngineError::OutOfMemory {
-                what: format!("{} pins take {bytes} bytes", self.pins.0.len()),
-            })?;
+        let pins = self.pins.0.len();
+        let bytes = PIN_BYTES.saturating_mul(pins);
+        reserve(&memory, bytes, || format!("{pins} pins take {bytes} bytes"))?;
         let (batch, keys, pins) = (
             Arc::clone(&self.batch),
             self.keys.clone(),

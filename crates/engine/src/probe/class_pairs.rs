@@ -21,6 +21,7 @@ use super::request::{CompareSketches, Compared, Originals};
 use crate::batch::{Batch, Classes};
 use crate::class_pairs;
 use crate::error::EngineError;
+use crate::memory::reserve;
 use crate::pairs::BASE_ID;
 use documents::DocumentId;
 use streams::BATCH_ROWS;
@@ -141,9 +142,8 @@ impl ClassPairs {
             Some(nearest) => self.memory.shrink(bytes_of(nearest)),
             None => {}
         }
-        let grown = self.memory.try_grow(bytes_of(&neighbour));
-        grown.map_err(|_| EngineError::OutOfMemory {
-            what: "the nearest documents of the archive".into(),
+        reserve(&self.memory, bytes_of(&neighbour), || {
+            "the nearest documents of the archive".into()
         })?;
         self.nearest.insert(class, neighbour);
         Ok(())

@@ -13,7 +13,7 @@ use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReser
 
 use super::pair_builder::{ArchiveRow, ArchiveRows, RowMatch};
 use crate::batch::Batch;
-use crate::error::EngineError;
+use crate::memory::reserve;
 use crate::pairs::BASE_ID;
 
 /// A document of the archive near a fingerprint of the batch.
@@ -84,11 +84,9 @@ impl Nearest {
             }
             let at = kept.partition_point(|other| other.order() < neighbour.order());
             if at < self.limit {
-                self.memory
-                    .try_grow(neighbour.bytes())
-                    .map_err(|_| EngineError::OutOfMemory {
-                        what: format!("the nearest {} documents of each fingerprint", self.limit),
-                    })?;
+                reserve(&self.memory, neighbour.bytes(), || {
+                    format!("the nearest {} documents of each fingerprint", self.limit)
+                })?;
                 kept.insert(at, neighbour);
                 if kept.len() > self.limit
                     && let Some(farthest) = kept.pop()

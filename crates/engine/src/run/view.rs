@@ -8,8 +8,9 @@ use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 
 use super::Run;
 use super::opened::OpenedArchive;
-use crate::error::{EngineError, Result};
+use crate::error::Result;
 use crate::fingerprint::FingerprintedBatch;
+use crate::memory::reserve;
 
 /// The archive, or plain files, as the batch is compared with them.
 pub(super) struct View {
@@ -156,14 +157,10 @@ async fn rulings(
     let pool = &run.context.runtime_env().memory_pool;
     let memory = MemoryConsumer::new("rulings").register(pool);
     let bytes = list.bytes();
-    memory
-        .try_grow(bytes)
-        .map_err(|_| EngineError::OutOfMemory {
-            what: format!(
-                "the superseded captures and the pins of {} take {bytes} bytes",
-                archive.location()
-            ),
-        })?;
+    reserve(&memory, bytes, || {
+        let archive = archive.location();
+        format!("the superseded captures and the pins of {archive} take {bytes} bytes")
+    })?;
     if list.is_empty() {
         return Ok((Rulings::default(), memory));
     }

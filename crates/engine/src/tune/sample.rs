@@ -16,6 +16,7 @@ use unicode_segmentation::UnicodeSegmentation as _;
 use super::SpecToTune;
 use super::sources::SourcesOfTexts;
 use crate::error::{EngineError, Result};
+use crate::memory::reserve;
 use crate::text_counts::ShorterTexts;
 use documents::{DocumentId, Documents, SOURCE, TextRows};
 
@@ -66,13 +67,9 @@ pub(super) async fn sample(
             };
             if kept.len() < most || kept.peek().is_some_and(|(worst, ..)| hash < *worst) {
                 let text = text.into_owned();
-                memory
-                    .try_grow(size(&text))
-                    .map_err(|_| EngineError::OutOfMemory {
-                        what: format!(
-                            "the sample of {most} documents does not fit; lower --sample"
-                        ),
-                    })?;
+                reserve(&memory, size(&text), || {
+                    format!("the sample of {most} documents does not fit; lower --sample")
+                })?;
                 let source = sources.filter(|sources| sources.is_valid(row));
                 kept.push((
                     hash,

@@ -16,6 +16,7 @@ use crate::batch::{Batch, Classes};
 use crate::decide::Keys;
 use crate::error::{EngineError, Result};
 use crate::job::{DigestMap, Job, ModelPlan, add_digests, digest_schema, text_digest};
+use crate::memory::reserve;
 use documents::RowSet;
 use streams::blocking;
 
@@ -66,11 +67,9 @@ impl TextClasses {
             + Classes::by_content_bytes(rows)
             + DIGEST_BYTES * repeated_rows
             + RowSet::bytes_for(keys.rows());
-        memory
-            .try_grow(bytes)
-            .map_err(|_| EngineError::OutOfMemory {
-                what: format!("comparing the texts of {rows} documents takes {bytes} bytes"),
-            })?;
+        reserve(&memory, bytes, || {
+            format!("comparing the texts of {rows} documents takes {bytes} bytes")
+        })?;
         let keys = keys.clone();
         let positions = blocking(move || keys.positions()).await?;
         let mut wanted = RowSet::default();

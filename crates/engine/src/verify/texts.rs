@@ -20,6 +20,7 @@ use super::Verifier;
 use super::prepared::{PreparedTexts, TextWorkers, as_text};
 use super::texts_at::texts_at;
 use crate::error::{EngineError, Result};
+use crate::memory::reserve;
 use documents::{DocumentId, Documents, RowSet, TextRows};
 use twox_hash::XxHash3_64;
 
@@ -116,11 +117,9 @@ impl Texts {
     pub(super) fn want(&mut self, side: Side, id: DocumentId) -> Result<()> {
         let wanted = &mut self.wanted[side as usize];
         if !wanted.contains_key(&id) {
-            self.memory
-                .try_grow(ENTRY_BYTES + id.bytes())
-                .map_err(|_| EngineError::OutOfMemory {
-                    what: format!("the ids of pairs to be verified, {} so far", wanted.len()),
-                })?;
+            reserve(&self.memory, ENTRY_BYTES + id.bytes(), || {
+                format!("the ids of pairs to be verified, {} so far", wanted.len())
+            })?;
             wanted.insert(id, Vec::new());
         }
         Ok(())
@@ -138,11 +137,9 @@ impl Texts {
         // The reader gets a copy of the ids.
         let copied = self.memory.new_empty();
         let bytes = wanted.clone().map(|id| COPY_BYTES + id.bytes()).sum();
-        copied
-            .try_grow(bytes)
-            .map_err(|_| EngineError::OutOfMemory {
-                what: format!("looking up the texts of {} ids", wanted.len()),
-            })?;
+        reserve(&copied, bytes, || {
+            format!("looking up the texts of {} ids", wanted.len())
+        })?;
         let ids: HashSet<DocumentId> = wanted.cloned().collect();
         let partitions = context.state().config().target_partitions();
         let table = documents.table_with_ids(context, id_type, partitions, Arc::new(ids))?;
@@ -168,9 +165,8 @@ impl Texts {
         positions: RowSet,
     ) -> Result<()> {
         let count = positions.count();
-        let grown = self.memory.try_grow(count * AT_BYTES);
-        grown.map_err(|_| EngineError::OutOfMemory {
-            what: format!("the places of {count} texts"),
+        reserve(&self.memory, count * AT_BYTES, || {
+            format!("the places of {count} texts")
         })?;
         let found = texts_at(context, &verifier.batch, id_type, positions).await?;
         // With texts of the archive, fingerprints tell which are meant, and they are made of texts.
@@ -229,9 +225,8 @@ impl Texts {
             // Few ids have several texts.
             places.reserve_exact(1);
         } else {
-            let grown = self.memory.try_grow(size_of::<Place>());
-            grown.map_err(|_| EngineError::OutOfMemory {
-                what: "the texts of documents with the same id".into(),
+            reserve(&self.memory, size_of::<Place>(), || {
+                "the texts of documents with the same id".into()
             })?;
         }
         let place = self.store(hash, text, false)?;
