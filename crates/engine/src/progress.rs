@@ -1,16 +1,16 @@
 //! The progress of a run: counters that the stages advance and a display reads.
 
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
 /// The stages of a run, in order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Stage {
     /// Opening inputs and the archive.
+    #[default]
     Open,
     /// Fingerprinting the documents.
     Fingerprint,
@@ -37,22 +37,6 @@ pub enum Stage {
     /// Finding the templates of sources.
     Templates,
 }
-
-const STAGES: [Stage; 13] = [
-    Stage::Open,
-    Stage::Fingerprint,
-    Stage::Build,
-    Stage::Probe,
-    Stage::Verify,
-    Stage::Commit,
-    Stage::Index,
-    Stage::Sort,
-    Stage::Decide,
-    Stage::Write,
-    Stage::Tune,
-    Stage::Read,
-    Stage::Templates,
-];
 
 impl Stage {
     /// The stage's name for people.
@@ -99,7 +83,7 @@ pub struct Position {
 /// Counters of a run, shared by all its threads.
 #[derive(Debug, Default)]
 pub struct Progress {
-    stage: AtomicU8,
+    stage: Mutex<Stage>,
     /// Documents to fingerprint; 0 when the number is not known.
     pub documents_total: AtomicU64,
     /// Documents read.
@@ -202,6 +186,10 @@ impl Spent {
     }
 }
 
+fn locked<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 impl Progress {
     pub fn enter(&self, stage: Stage) {
         self.begin(stage, 0);
@@ -212,7 +200,7 @@ impl Progress {
         tracing::debug!(stage = stage.label(), "stage");
         self.steps.store(0, Ordering::Relaxed);
         self.steps_total.store(total, Ordering::Relaxed);
-        self.stage.store(stage as u8, Ordering::Relaxed);
+        *locked(&self.stage) = stage;
     }
 
     fn counters(&self) -> [&AtomicU64; 8] {
@@ -250,22 +238,17 @@ impl Progress {
 
     /// Notes the time when a partition of the probe is done; the last partition counts.
     pub fn note_probe_done(&self) {
-        *self
-            .probe_done
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+        *locked(&self.probe_done) = Some(Instant::now());
     }
 
     /// Notes that all pairs of these work items are sent.
     pub fn note_answered(&self, items: impl IntoIterator<Item = u32>) {
-        let mut answered = self.answered.lock().unwrap_or_else(PoisonError::into_inner);
-        answered.extend(items);
+        locked(&self.answered).extend(items);
     }
 
     /// Takes the numbers of the work items that were answered since the last call, ascending, each once.
     pub fn take_answered(&self) -> Vec<u32> {
-        let mut answered = self.answered.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut items = std::mem::take(&mut *answered);
+        let mut items = std::mem::take(&mut *locked(&self.answered));
         items.sort_unstable();
         items.dedup();
         items
@@ -320,22 +303,17 @@ impl Progress {
 
     /// Seconds since the last partition of the probe was done.
     pub fn seconds_since_probe(&self) -> f64 {
-        let done = *self
-            .probe_done
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        done.map_or(0.0, |done| done.elapsed().as_secs_f64())
+        locked(&self.probe_done).map_or(0.0, |done| done.elapsed().as_secs_f64())
     }
 
     /// The current stage.
     pub fn stage(&self) -> Stage {
-        let stage = STAGES[usize::from(self.stage.load(Ordering::Relaxed))];
         let sum = |one: &AtomicU64, other: &AtomicU64| {
             one.load(Ordering::Relaxed) + other.load(Ordering::Relaxed)
         };
         let to_probe = sum(&self.probe_total, &self.within_total);
         let is_probed = to_probe > 0 && sum(&self.probed, &self.probed_within) >= to_probe;
-        match stage {
+        match *locked(&self.stage) {
             Stage::Probe if is_probed => Stage::Sort,
             stage => stage,
         }
