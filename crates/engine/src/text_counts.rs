@@ -1,6 +1,6 @@
 //! Counts of the texts that map 1 fingerprints.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 use simhash::reliable_length::LENGTHS;
@@ -66,37 +66,23 @@ impl ShorterTexts {
 
 /// [`TextCounts`] that tasks share.
 #[derive(Debug, Default)]
-pub struct TextCounters {
-    invalid_utf8: AtomicU64,
-    shorter: [AtomicU64; LENGTHS.len()],
-    numbers: AtomicU64,
-    long: AtomicU64,
-}
+pub struct TextCounters(Mutex<TextCounts>);
 
 impl TextCounters {
     /// Adds numbers of texts.
     pub fn add(&self, counts: &TextCounts) {
-        for (counter, number) in [
-            (&self.invalid_utf8, counts.invalid_utf8),
-            (&self.numbers, counts.numbers),
-            (&self.long, counts.long),
-        ] {
-            counter.fetch_add(number, Ordering::Relaxed);
-        }
-        for (counter, number) in self.shorter.iter().zip(counts.shorter.0) {
-            counter.fetch_add(number, Ordering::Relaxed);
+        let mut sums = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        sums.invalid_utf8 += counts.invalid_utf8;
+        sums.numbers += counts.numbers;
+        sums.long += counts.long;
+        for (sum, number) in sums.shorter.0.iter_mut().zip(counts.shorter.0) {
+            *sum += number;
         }
     }
 
     /// The numbers so far.
     pub fn counts(&self) -> TextCounts {
-        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        TextCounts {
-            invalid_utf8: load(&self.invalid_utf8),
-            shorter: ShorterTexts(self.shorter.each_ref().map(load)),
-            numbers: load(&self.numbers),
-            long: load(&self.long),
-        }
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
