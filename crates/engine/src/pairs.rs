@@ -32,9 +32,25 @@ pub struct Column {
     maker: Maker,
 }
 
+impl Column {
+    const fn new(name: &'static str, data_type: fn(IdType) -> DataType, maker: Maker) -> Self {
+        Self {
+            name,
+            data_type,
+            nullable: false,
+            maker,
+        }
+    }
+
+    const fn nullable(mut self) -> Self {
+        self.nullable = true;
+        self
+    }
+}
+
 /// The stage that makes a column, and what the reduce does with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Maker {
+pub(crate) enum Maker {
     /// The probe; the reduce keeps one row for each value of all key columns.
     Key,
     /// The probe; of rows with equal key columns, the reduce keeps the least value.
@@ -46,36 +62,11 @@ enum Maker {
 
 /// The columns, in the order of the output.
 pub static COLUMNS: [Column; 5] = [
-    Column {
-        name: NEW_ID,
-        data_type: IdType::data_type,
-        nullable: false,
-        maker: Maker::Key,
-    },
-    Column {
-        name: BASE_ID,
-        data_type: IdType::data_type,
-        nullable: false,
-        maker: Maker::Key,
-    },
-    Column {
-        name: DISTANCE,
-        data_type: |_| DataType::Int32,
-        nullable: false,
-        maker: Maker::Least,
-    },
-    Column {
-        name: BASE_DAY,
-        data_type: |_| DataType::Date32,
-        nullable: true,
-        maker: Maker::Key,
-    },
-    Column {
-        name: SIMILARITY,
-        data_type: |_| DataType::Float64,
-        nullable: true,
-        maker: Maker::Greatest,
-    },
+    Column::new(NEW_ID, IdType::data_type, Maker::Key),
+    Column::new(BASE_ID, IdType::data_type, Maker::Key),
+    Column::new(DISTANCE, |_| DataType::Int32, Maker::Least),
+    Column::new(BASE_DAY, |_| DataType::Date32, Maker::Key).nullable(),
+    Column::new(SIMILARITY, |_| DataType::Float64, Maker::Greatest).nullable(),
 ];
 
 /// The columns that the output is sorted by.
@@ -90,21 +81,9 @@ fn columns(similarities: Similarities) -> impl Iterator<Item = &'static Column> 
     COLUMNS.iter().filter(is_present)
 }
 
-/// The columns that identify a pair.
-pub(crate) fn key_columns() -> impl Iterator<Item = &'static Column> {
-    COLUMNS.iter().filter(|column| column.maker == Maker::Key)
-}
-
-/// The columns whose least value the reduce keeps.
-pub(crate) fn least_columns() -> impl Iterator<Item = &'static Column> {
-    COLUMNS.iter().filter(|column| column.maker == Maker::Least)
-}
-
-/// The columns whose greatest value the reduce keeps, where pairs have them.
-pub(crate) fn greatest_columns() -> impl Iterator<Item = &'static Column> {
-    COLUMNS
-        .iter()
-        .filter(|column| column.maker == Maker::Greatest)
+/// The columns that `maker` makes.
+pub(crate) fn columns_of(maker: Maker) -> impl Iterator<Item = &'static Column> {
+    COLUMNS.iter().filter(move |column| column.maker == maker)
 }
 
 /// Whether the pairs of a run have similarities.

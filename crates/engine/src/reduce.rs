@@ -6,7 +6,7 @@ use datafusion::error::Result;
 use datafusion::functions_aggregate::expr_fn::{max, min};
 use datafusion::prelude::ident;
 
-use crate::pairs;
+use crate::pairs::{self, Maker};
 
 /// Keeps one row for each pair of ids and base day; sorts by new id, distance, base id and base day.
 ///
@@ -19,23 +19,17 @@ use crate::pairs;
 /// When `found` lacks a column of [`pairs::schema`].
 pub fn reduce(found: DataFrame) -> Result<DataFrame> {
     let is_found = |name: &str| found.schema().has_column_with_unqualified_name(name);
-    let least = pairs::least_columns().map(|column| min(ident(column.name)).alias(column.name));
-    let greatest = pairs::greatest_columns().filter(|column| is_found(column.name));
+    let keys = pairs::columns_of(Maker::Key).map(|column| ident(column.name));
+    let least = pairs::columns_of(Maker::Least);
+    let least = least.map(|column| min(ident(column.name)).alias(column.name));
+    let greatest = pairs::columns_of(Maker::Greatest).filter(|column| is_found(column.name));
     let greatest = greatest.map(|column| max(ident(column.name)).alias(column.name));
     let kept = least.chain(greatest).collect();
     let order = pairs::COLUMNS.iter().filter(|column| is_found(column.name));
     let order: Vec<_> = order.map(|column| ident(column.name)).collect();
-    found
-        .aggregate(
-            pairs::key_columns()
-                .map(|column| ident(column.name))
-                .collect(),
-            kept,
-        )?
-        .select(order)?
-        .sort(
-            pairs::ORDER
-                .map(|column| ident(column).sort(true, true))
-                .to_vec(),
-        )
+    found.aggregate(keys.collect(), kept)?.select(order)?.sort(
+        pairs::ORDER
+            .map(|column| ident(column).sort(true, true))
+            .to_vec(),
+    )
 }
