@@ -9,7 +9,7 @@ use std::error::Error;
 use std::sync::Arc;
 
 use datafusion::prelude::SessionContext;
-use engine::udf::{Simhash, hamming_distance};
+use engine::udf;
 use simhash::{Model, Spec};
 
 const QUERY: &str = "
@@ -27,8 +27,8 @@ const QUERY: &str = "
 async fn main() -> Result<(), Box<dyn Error>> {
     let context = SessionContext::new();
     let model = Model::plain(Spec::default())?;
-    context.register_udf(Simhash::udf(model, Arc::default()));
-    context.register_udf(hamming_distance());
+    context.register_udf(udf::simhash(model, Arc::default()));
+    context.register_udf(udf::hamming_distance());
     context.sql(QUERY).await?.show().await?;
     Ok(())
 }

@@ -31,7 +31,7 @@ use crate::memory::reserve;
 use crate::progress::Progress;
 use crate::recipe::Recipe;
 use crate::text_counts::{TextCounters, TextCounts};
-use crate::udf::{MadeOfText, Part, joined_keys};
+use crate::udf::{Part, joined_keys, made_of_text};
 use documents::read_counts::{Note, Notes, ReadCounts};
 use documents::{
     DECISION_COLUMNS, DecisionColumn, Documents, POSITION, PREFERENCE, PREFERENCE_BEHIND, TEXT,
@@ -135,7 +135,7 @@ pub fn with_fingerprints(
     let documents = match recipe {
         Recipe::Ready(_) => documents,
         Recipe::Texts(model) => {
-            let made = MadeOfText::udf(model.clone(), Arc::clone(counters)).call(vec![ident(TEXT)]);
+            let made = made_of_text(model.clone(), Arc::clone(counters)).call(vec![ident(TEXT)]);
             let names = schema.fields().iter().map(|field| field.name().as_str());
             let others = names.filter(|name| *name != TEXT).map(ident);
             let columns: Vec<Expr> = others.chain([made.alias(MADE)]).collect();

@@ -23,44 +23,95 @@ use documents::{NO_PREFERENCE, PREFERENCE, length_key};
 
 /// `simhash(text)`: the fingerprint of a text as BIGINT; NULL for a text without a fingerprint.
 ///
-/// Takes text or bytes. Replaces bytes that are not UTF-8 by replacement characters.
-#[derive(Debug, PartialEq, Eq, Hash)]
-pub struct Simhash(TextFunction);
-
-impl Simhash {
-    /// The function for one model; it counts texts in `counters`.
-    pub fn udf(model: Model, counters: Arc<TextCounters>) -> ScalarUDF {
-        ScalarUDF::new_from_impl(Self(TextFunction::new(model, counters)))
-    }
+/// Takes text or bytes. Replaces bytes that are not UTF-8 by replacement characters. Counts texts in `counters`.
+pub fn simhash(model: Model, counters: Arc<TextCounters>) -> ScalarUDF {
+    let make = TextFunction::fingerprints;
+    TextFunction::udf("simhash", DataType::Int64, make, model, counters)
 }
 
-/// What the functions of a text share.
+/// `made_of_text(text)`: what a run makes of a text, as a structure with a field for each [`Part`]. The fingerprint and the sketch
+/// are NULL for a text without a fingerprint. Takes what [`simhash()`] takes.
+pub(crate) fn made_of_text(model: Model, counters: Arc<TextCounters>) -> ScalarUDF {
+    let returns = DataType::Struct(Part::fields());
+    let make = TextFunction::made_of_text;
+    TextFunction::udf("made_of_text", returns, make, model, counters)
+}
+
+/// A function of a text for one model.
 #[derive(Debug)]
 struct TextFunction {
+    name: &'static str,
+    returns: DataType,
+    make: Make,
     model: Model,
     counters: Arc<TextCounters>,
     signature: Signature,
 }
 
+type Make = fn(&TextFunction, ScalarFunctionArgs) -> Result<ArrayRef>;
+
 impl TextFunction {
-    fn new(model: Model, counters: Arc<TextCounters>) -> Self {
-        Self {
+    fn udf(
+        name: &'static str,
+        returns: DataType,
+        make: Make,
+        model: Model,
+        counters: Arc<TextCounters>,
+    ) -> ScalarUDF {
+        ScalarUDF::new_from_impl(Self {
+            name,
+            returns,
+            make,
             model,
             counters,
             signature: Signature::user_defined(Volatility::Immutable),
-        }
+        })
     }
 
-    /// Calls `each`, which fingerprints a text, with a fingerprinter and every text that the function called `name` is
-    /// given. Counts the texts.
+    fn fingerprints(&self, args: ScalarFunctionArgs) -> Result<ArrayRef> {
+        let mut fingerprints = Int64Builder::with_capacity(args.number_rows);
+        self.for_each_text(args, |maker, text| {
+            let fingerprint = text.and_then(|text| maker.fingerprint(text));
+            fingerprints.append_option(fingerprint.map(u64::cast_signed));
+        })?;
+        Ok(Arc::new(fingerprints.finish()))
+    }
+
+    fn made_of_text(&self, args: ScalarFunctionArgs) -> Result<ArrayRef> {
+        let rows = args.number_rows;
+        let mut fingerprints = Int64Builder::with_capacity(rows);
+        let bytes = self.model.spec().sketch.bytes();
+        let mut sketches = BinaryBuilder::with_capacity(rows, rows * bytes);
+        let mut lengths = BinaryBuilder::with_capacity(rows, rows * length_key(1).len());
+        let mut sketch = Vec::new();
+        self.for_each_text(args, |maker, text| {
+            sketch.clear();
+            let made = text.and_then(|text| maker.fingerprint_and_sketch(text, &mut sketch));
+            fingerprints.append_option(made.map(u64::cast_signed));
+            sketches.append_option(made.filter(|_| bytes > 0).map(|_| &sketch));
+            lengths.append_option(text.map(|_| length_key(maker.feature_count())));
+        })?;
+        let columns: Vec<ArrayRef> = vec![
+            Arc::new(fingerprints.finish()),
+            Arc::new(sketches.finish()),
+            Arc::new(lengths.finish()),
+        ];
+        Ok(Arc::new(StructArray::try_new(
+            Part::fields(),
+            columns,
+            None,
+        )?))
+    }
+
+    /// Calls `each`, which fingerprints a text, with a fingerprinter and every text that the function is given. Counts the
+    /// texts.
     fn for_each_text(
         &self,
-        name: &str,
         args: ScalarFunctionArgs,
         mut each: impl FnMut(&mut Fingerprinter, Option<&str>),
     ) -> Result<()> {
         let rows = args.number_rows;
-        let [texts] = take_function_args(name, args.args)?;
+        let [texts] = take_function_args(self.name, args.args)?;
         let mut fingerprinter = Fingerprinter::new(self.model.clone());
         let mut counts = TextCounts::default();
         let invalid_utf8 = for_each_text(&texts.into_array(rows)?, |text| {
@@ -81,7 +132,7 @@ impl TextFunction {
 // Functions of one model are equal, whatever their counters.
 impl PartialEq for TextFunction {
     fn eq(&self, other: &Self) -> bool {
-        self.model == other.model
+        (self.name, &self.model) == (other.name, &other.model)
     }
 }
 
@@ -131,68 +182,6 @@ fn coerce_text(name: &str, types: &[DataType]) -> Result<Vec<DataType>> {
     }
 }
 
-/// `made_of_text(text)`: what a run makes of a text, as a structure with a field for each [`Part`]. The fingerprint and the sketch
-/// are NULL for a text without a fingerprint. Takes what [`Simhash`] takes.
-#[derive(Debug, PartialEq, Eq, Hash)]
-pub(crate) struct MadeOfText(TextFunction);
-
-impl MadeOfText {
-    /// The function for one model; it counts texts in `counters`.
-    pub(crate) fn udf(model: Model, counters: Arc<TextCounters>) -> ScalarUDF {
-        ScalarUDF::new_from_impl(Self(TextFunction::new(model, counters)))
-    }
-
-    fn fields() -> Fields {
-        let field = |part: Part| Field::new(part.name(), part.data_type(), true);
-        Fields::from(
-            [Part::Fingerprint, Part::Sketch, Part::Length]
-                .map(field)
-                .to_vec(),
-        )
-    }
-}
-
-impl ScalarUDFImpl for MadeOfText {
-    fn name(&self) -> &str {
-        "made_of_text"
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.0.signature
-    }
-
-    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        Ok(DataType::Struct(Self::fields()))
-    }
-
-    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
-        coerce_text(self.name(), types)
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let rows = args.number_rows;
-        let mut fingerprints = Int64Builder::with_capacity(rows);
-        let bytes = self.0.model.spec().sketch.bytes();
-        let mut sketches = BinaryBuilder::with_capacity(rows, rows * bytes);
-        let mut lengths = BinaryBuilder::with_capacity(rows, rows * length_key(1).len());
-        let mut sketch = Vec::new();
-        self.0.for_each_text(self.name(), args, |maker, text| {
-            sketch.clear();
-            let made = text.and_then(|text| maker.fingerprint_and_sketch(text, &mut sketch));
-            fingerprints.append_option(made.map(u64::cast_signed));
-            sketches.append_option(made.filter(|_| bytes > 0).map(|_| &sketch));
-            lengths.append_option(text.map(|_| length_key(maker.feature_count())));
-        })?;
-        let columns: Vec<ArrayRef> = vec![
-            Arc::new(fingerprints.finish()),
-            Arc::new(sketches.finish()),
-            Arc::new(lengths.finish()),
-        ];
-        let made = StructArray::try_new(Self::fields(), columns, None)?;
-        Ok(ColumnarValue::Array(Arc::new(made)))
-    }
-}
-
 /// `joined_keys(a, b, c)`: the keys of documents by several rules of preference, as one key.
 pub(crate) fn joined_keys() -> ScalarUDF {
     create_udf(
@@ -217,35 +206,29 @@ pub(crate) fn joined_keys() -> ScalarUDF {
     )
 }
 
-impl ScalarUDFImpl for Simhash {
+impl ScalarUDFImpl for TextFunction {
     fn name(&self) -> &str {
-        "simhash"
+        self.name
     }
 
     fn signature(&self) -> &Signature {
-        &self.0.signature
+        &self.signature
     }
 
     fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        Ok(DataType::Int64)
+        Ok(self.returns.clone())
     }
 
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
-        coerce_text(self.name(), types)
+        coerce_text(self.name, types)
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let mut fingerprints = Int64Builder::with_capacity(args.number_rows);
-        self.0.for_each_text(self.name(), args, |maker, text| {
-            let fingerprint = text.and_then(|text| maker.fingerprint(text));
-            fingerprints.append_option(fingerprint.map(u64::cast_signed));
-        })?;
-        let fingerprints = fingerprints.finish();
-        Ok(ColumnarValue::Array(Arc::new(fingerprints)))
+        Ok(ColumnarValue::Array((self.make)(self, args)?))
     }
 }
 
-/// A field of what [`MadeOfText`] returns, and the function that reads it. DataFusion
+/// A field of what [`made_of_text`] returns, and the function that reads it. DataFusion
 /// would move its own `get_field` into the projection below, which would then make the structure
 /// once for each field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -257,6 +240,12 @@ pub(crate) enum Part {
 }
 
 impl Part {
+    fn fields() -> Fields {
+        let parts = [Self::Fingerprint, Self::Sketch, Self::Length];
+        let field = |part: Self| Field::new(part.name(), part.data_type(), true);
+        parts.into_iter().map(field).collect()
+    }
+
     /// The part's column.
     pub(crate) fn name(self) -> &'static str {
         match self {
