@@ -188,9 +188,7 @@ impl Others {
         id_type: IdType,
     ) -> Result<()> {
         run.enter(Stage::Fingerprint);
-        let Run {
-            context, resources, ..
-        } = run;
+        let (context, resources) = (run.context, run.resources);
         let scratch = run.settings.scratch.join("base");
         std::fs::create_dir_all(&scratch).map_err(StorageError::io(scratch.display()))?;
         let path = scratch.join("fingerprints.parquet");

@@ -1,6 +1,6 @@
 //! The end of a run: appends the batch to the archive, then publishes the outputs.
 
-use archive::{Append, Archive, DecisionSettings, RowDecisions, Ruling, RunDefaults, StagedDay};
+use archive::{Append, Archive, DecisionSettings, RowDecisions, Ruling, StagedDay};
 use arrow::buffer::BooleanBuffer;
 use chrono::NaiveDate;
 use storage::{Draft, is_closed_pipe};
@@ -71,17 +71,9 @@ impl Appender {
         let settings = run.settings;
         run.enter(Stage::Commit);
         self.attempts += 1;
-        let View {
-            archive,
-            date,
-            already_committed,
-            remaining,
-            snapshot,
-            ..
-        } = view;
-        let is_first_day = snapshot.files.is_empty();
+        let (date, is_first_day) = (view.date, view.snapshot.files.is_empty());
         let rows = fingerprints.batch.file.rows;
-        let compared = remaining.map_or(rows, |remaining| remaining.file.rows);
+        let compared = view.remaining.map_or(rows, |remaining| remaining.file.rows);
         let (version_before, comparisons) = (self.version_before, self.attempts);
         let done = |commit, version_after| {
             Attempt::Done(Outcome {
@@ -93,13 +85,13 @@ impl Appender {
                 comparisons,
             })
         };
-        let Some(mut archive) = archive else {
+        let Some(mut archive) = view.archive else {
             return Ok(done(Commit::NotAsked, None));
         };
         if settings.append.is_none() {
             return Ok(done(Commit::NotAsked, Some(archive.version())));
         }
-        if already_committed {
+        if view.already_committed {
             return Ok(done(Commit::AlreadyThere, Some(archive.version())));
         }
         let day = date.ok_or_else(|| EngineError::Usage("--append needs --day".into()))?;
@@ -159,16 +151,10 @@ impl Appender {
 /// Records in an archive the columns that options named for its first day, so that further days need no options.
 pub async fn remember_columns(archive: &mut Archive, columns: &Columns) {
     let recorded = archive.set_run_defaults(|defaults| {
-        let RunDefaults {
-            id_column,
-            text_column,
-            source_column,
-            ..
-        } = defaults;
         let named = [
-            (id_column, &columns.id),
-            (text_column, &columns.text),
-            (source_column, &columns.source),
+            (&mut defaults.id_column, &columns.id),
+            (&mut defaults.text_column, &columns.text),
+            (&mut defaults.source_column, &columns.source),
         ];
         for (recorded, named) in named {
             if recorded.is_none() {

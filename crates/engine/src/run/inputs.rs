@@ -153,9 +153,7 @@ pub(super) struct Inputs {
 impl Inputs {
     /// Opens all inputs that the settings name, and checks that they agree.
     pub(super) async fn open(run: Run<'_>) -> Result<Self> {
-        let Run {
-            context, settings, ..
-        } = run;
+        let (context, settings) = (run.context, run.settings);
         run.enter(Stage::Open);
         let columns = &settings.columns;
         let version = run.job().and_then(Job::archive_version);

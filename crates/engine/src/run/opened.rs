@@ -1,6 +1,6 @@
 //! What a batch is compared with: an archive, or files in its place; and what else `--base` names.
 
-use archive::{Archive, ColumnNames, IdType, RunDefaults, Snapshot};
+use archive::{Archive, ColumnNames, IdType, Snapshot};
 use simhash::Spec;
 use storage::{Location, Stores};
 
@@ -68,16 +68,11 @@ impl OpenedArchive {
     pub(super) fn columns(&self, columns: &Columns) -> Columns {
         let remembered = match self {
             Self::Archive(archive) => {
-                let RunDefaults {
-                    id_column,
-                    text_column,
-                    source_column,
-                    ..
-                } = archive.run_defaults().clone();
+                let defaults = archive.run_defaults().clone();
                 Remembered {
-                    id: id_column,
-                    text: text_column,
-                    source: source_column,
+                    id: defaults.id_column,
+                    text: defaults.text_column,
+                    source: defaults.source_column,
                 }
             }
             Self::Plain(_) => Remembered::default(),

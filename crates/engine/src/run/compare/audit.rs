@@ -5,7 +5,6 @@ use simhash::Measure;
 use super::Comparison;
 use crate::error::Result;
 use crate::profile::default_similarity;
-use crate::run::Run;
 use crate::run::summary::Audit;
 use crate::verify::{self, DrawnPair, Verifier};
 
@@ -15,9 +14,7 @@ const CONFIDENCE: f64 = 0.95;
 impl Comparison<'_> {
     /// Compares the texts of dropped documents with those of the documents that they repeat.
     pub(super) async fn audit(&self, auditor: &Verifier, pairs: Vec<DrawnPair>) -> Result<Audit> {
-        let Run {
-            context, settings, ..
-        } = self.run;
+        let (context, settings) = (self.run.context, self.run.settings);
         let scratch = &settings.scratch;
         let found = verify::similarities(context, pairs, auditor, self.id_type, scratch).await?;
         // That of another measure means something else; and an estimate by sketches is of this similarity, too.

@@ -17,7 +17,6 @@ use crate::job::{Answers, CarriedMap, CopyMap, Job};
 use crate::output::{self, DraftOutput};
 use crate::probe::{Answer, CompareSketches, Originals, Probe};
 use crate::progress::Stage;
-use crate::run::Run;
 use crate::run::summary::{Clock, DecisionSummary};
 use crate::verify::{Counts, TextClasses, UnverifiedPairs, Verified, Verifier, verify_class_pairs};
 use crate::work_items;
@@ -55,9 +54,7 @@ impl Comparison<'_> {
         decide: &Decide,
         clock: &mut Clock,
     ) -> Result<(DraftDecisions, Option<Verified>)> {
-        let Run {
-            context, settings, ..
-        } = self.run;
+        let (context, settings) = (self.run.context, self.run.settings);
         let keys = self.batch.keys.as_ref();
         let keys = keys.ok_or_else(|| EngineError::Internal("the batch has no keys".into()))?;
         let (decided, verified) = match self.verifier {
@@ -224,9 +221,7 @@ impl Comparison<'_> {
         verifier: &Verifier,
         clock: &mut Clock,
     ) -> Result<(Decided, Verified)> {
-        let Run {
-            context, settings, ..
-        } = self.run;
+        let (context, settings) = (self.run.context, self.run.settings);
         let batch = self.run.load(self.batch).await?;
         let digests = match self.run.job() {
             Some(job) => Some((job, self.model_plan(job, verifier).await?)),

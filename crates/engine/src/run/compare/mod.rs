@@ -104,15 +104,12 @@ impl Comparison<'_> {
     /// Builds the tables; then probes and decides, or probes, reduces and verifies, or both. Adds the time of each stage to
     /// `clock`.
     pub(super) async fn compare(&self, clock: &mut Clock) -> Result<Compared> {
-        let Planned {
-            plan,
-            probe,
-            distinct,
-        } = self.build().await?;
+        let planned = self.build().await?;
+        let (probe, distinct) = (planned.probe, planned.distinct);
         let (design, passes) = (probe.design.clone(), probe.parts);
         clock.end(Stage::Build);
         if let Some(job) = self.run.job() {
-            let plan = plan.as_ref();
+            let plan = planned.plan.as_ref();
             self.ask_for_probes(job, &probe, plan, distinct).await?;
         }
         let (progress, settings) = (&self.run.resources.progress, self.run.settings);
@@ -278,9 +275,7 @@ impl Comparison<'_> {
 
     /// Plans the tables, and builds them unless the parts of a job do. Behind their round nobody needs the batch for that.
     async fn build(&self) -> Result<Planned> {
-        let Run {
-            context, settings, ..
-        } = self.run;
+        let (context, settings) = (self.run.context, self.run.settings);
         self.run.enter(Stage::Build);
         let file = &self.batch.file;
         if let Some((probe, distinct)) = self.run.job().and_then(Job::planned_probe) {
@@ -386,12 +381,7 @@ impl Comparison<'_> {
     /// Plans the probe of all work items in this process, or takes the answers of a job's parts; returns its rows, and the number
     /// of the items that this process must answer.
     async fn begin_probe(&self, probe: Probe, distinct: usize) -> Result<(DataFrame, usize)> {
-        let Run {
-            context,
-            resources,
-            settings,
-            ..
-        } = self.run;
+        let (context, resources) = (self.run.context, self.run.resources);
         let snapshot = &self.view.snapshot;
         self.run.enter(Stage::Probe);
         let progress = &resources.progress;
@@ -407,7 +397,11 @@ impl Comparison<'_> {
             return Ok((answers.table(context, &schema)?, 0));
         }
         let passes = u64::from(probe.parts);
-        let within = if settings.within { distinct } else { 0 };
+        let within = if self.run.settings.within {
+            distinct
+        } else {
+            0
+        };
         let totals = [
             (&progress.probe_total, snapshot.rows()),
             (&progress.within_total, within as u64),
@@ -564,9 +558,7 @@ impl Comparison<'_> {
         verifier: &Verifier,
         target: &OutputTarget,
     ) -> Result<(DraftOutput, Arc<Counts>)> {
-        let Run {
-            context, settings, ..
-        } = self.run;
+        let (context, settings) = (self.run.context, self.run.settings);
         self.run.enter(Stage::Verify);
         let origin = self.origin();
         let (scratch, path) = (&settings.scratch, unverified.draft.path());
