@@ -125,64 +125,40 @@ pub async fn run(
     inputs.fingerprint_base(run).await?;
     clock.end(Stage::Fingerprint);
 
-    let Inputs {
-        base,
-        recipe,
-        id_type,
-        pins,
-        compare: mut compare_settings,
-        verifier,
-        auditor,
-        documents,
-        day,
-        decide,
-        day_decisions,
-        kept_files,
-    } = inputs;
+    let mut compare_settings = inputs.compare;
+    let (documents, base) = (inputs.documents, inputs.base);
     let given = documents.given();
-    let appends = settings.append.is_some();
-    settings
-        .limits
-        .check_batch(given, fingerprints.batch.file.rows, appends)?;
     let batch = &fingerprints.batch;
+    let (rows, without) = (batch.file.rows, batch.file.without_fingerprint);
+    let (limits, appends) = (&settings.limits, settings.append.is_some());
+    limits.check_batch(given, rows, appends)?;
     let notes = batch.notes(documents.skipped());
-    settings.limits.check_notes(
-        given,
-        &notes,
-        batch.file.rows,
-        batch.file.without_fingerprint,
-    )?;
-    let day_decisions = day_decisions.as_ref();
+    limits.check_notes(given, &notes, rows, without)?;
+    let (decide, day_decisions) = (inputs.decide.as_ref(), inputs.day_decisions.as_ref());
     let (mut opened, others) = (base.opened, base.others);
-    let mut compared_inputs = None;
+    let mut probed_before = None;
     let mut appender = Appender::new(opened.version());
     let (compared, outcome) = loop {
         run.enter(Stage::Open);
-        let mut view = View::resolve(
-            run,
-            opened,
-            &fingerprints.batch,
-            day,
-            day_decisions,
-            decide.is_some(),
-        )
-        .await?;
+        let (day, decides) = (inputs.day, decide.is_some());
+        let view = View::resolve(run, opened, batch, day, day_decisions, decides);
+        let mut view = view.await?;
         others.add_to(&mut view.snapshot);
         if let Some(remaining) = &view.remaining {
             fingerprints.replace_with(&remaining.file.path)?;
         }
-        let remaining = view.remaining.as_ref();
-        let digest = &remaining.unwrap_or(&fingerprints.batch).file.digest;
+        let of_view = view.remaining.as_ref().unwrap_or(batch);
         let files = view.snapshot.files.iter();
         let files: Vec<String> = files.map(|file| file.location.to_string()).collect();
-        let inputs = (digest.clone(), files);
-        if let (Some(job), Some(before)) = (run.job(), &compared_inputs)
-            && *before != inputs
+        let probed = Some((of_view.file.digest.clone(), files));
+        if let Some(job) = run.job()
+            && probed_before.is_some()
+            && probed_before != probed
         {
             // The parts probed other files of the archive, or with another batch.
             job.leave();
         }
-        compared_inputs = Some(inputs);
+        probed_before = probed;
         if let (None, true, Some(archive), Some(version)) = (
             settings.day,
             view.already_committed,
@@ -194,25 +170,22 @@ pub async fn run(
                 .compare
                 .resolve(Against::Archive(archive.run_defaults_at(version)))?;
         }
-        let of_view = view.remaining.as_ref().unwrap_or(&fingerprints.batch);
         compare::lower_if_dear(run, of_view, &mut compare_settings).await?;
         clock.end(Stage::Open);
         let comparison = Comparison {
             run,
             settings: &compare_settings,
-            batch: view.remaining.as_ref().unwrap_or(&fingerprints.batch),
+            batch: of_view,
             view: &view,
-            verifier: verifier.as_ref(),
-            auditor: auditor.as_ref(),
+            verifier: inputs.verifier.as_ref(),
+            auditor: inputs.auditor.as_ref(),
             documents: &documents,
             // A rerun that writes no decisions needs none: the archive keeps those of the first run.
-            decide: decide
-                .as_ref()
-                .filter(|decide| decide.has_output() || !view.already_committed),
-            kept_files: kept_files.as_ref(),
+            decide: decide.filter(|decide| decide.has_output() || !view.already_committed),
+            kept_files: inputs.kept_files.as_ref(),
             others: &others,
-            pins: &pins,
-            id_type,
+            pins: &inputs.pins,
+            id_type: inputs.id_type,
         };
         let mut compared = comparison.compare(&mut clock).await?;
         if run.is_splitting() {
@@ -220,7 +193,7 @@ pub async fn run(
         }
         if let Some(decided) = &mut compared.decided {
             let summary = &mut decided.summary;
-            summary.repeats = settings.limits.check_decisions(given, summary)?;
+            summary.repeats = limits.check_decisions(given, summary)?;
         }
         let (kept, rulings) = (compared.kept_in_batch(), compared.rulings());
         let attempt = appender.commit(run, &fingerprints, view, kept, rulings, day_decisions);
@@ -234,7 +207,7 @@ pub async fn run(
 
     let mut summary = summarize(
         run,
-        &recipe,
+        &inputs.recipe,
         &compare_settings,
         &fingerprints,
         &compared,
@@ -263,12 +236,8 @@ fn summarize(
 ) -> Summary {
     let batch = &fingerprints.batch;
     let templates = fingerprints.templates.as_ref();
-    let Run {
-        resources,
-        settings,
-        ..
-    } = run;
-    let output = compared.output.as_ref();
+    let (resources, settings) = (run.resources, run.settings);
+    let (output, decided) = (compared.output.as_ref(), compared.decided.as_ref());
     let pairs = output.map(|_| settings.output.as_ref()).unwrap_or_default();
     let left_out = resources.progress.left_out.load(Ordering::Relaxed);
     Summary {
@@ -299,10 +268,7 @@ fn summarize(
         hits_left_out: left_out + output.map_or(0, |output| output.left_out),
         output: pairs.map(ToString::to_string),
         output_bytes: output.map(|output| output.bytes),
-        decisions: compared
-            .decided
-            .as_ref()
-            .map(|decided| decided.summary.clone()),
+        decisions: decided.map(|decided| decided.summary.clone()),
         commit: outcome.commit,
         day: outcome.date.map(|date| date.to_string()),
         removed: outcome.removed,
