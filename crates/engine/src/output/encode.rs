@@ -23,7 +23,7 @@ use crate::error::{EngineError, Result};
 pub(super) struct Encoder {
     writer: FormatWriter,
     /// The file's name in errors.
-    object: String,
+    pub(super) object: String,
 }
 
 enum FormatWriter {
@@ -40,23 +40,22 @@ impl Encoder {
         schema: &SchemaRef,
         object: String,
     ) -> Result<Self> {
-        let file = BufWriter::new(file);
+        let mut file = BufWriter::new(file);
         let writer = match format {
             OutputFormat::Parquet => match parquet_writer(file, schema) {
                 Ok(writer) => FormatWriter::Parquet(Box::new(writer)),
                 Err(error) => return Err(parquet_error(&object, error)),
             },
-            OutputFormat::Csv => FormatWriter::Csv(file),
+            OutputFormat::Csv => {
+                let header = csv(&RecordBatch::new_empty(schema.clone()), true);
+                let header = header.map_err(|error| arrow_error(&object, error))?;
+                file.write_all(&header)
+                    .map_err(|source| io_error(&object, source))?;
+                FormatWriter::Csv(file)
+            }
             OutputFormat::JsonLines => FormatWriter::JsonLines(file),
         };
-        let mut encoder = Self { writer, object };
-        if let FormatWriter::Csv(file) = &mut encoder.writer {
-            let header = csv(&RecordBatch::new_empty(schema.clone()), true)
-                .map_err(|error| arrow_error(&encoder.object, error))?;
-            file.write_all(&header)
-                .map_err(|source| io_error(&encoder.object, source))?;
-        }
-        Ok(encoder)
+        Ok(Self { writer, object })
     }
 
     pub(super) fn write(&mut self, batch: &RecordBatch) -> Result<()> {
@@ -64,9 +63,8 @@ impl Encoder {
         // Encode in memory first, so that a full disk is not taken for bad data.
         let (file, encoded) = match &mut self.writer {
             FormatWriter::Parquet(writer) => {
-                return writer
-                    .write(batch)
-                    .map_err(|error| parquet_error(object, error));
+                let written = writer.write(batch);
+                return written.map_err(|error| parquet_error(object, error));
             }
             FormatWriter::Csv(file) => (file, csv(batch, false)),
             FormatWriter::JsonLines(file) => (file, json_lines(batch)),

@@ -69,9 +69,7 @@ pub async fn write_draft(
         let mut batch = batch.map_err(EngineError::query("making the output"))?;
         let begin = Instant::now();
         if let Some(limit) = &mut limit {
-            batch = limit
-                .keep(&batch)
-                .map_err(|error| writer.arrow_error(error))?;
+            batch = limit.keep(&batch).map_err(|e| writer.arrow_error(e))?;
         }
         writer.write(batch)?;
         spent += begin.elapsed();
@@ -130,18 +128,15 @@ struct Writer {
     encoder: Encoder,
     coalescer: BatchCoalescer,
     schema: SchemaRef,
-    object: String,
     rows: u64,
 }
 
 impl Writer {
     fn new(file: File, schema: &SchemaRef, target: &OutputTarget) -> Result<Self> {
-        let object = target.to_string();
         Ok(Self {
-            encoder: Encoder::new(target.format(), file, schema, object.clone())?,
+            encoder: Encoder::new(target.format(), file, schema, target.to_string())?,
             coalescer: BatchCoalescer::new(schema.clone(), PAGE_ROWS),
             schema: schema.clone(),
-            object,
             rows: 0,
         })
     }
@@ -149,18 +144,16 @@ impl Writer {
     fn write(&mut self, batch: RecordBatch) -> Result<()> {
         self.rows += batch.num_rows() as u64;
         // The plan's fields may be nullable where ours are not.
-        let batch = pairs::record_batch(&self.schema, &[], Some(&batch))
-            .map_err(|e| self.arrow_error(e))?;
-        self.coalescer
-            .push_batch(batch)
-            .map_err(|e| arrow_error(&self.object, e))?;
+        let batch = pairs::record_batch(&self.schema, &[], Some(&batch));
+        let batch = batch.map_err(|e| self.arrow_error(e))?;
+        let pushed = self.coalescer.push_batch(batch);
+        pushed.map_err(|e| self.arrow_error(e))?;
         self.drain()
     }
 
     fn finish(mut self) -> Result<u64> {
-        self.coalescer
-            .finish_buffered_batch()
-            .map_err(|e| arrow_error(&self.object, e))?;
+        let finished = self.coalescer.finish_buffered_batch();
+        finished.map_err(|e| self.arrow_error(e))?;
         self.drain()?;
         self.encoder.finish()?;
         Ok(self.rows)
@@ -174,6 +167,6 @@ impl Writer {
     }
 
     fn arrow_error(&self, error: ArrowError) -> EngineError {
-        arrow_error(&self.object, error)
+        arrow_error(&self.encoder.object, error)
     }
 }
