@@ -7,7 +7,7 @@ use std::sync::Arc;
 use archive::ArchiveError;
 use archive::schema::ID;
 use archive::validated_pages::{FileParts, ValidatedRowGroups};
-use arrow::array::{Array as _, AsArray as _, RecordBatch};
+use arrow::array::{ArrayAccessor, AsArray as _, RecordBatch};
 use arrow::datatypes::{
     DataType, Date32Type, Field, Float64Type, Int32Type, Int64Type, Schema, SchemaRef,
 };
@@ -99,13 +99,9 @@ pub async fn read_rows(
     let name = location.to_string();
     let format = OutputFormat::from_name(&location.file_name());
     let format = format.ok_or_else(|| {
-        EngineError::bad_data(
-            &name,
-            format!(
-                "the name must end in {}, which says the format",
-                OutputFormat::endings()
-            ),
-        )
+        let endings = OutputFormat::endings();
+        let reason = format!("the name must end in {endings}, which says the format");
+        EngineError::bad_data(&name, reason)
     })?;
     let bytes = location.read().await?;
     let first_line = || {
@@ -151,16 +147,13 @@ fn read_parquet(
     let failed = |error| EngineError::from(ArchiveError::parquet(name)(error));
     let metadata = ParquetMetaDataReader::new().parse_and_finish(&bytes);
     let metadata = Arc::new(metadata.map_err(failed)?);
-    let fields = metadata
-        .file_metadata()
-        .schema_descr()
-        .root_schema()
-        .get_fields();
+    let schema = metadata.file_metadata().schema_descr();
+    let fields = schema.root_schema().get_fields();
     let names: Vec<&str> = fields.iter().map(|field| field.name()).collect();
     let kind = kind(name, &names)?;
     let is_read = |name: &&str| READ_COLUMNS.contains(name) || SITE_COLUMNS.contains(name);
     let read = (0..names.len()).filter(|&column| is_read(&names[column]));
-    let mask = ProjectionMask::roots(metadata.file_metadata().schema_descr(), read);
+    let mask = ProjectionMask::roots(schema, read);
     let groups = 0..metadata.num_row_groups();
     let groups = ValidatedRowGroups::new(FileParts::whole(bytes), Arc::clone(&metadata), groups);
     let reader = groups.read(mask, BATCH_ROWS, None).map_err(failed)?;
@@ -224,41 +217,25 @@ fn each_row(
         let sizes = sizes.and_then(|column| column.as_primitive_opt::<Int64Type>());
         let kept = batch.column_by_name(KEPT);
         let kept = kept.and_then(|column| column.as_boolean_opt());
-        let sites = SITE_COLUMNS
-            .iter()
-            .find_map(|name| batch.column_by_name(name));
+        let mut sites = SITE_COLUMNS.iter();
+        let sites = sites.find_map(|name| batch.column_by_name(name));
         let sites = sites.and_then(|sites| arrow::compute::cast(sites, &DataType::Utf8).ok());
-        let sites = sites
-            .as_ref()
-            .and_then(|sites| sites.as_string_opt::<i32>());
+        let sites = sites.as_ref();
+        let sites = sites.and_then(|sites| sites.as_string_opt::<i32>());
         for row in 0..batch.num_rows() {
-            let is_dropped = kept.is_some_and(|kept| kept.is_valid(row) && !kept.value(row));
+            let is_dropped = kept.and_then(|kept| value(kept, row)) == Some(false);
             // In CSV, the empty id reads as null.
-            let pair = distances.is_valid(row).then(|| ReadPair {
-                base_id: if bases.is_valid(row) {
-                    bases.value(row)
-                } else {
-                    ""
-                },
-                distance: distances.value(row),
-                base_day: days.is_valid(row).then(|| days.value(row)),
-                similarity: similarities
-                    .filter(|similarities| similarities.is_valid(row))
-                    .map(|similarities| similarities.value(row)),
+            let pair = value(distances, row).map(|distance| ReadPair {
+                base_id: value(bases, row).unwrap_or_default(),
+                distance,
+                base_day: value(days, row),
+                similarity: similarities.and_then(|similarities| value(similarities, row)),
             });
             let row = ReadRow {
-                id: if ids.is_valid(row) {
-                    ids.value(row)
-                } else {
-                    ""
-                },
+                id: value(ids, row).unwrap_or_default(),
                 pair,
-                group_size: sizes
-                    .filter(|sizes| sizes.is_valid(row))
-                    .map(|sizes| sizes.value(row)),
-                site: sites
-                    .filter(|sites| sites.is_valid(row))
-                    .map(|sites| sites.value(row)),
+                group_size: sizes.and_then(|sizes| value(sizes, row)),
+                site: sites.and_then(|sites| value(sites, row)),
             };
             number += 1;
             if row.group_size == Some(0) && row.pair.is_none() && is_dropped {
@@ -271,6 +248,11 @@ fn each_row(
         }
     }
     Ok(kind)
+}
+
+/// The value of a row; `None` for null.
+fn value<A: ArrayAccessor>(column: A, row: usize) -> Option<A::Item> {
+    column.is_valid(row).then(|| column.value(row))
 }
 
 /// Turns Arrow errors into errors about the output `name`.
