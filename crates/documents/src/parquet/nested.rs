@@ -255,10 +255,7 @@ impl Items {
     }
 
     /// Calls `each` with every text of the item number `at`, in order, until it fails.
-    fn for_each<F>(&self, at: usize, each: &mut F) -> Result<()>
-    where
-        F: FnMut(&[u8]) -> Result<()>,
-    {
+    fn for_each<F: FnMut(&[u8]) -> Result<()>>(&self, at: usize, each: &mut F) -> Result<()> {
         if !self.is_valid(at) {
             return Ok(());
         }

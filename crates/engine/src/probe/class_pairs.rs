@@ -83,15 +83,12 @@ impl ClassPairs {
     }
 
     /// Keeps the nearest documents of the archive for [`Self::take_nearest`], or sends all of them.
-    pub(super) async fn add_archive_matches<F>(
+    pub(super) async fn add_archive_matches<F: Future<Output = bool>>(
         &mut self,
         found: &ArchiveMatches,
         batch: &Batch,
         mut send: impl FnMut(RecordBatch) -> F,
-    ) -> Result<Sent>
-    where
-        F: Future<Output = bool>,
-    {
+    ) -> Result<Sent> {
         let mut counts = Sent::default();
         let classes = Arc::clone(&self.classes);
         let mut rows = Rows::default();
@@ -151,15 +148,12 @@ impl ClassPairs {
 
     /// Sends the pairs inside the batch. `matches` are those of each distinct fingerprint with the
     /// others and with itself.
-    pub(super) async fn send_within<F>(
+    pub(super) async fn send_within<F: Future<Output = bool>>(
         &self,
         matches: &[Match],
         batch: &Batch,
         mut send: impl FnMut(RecordBatch) -> F,
-    ) -> Result<Sent>
-    where
-        F: Future<Output = bool>,
-    {
+    ) -> Result<Sent> {
         let mut counts = Sent::default();
         let mut rows = Rows::default();
         for found in matches {

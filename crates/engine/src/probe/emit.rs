@@ -179,10 +179,10 @@ impl Chain {
     }
 
     /// Appends a task that does `work` with the emitter.
-    pub(super) fn push<F>(&mut self, work: impl FnOnce(Emitter) -> F + Send + 'static)
-    where
-        F: Future<Output = Result<Emitter>> + Send,
-    {
+    pub(super) fn push<F: Future<Output = Result<Emitter>> + Send>(
+        &mut self,
+        work: impl FnOnce(Emitter) -> F + Send + 'static,
+    ) {
         let idle = SpawnedTask::spawn(async { internal_err!("no emitter") });
         let before = std::mem::replace(&mut self.last, idle);
         self.last = SpawnedTask::spawn(async move { work(join(before).await?).await });

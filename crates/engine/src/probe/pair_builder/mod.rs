@@ -168,15 +168,12 @@ impl<'a> PairBuilder<'a> {
     }
 
     /// Sends the pairs of the batch with `rows` of the archive; returns how many.
-    pub(super) async fn send_archive_pairs<F>(
+    pub(super) async fn send_archive_pairs<F: Future<Output = bool>>(
         mut self,
         matches: &[RowMatch],
         rows: &ArchiveRows,
         mut send: impl FnMut(RecordBatch) -> F,
-    ) -> Result<Sent>
-    where
-        F: Future<Output = bool>,
-    {
+    ) -> Result<Sent> {
         for found in matches {
             let sketch = rows.sketch(found.row);
             let rows_of = self.batch.distinct.rows(found.entry);

@@ -18,14 +18,11 @@ impl PairBuilder<'_> {
     /// itself. Of copies (documents that share id and fingerprint, and the sketch if sketches are compared), only the first is
     /// paired with other documents, and once with the last copy: the reduce would drop all other pairs, and their number grows
     /// with the square of the copies.
-    pub(in crate::probe) async fn send_pairs_within<F>(
+    pub(in crate::probe) async fn send_pairs_within<F: Future<Output = bool>>(
         mut self,
         matches: &[Match],
         mut send: impl FnMut(RecordBatch) -> F,
-    ) -> Result<Sent>
-    where
-        F: Future<Output = bool>,
-    {
+    ) -> Result<Sent> {
         if let Some(classes) = self.classes.clone() {
             return self.send_class_pairs_within(&classes, matches, send).await;
         }
@@ -67,15 +64,12 @@ impl PairBuilder<'_> {
 
     /// Sends the pairs inside the batch of the first documents of `classes`, and those of each other document with the first of its
     /// class; returns how many.
-    async fn send_class_pairs_within<F>(
+    async fn send_class_pairs_within<F: Future<Output = bool>>(
         mut self,
         classes: &Classes,
         matches: &[Match],
         mut send: impl FnMut(RecordBatch) -> F,
-    ) -> Result<Sent>
-    where
-        F: Future<Output = bool>,
-    {
+    ) -> Result<Sent> {
         let distinct = &self.batch.distinct;
         for found in matches.iter().filter(|found| found.entry <= found.query) {
             let is_own = found.entry == found.query;
@@ -121,15 +115,12 @@ impl PairBuilder<'_> {
     }
 
     /// Sends the pairs inside the batch, at most the `limit` nearest of each id; returns how many it sent and left out.
-    pub(in crate::probe) async fn send_nearest_within<F>(
+    pub(in crate::probe) async fn send_nearest_within<F: Future<Output = bool>>(
         mut self,
         matches: &[Match],
         limit: usize,
         mut send: impl FnMut(RecordBatch) -> F,
-    ) -> Result<(Sent, u64)>
-    where
-        F: Future<Output = bool>,
-    {
+    ) -> Result<(Sent, u64)> {
         let batch = self.batch;
         let mut left_out = 0;
         for same_query in matches.chunk_by(|a, b| a.query == b.query) {
