@@ -155,16 +155,14 @@ impl Batch {
     /// When the result is too large for one array.
     pub fn ids(&self, rows: &[u32]) -> Result<ArrayRef, ArrowError> {
         let arrays: Vec<&dyn Array> = self.ids.iter().map(AsRef::as_ref).collect();
-        let places: Vec<(usize, usize)> = rows
-            .iter()
-            .map(|&row| {
-                (
-                    row as usize / self.chunk_rows,
-                    row as usize % self.chunk_rows,
-                )
-            })
-            .collect();
+        let places: Vec<(usize, usize)> = rows.iter().map(|row| self.place(*row)).collect();
         arrow::compute::interleave(&arrays, &places)
+    }
+
+    /// The number of the chunk with a row, and the index of the row there.
+    fn place(&self, row: u32) -> (usize, usize) {
+        let row = row as usize;
+        (row / self.chunk_rows, row % self.chunk_rows)
     }
 
     /// The classes of its documents, by fingerprint alone or, if `by_sketch`, by fingerprint and
@@ -215,20 +213,15 @@ impl Batch {
 
     /// The sketch of a row; `None` if the spec or the row has none.
     pub fn sketch(&self, row: u32) -> Option<&[u8]> {
-        let chunk = self.sketches.get(row as usize / self.chunk_rows)?;
-        let row = row as usize % self.chunk_rows;
+        let (chunk, row) = self.place(row);
+        let chunk = self.sketches.get(chunk)?;
         chunk.is_valid(row).then(|| chunk.value(row))
     }
 
     /// Compares the ids of two rows: text by bytes, integers by value.
     pub fn compare_ids(&self, a: u32, b: u32) -> Ordering {
-        let place = |row: u32| {
-            (
-                &self.ids[row as usize / self.chunk_rows],
-                row as usize % self.chunk_rows,
-            )
-        };
-        let ((a, i), (b, j)) = (place(a), place(b));
+        let ((a, i), (b, j)) = (self.place(a), self.place(b));
+        let (a, b) = (&self.ids[a], &self.ids[b]);
         match (a.as_string_opt::<i32>(), b.as_string_opt::<i32>()) {
             (Some(a), Some(b)) => a.value(i).as_bytes().cmp(b.value(j).as_bytes()),
             _ => a
