@@ -40,33 +40,18 @@ pub(super) struct Driver {
 impl Driver {
     /// Answers all items; stops early when the receiver of the output is gone.
     pub(super) async fn answer_all(self, items: Queue) -> Result<()> {
-        let Self {
-            probe,
-            resources,
-            context,
-            fetches,
-            sender,
-        } = self;
-        let pool = Arc::clone(context.memory_pool());
-        let threads = context.session_config().target_partitions();
-        let fetches = fetches.get_or_init(|| FetchQueue::new(threads, limit_bytes(&pool)));
+        let (probe, resources) = (self.probe, self.resources);
+        let pool = Arc::clone(self.context.memory_pool());
+        let threads = self.context.session_config().target_partitions();
+        let new_queue = || FetchQueue::new(threads, limit_bytes(&pool));
+        let fetches = self.fetches.get_or_init(new_queue);
         let begin = Instant::now();
         let batch = resources.batch(&probe.batch, &pool).await?;
         resources.progress.stages.prepare.add(begin.elapsed());
-        let emitter = Emitter::new(
-            Arc::clone(&batch),
-            &probe,
-            Arc::clone(&resources),
-            sender.clone(),
-            &pool,
-        )?;
-        let mut pipeline = Pipeline::new(
-            Arc::clone(&resources),
-            Arc::clone(&probe),
-            batch,
-            emitter,
-            (threads, pool),
-        );
+        let (own, shared) = (Arc::clone(&batch), Arc::clone(&resources));
+        let emitter = Emitter::new(own, &probe, shared, self.sender.clone(), &pool)?;
+        let (asked, shared) = (Arc::clone(&probe), Arc::clone(&resources));
+        let mut pipeline = Pipeline::new(shared, asked, batch, emitter, (threads, pool));
         let (mut more, mut remote) = (true, false);
         loop {
             while more && fetches.has_room(remote) {
@@ -85,7 +70,7 @@ impl Driver {
             let Some(next) = fetches.next() else {
                 if more { continue } else { break }
             };
-            if sender.is_closed() {
+            if self.sender.is_closed() {
                 return Ok(());
             }
             let (number, next) = join(next).await?;

@@ -83,10 +83,7 @@ impl<T: Send + 'static> FetchQueue<T> {
 #[derive(Debug)]
 pub(super) enum Fetched {
     /// A row group of the archive.
-    RowGroup {
-        row_group: RowGroup,
-        encoded: Encoded,
-    },
+    RowGroup(RowGroup),
     /// A range of the batch's own distinct fingerprints.
     Within { first: u32, end: u32, part: u32 },
 }
@@ -99,6 +96,7 @@ pub(super) struct RowGroup {
     /// Day of its rows, in days since 1970.
     pub(super) day: Option<i32>,
     pub(super) part: u32,
+    pub(super) encoded: Encoded,
 }
 
 impl Fetched {
@@ -124,13 +122,13 @@ impl Fetched {
                 if matches!(encoded, Encoded::Fetched(_)) {
                     progress.stages.read.add(begin.elapsed());
                 }
-                let row_group = RowGroup {
+                Ok(Self::RowGroup(RowGroup {
                     reader: Box::new(reader),
                     number: row_group as usize,
                     day,
                     part,
-                };
-                Ok(Self::RowGroup { row_group, encoded })
+                    encoded,
+                }))
             }
             WorkItem::Within { first, end, part } => Ok(Self::Within { first, end, part }),
         }

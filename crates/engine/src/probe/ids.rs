@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use archive::{FingerprintReader, IdType, ReadRows, RowColumns, RowPages};
+use archive::{FingerprintReader, IdType, RowColumns, RowPages};
 use arrow::array::Array as _;
 use datafusion::common::runtime::SpawnedTask;
 use datafusion::error::Result;
@@ -121,28 +121,26 @@ impl IdReader {
         }
         let begin = Instant::now();
         let cell = self.pages_cell(reader.name());
-        let pages = cell
-            .get_or_try_init(|| reader.row_pages())
-            .await
-            .map_err(EngineError::from)?;
+        let pages = cell.get_or_try_init(|| reader.row_pages()).await;
+        let pages = pages.map_err(EngineError::from)?;
         let read = reader.rows(pages, row_group, &rows, self.columns).await;
-        let ReadRows {
-            ids,
-            sketches,
-            kept,
-        } = read.map_err(EngineError::from)?;
+        let read = read.map_err(EngineError::from)?;
         row_matches.retain(|found| {
             let row = found.row as usize;
-            kept.is_null(row) || kept.value(row)
+            read.kept.is_null(row) || read.kept.value(row)
         });
         let ids = match self.id_type {
-            Some(id_type) => archive::reader::to_id_type(&ids, id_type)?,
-            None => ids,
+            Some(id_type) => archive::reader::to_id_type(&read.ids, id_type)?,
+            None => read.ids,
         };
         self.resources.progress.stages.ids.add(begin.elapsed());
         Ok(ArchiveMatches {
             matches: row_matches,
-            rows: ArchiveRows { ids, sketches, day },
+            rows: ArchiveRows {
+                ids,
+                sketches: read.sketches,
+                day,
+            },
         })
     }
 

@@ -41,7 +41,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use archive::Encoded;
 use datafusion::common::runtime::SpawnedTask;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::memory_pool::MemoryPool;
@@ -50,7 +49,7 @@ use tokio::sync::Semaphore;
 use super::channel::item_channel;
 use super::emit::{Chain, Emitter};
 use super::fetch::{Fetched, RowGroup};
-use super::ids::{IdReader, Reading};
+use super::ids::IdReader;
 use super::probing::{self, Buffers, TOGETHER};
 use super::request::Probe;
 use crate::batch::{Batch, PartTables};
@@ -107,43 +106,28 @@ impl Pipeline {
     /// Probes the item with this number in the run. Its pairs are sent while it and the next items are probed.
     pub(super) async fn probe(&mut self, number: u32, item: Fetched) -> Result<()> {
         match item {
-            Fetched::RowGroup { row_group, encoded } => {
-                self.probe_row_group(number, row_group, encoded).await
-            }
+            Fetched::RowGroup(row_group) => self.probe_row_group(number, row_group).await,
             Fetched::Within { first, end, part } => {
                 self.probe_within(number, first..end, part).await
             }
         }
     }
 
-    async fn probe_row_group(
-        &mut self,
-        item: u32,
-        row_group: RowGroup,
-        encoded: Encoded,
-    ) -> Result<()> {
-        let RowGroup {
-            reader,
-            number,
-            day,
-            part,
-        } = row_group;
+    async fn probe_row_group(&mut self, item: u32, row_group: RowGroup) -> Result<()> {
+        let (reader, number) = (row_group.reader, row_group.number);
         let resources = Arc::clone(&self.resources);
         let (sink, matches, done) = item_channel();
         let decoder = reader.clone();
         let permit = Arc::clone(&self.permits).acquire_owned().await;
         let failed = Arc::clone(&self.failed);
-        let Reading {
-            mut found,
-            turn,
-            task,
-        } = self.ids.start(reader, number, day, matches, failed);
+        let ids = &self.ids;
+        let mut reading = ids.start(reader, number, row_group.day, matches, failed);
         self.chain.push(move |mut emitter| async move {
-            turn.send_replace(true);
-            while let Some(found) = found.recv().await {
+            reading.turn.send_replace(true);
+            while let Some(found) = reading.found.recv().await {
                 emitter.emit_archive_pairs(found).await?;
             }
-            join(task).await?;
+            join(reading.task).await?;
             done.check().await?;
             drop(permit);
             resources.progress.note_answered([item]);
@@ -155,8 +139,8 @@ impl Pipeline {
             _ => 1,
         };
         let rows = self
-            .with_tables(part, move |tables, buffers| {
-                let row_group = (&*decoder, number, encoded);
+            .with_tables(row_group.part, move |tables, buffers| {
+                let row_group = (&*decoder, number, row_group.encoded);
                 probing::probe_row_group(row_group, &tables, buffers, together, sink)
             })
             .await?;
