@@ -256,11 +256,6 @@ pub(crate) async fn verify_class_pairs(
         }
     }
     texts.copy_at(context, verifier, id_type, wanted).await?;
-    if let Some(archive) = &verifier.archive {
-        texts
-            .copy_wanted(context, Side::Archive, archive, id_type)
-            .await?;
-    }
     let comparer = Comparer::new(texts, verifier, context)?;
     let schema = class_pairs::schema(id_type);
     let pairs = range.end - range.start;

@@ -49,11 +49,6 @@ pub(crate) async fn similarities(
         }
     }
     texts.copy_at(context, verifier, id_type, wanted).await?;
-    if let Some(archive) = &verifier.archive {
-        texts
-            .copy_wanted(context, Side::Archive, archive, id_type)
-            .await?;
-    }
     let comparer = Comparer::new(texts, verifier, context)?;
     comparer
         .resources

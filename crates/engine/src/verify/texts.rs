@@ -156,7 +156,7 @@ impl Texts {
     }
 
     /// Prepares the texts of the batch's documents at `positions`, or copies them to the file. [`Self::place_at`] finds
-    /// them.
+    /// them. Then copies those of the archive that were asked for, if they are at hand.
     pub(super) async fn copy_at(
         &mut self,
         context: &SessionContext,
@@ -197,7 +197,12 @@ impl Texts {
                 self.at.insert(position, place);
             }
         }
-        self.flush()
+        self.flush()?;
+        if let Some(archive) = &verifier.archive {
+            self.copy_wanted(context, Side::Archive, archive, id_type)
+                .await?;
+        }
+        Ok(())
     }
 
     fn hash(&self, text: &[u8]) -> u64 {
