@@ -113,14 +113,11 @@ impl UnverifiedPairs {
         let classes = Arc::clone(&self.classes);
         let mut block = Block::default();
         for entry in 0..classes.fingerprints {
-            for class in classes.classes.of_fingerprint(entry).skip(1) {
+            let of_entry = classes.classes.of_fingerprint(entry);
+            for class in of_entry.clone().skip(1) {
                 // There may be very many: let signals be heard.
                 tokio::task::yield_now().await;
-                for other in classes
-                    .classes
-                    .of_fingerprint(entry)
-                    .take_while(|other| *other < class)
-                {
+                for other in of_entry.start..class {
                     self.push(&mut block, None, class, Some(other), 0)?;
                 }
             }
@@ -180,26 +177,20 @@ impl UnverifiedPairs {
 
     /// Writes the pairs of a block, which come from `found`, or from equal fingerprints.
     fn write(&mut self, block: &mut Block, found: Option<&RecordBatch>) -> Result<()> {
-        let Block {
-            classes,
-            others,
-            from,
-            ..
-        } = std::mem::take(block);
-        let rows = classes.len();
+        let block = std::mem::take(block);
+        let rows = block.classes.len();
         if rows == 0 {
             return Ok(());
         }
         self.pairs += rows as u64;
-        let from = UInt32Array::from(from);
+        let from = UInt32Array::from(block.from);
         let column = |name: &str| -> Result<ArrayRef, ArrowError> {
             let data_type = self.schema.field_with_name(name)?.data_type();
             match found {
                 Some(found) => {
+                    let missing = || format!("pairs of classes have no {name:?}");
                     let column = found.column_by_name(name);
-                    let column = column.ok_or_else(|| {
-                        ArrowError::SchemaError(format!("pairs of classes have no {name:?}"))
-                    })?;
+                    let column = column.ok_or_else(|| ArrowError::SchemaError(missing()))?;
                     arrow::compute::take(column, &from, None)
                 }
                 None if name == DISTANCE => Ok(Arc::new(Int32Array::from(vec![0; rows]))),
@@ -209,13 +200,13 @@ impl UnverifiedPairs {
         let [ids, days, distances] = [BASE_ID, BASE_DAY, DISTANCE].map(column);
         let written = (|| {
             let position = |class: u32| self.classes.position(class);
-            let positions = classes.iter().map(|class| position(*class));
+            let positions = block.classes.iter().map(|class| position(*class));
             let positions = Int64Array::from_iter_values(positions);
-            let of_others = others.iter().map(|other| other.map(position));
+            let of_others = block.others.iter().map(|other| other.map(position));
             let of_others: Int64Array = of_others.collect();
             let columns: Vec<ArrayRef> = vec![
-                Arc::new(UInt32Array::from(classes)),
-                Arc::new(UInt32Array::from(others)),
+                Arc::new(UInt32Array::from(block.classes)),
+                Arc::new(UInt32Array::from(block.others)),
                 ids?,
                 days?,
                 distances?,

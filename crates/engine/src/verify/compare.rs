@@ -115,14 +115,10 @@ impl Comparer {
             .iter()
             .map(|similarity| Some(similarity.is_none_or(|found| found >= self.min_similarity)))
             .collect();
-        let unknown = similarities.iter().filter(|found| found.is_none()).count();
-        let dropped = rows - keep.true_count();
-        self.counts
-            .dropped
-            .fetch_add(dropped as u64, Ordering::Relaxed);
-        self.counts
-            .without_text
-            .fetch_add(unknown as u64, Ordering::Relaxed);
+        let unknown = similarities.iter().filter(|found| found.is_none()).count() as u64;
+        let (counts, dropped) = (&self.counts, rows - keep.true_count());
+        counts.dropped.fetch_add(dropped as u64, Ordering::Relaxed);
+        counts.without_text.fetch_add(unknown, Ordering::Relaxed);
         let similarities: ArrayRef = Arc::new(Float64Array::from(similarities));
         pairs::record_batch(schema, &[(SIMILARITY, similarities)], Some(batch))
             .and_then(|batch| arrow::compute::filter_record_batch(&batch, &keep))
@@ -155,17 +151,11 @@ impl Comparer {
     /// texts whose fingerprints are at the pair's distance. If there are none, the text in the archive was not found, because
     /// it is of another document with this id; or, inside the batch, all texts count.
     fn similarity(&self, pair: &PairTexts<'_>, worker: &mut Worker) -> Result<Option<f64>> {
-        let PairTexts {
-            new,
-            others,
-            is_archived,
-            distance,
-        } = pair;
-        let others: &[Place] = others;
+        let (new, others) = (pair.new, &*pair.others);
         if new.is_empty() || others.is_empty() {
             return Ok(None);
         }
-        let is_archived = *is_archived && self.by_model;
+        let is_archived = pair.is_archived && self.by_model;
         let mut fingerprints: HashMap<Place, Option<u64>> = HashMap::new();
         if is_archived || combinations(new, others).nth(1).is_some() {
             for place in new.iter().chain(others) {
@@ -175,16 +165,15 @@ impl Comparer {
         let is_at_distance = |(own, other): &(Place, Place)| {
             let fingerprint = |place: &Place| fingerprints.get(place).copied().flatten();
             let both = fingerprint(own).zip(fingerprint(other));
-            both.is_some_and(|(a, b)| (a ^ b).count_ones().cast_signed() == *distance)
+            both.is_some_and(|(a, b)| (a ^ b).count_ones().cast_signed() == pair.distance)
         };
         let is_any_at_distance = combinations(new, others).any(|pair| is_at_distance(&pair));
         if is_archived && !is_any_at_distance {
             return Ok(None);
         }
+        let is_compared = |pair: &(Place, Place)| !is_any_at_distance || is_at_distance(pair);
         let mut greatest = None;
-        for (own, other) in
-            combinations(new, others).filter(|pair| !is_any_at_distance || is_at_distance(pair))
-        {
+        for (own, other) in combinations(new, others).filter(is_compared) {
             let least = self.min_similarity.max(greatest.unwrap_or(0.0));
             if self.texts.are_equal(own, other)? {
                 return Ok(Some(1.0));

@@ -50,26 +50,19 @@ pub(crate) async fn similarities(
     }
     texts.copy_at(context, verifier, id_type, wanted).await?;
     let comparer = Comparer::new(texts, verifier, context)?;
-    comparer
-        .resources
-        .progress
-        .begin(Stage::Verify, pairs.len() as u64);
+    let progress = &comparer.resources.progress;
+    progress.begin(Stage::Verify, pairs.len() as u64);
     blocking(move || {
         let texts_of = |row: usize| {
-            let DrawnPair {
-                position,
-                other,
-                distance,
-            } = &pairs[row];
-            let texts = &comparer.texts;
+            let (pair, texts) = (&pairs[row], &comparer.texts);
             PairTexts {
-                new: texts.place_at(*position),
-                others: match other {
+                new: texts.place_at(pair.position),
+                others: match &pair.other {
                     Other::At(position) => texts.place_at(*position).into(),
                     Other::InArchive(id) => texts.places(Side::Archive, id).into(),
                 },
-                is_archived: matches!(other, Other::InArchive(_)),
-                distance: *distance,
+                is_archived: matches!(pair.other, Other::InArchive(_)),
+                distance: pair.distance,
             }
         };
         comparer.similarities(pairs.len(), texts_of)

@@ -57,9 +57,8 @@ impl TextClasses {
         let rows = batch.rows();
         let distinct = Arc::clone(&batch.distinct);
         let fingerprints = distinct.values().len() as u32;
-        let repeated = (0..fingerprints)
-            .map(|entry| distinct.rows(entry))
-            .filter(|rows| rows.len() > 1);
+        let repeated = (0..fingerprints).map(|entry| distinct.rows(entry));
+        let repeated = repeated.filter(|rows| rows.len() > 1);
         let repeated_rows: usize = repeated.clone().map(|rows| rows.len()).sum();
         let memory =
             MemoryConsumer::new("classes by text").register(&context.runtime_env().memory_pool);
@@ -89,10 +88,8 @@ impl TextClasses {
                 let answers = answers.await?.ok_or(EngineError::Planned)?;
                 let mut rows = answers.rows(&digest_schema());
                 while let Some(batch) = rows.next().await {
-                    add_digests(
-                        &batch.map_err(EngineError::query(job.name()))?,
-                        &mut digests,
-                    );
+                    let batch = batch.map_err(EngineError::query(job.name()))?;
+                    add_digests(&batch, &mut digests);
                 }
             }
             None => {
