@@ -256,23 +256,17 @@ impl SideBySide {
         // Ranks are sorted, and none repeats: so it suffices that the first and the last are right.
         let end = self.rank + rows as u32;
         if ranks.first() != Some(&self.rank) || ranks.last().map(|last| last + 1) != Some(end) {
-            return Err(self.changed().into());
+            let given = &self.given;
+            let changed = EngineError::TryAgain(format!(
+                "{given}: documents are no longer there that were there when the run began; run it again"
+            ));
+            return Err(changed.into());
         }
         self.rank = end;
         let columns = decisions.columns().iter().chain(&carried.columns()[1..]);
         let columns = columns.cloned().collect();
-        Ok(Some(RecordBatch::try_new(
-            Arc::clone(&self.schema),
-            columns,
-        )?))
-    }
-
-    /// The error when documents are missing that were there before.
-    fn changed(&self) -> EngineError {
-        EngineError::TryAgain(format!(
-            "{}: documents are no longer there that were there when the run began; run it again",
-            self.given
-        ))
+        let rows = RecordBatch::try_new(Arc::clone(&self.schema), columns)?;
+        Ok(Some(rows))
     }
 }
 

@@ -87,15 +87,13 @@ impl Collected {
         let pairs = ClassPairRows::read(batch)?;
         let column = |name: &str| batch.column_by_name(name).ok_or_else(missing);
         let ids = column(BASE_ID)?;
-        let days = column(BASE_DAY)?
-            .as_primitive_opt::<Date32Type>()
-            .ok_or_else(missing)?;
-        let distances = column(DISTANCE)?
-            .as_primitive_opt::<Int32Type>()
-            .ok_or_else(missing)?;
-        let similarities = column(SIMILARITY)?
-            .as_primitive_opt::<Float64Type>()
-            .ok_or_else(missing)?;
+        let days = column(BASE_DAY)?.as_primitive_opt::<Date32Type>();
+        let distances = column(DISTANCE)?.as_primitive_opt::<Int32Type>();
+        let similarities = column(SIMILARITY)?.as_primitive_opt::<Float64Type>();
+        let (Some(days), Some(distances), Some(similarities)) = (days, distances, similarities)
+        else {
+            return Err(missing());
+        };
         let classes = Arc::clone(&self.classes);
         for row in 0..batch.num_rows() {
             let class = pairs.classes.value(row);

@@ -9,7 +9,8 @@ use datafusion::prelude::SessionContext;
 use super::byte_sort::{Entry, sort_by_bytes, sort_by_number};
 use super::keys::Keys;
 use crate::batch::{Batch, IdColumn};
-use crate::error::{EngineError, Result};
+use crate::error::Result;
+use crate::memory::reserve;
 use documents::{DocumentId, InputNumbers};
 use streams::thread_pool;
 
@@ -45,15 +46,15 @@ impl Sorting {
         let bytes = usize::try_from(rows)
             .unwrap_or(usize::MAX)
             .saturating_mul(SORTED_BYTES);
-        memory.try_grow(bytes).map_err(|_| out_of_memory(bytes))?;
+        grow(&memory, bytes)?;
         Ok(memory)
     }
 }
 
-pub(super) fn out_of_memory(bytes: usize) -> EngineError {
-    EngineError::OutOfMemory {
-        what: format!("ordering the documents takes {bytes} bytes"),
-    }
+pub(super) fn grow(memory: &MemoryReservation, bytes: usize) -> Result<()> {
+    reserve(memory, bytes, || {
+        format!("ordering the documents takes {bytes} bytes")
+    })
 }
 
 impl IdOrder {
@@ -73,11 +74,10 @@ impl IdOrder {
         let rows = (0..).zip(positions.iter().map(number));
         let entries = match batch.id_column() {
             IdColumn::Text(ids) => {
-                let mut entries: Vec<Entry> =
-                    rows.map(|(row, number)| Entry::new(row, number)).collect();
-                sorting
-                    .threads
-                    .install(|| sort_by_bytes(&mut entries, &|row| ids.bytes(row)));
+                let entry = |(row, number)| Entry::new(row, number);
+                let mut entries: Vec<Entry> = rows.map(entry).collect();
+                let sort = || sort_by_bytes(&mut entries, &|row| ids.bytes(row));
+                sorting.threads.install(sort);
                 entries
             }
             IdColumn::Number(ids) => {

@@ -209,7 +209,7 @@ impl Deciding {
         ended(SpawnedTask::spawn(self.decide_here(pairs))).await
     }
 
-    async fn decide_here(self, pairs: SendableRecordBatchStream) -> Result<Decided> {
+    async fn decide_here(self, mut pairs: SendableRecordBatchStream) -> Result<Decided> {
         let count = self.classes.count();
         let similarities = self.have_content.is_some();
         let runtime = self.context.runtime_env();
@@ -225,12 +225,8 @@ impl Deciding {
         let pins = self.pins.0.len();
         let bytes = PIN_BYTES.saturating_mul(pins);
         reserve(&memory, bytes, || format!("{pins} pins take {bytes} bytes"))?;
-        let (batch, keys, pins) = (
-            Arc::clone(&self.batch),
-            self.keys.clone(),
-            Arc::clone(&self.pins.0),
-        );
-        let given = self.pins.1;
+        let (batch, keys) = (Arc::clone(&self.batch), self.keys.clone());
+        let (pins, given) = self.pins;
         let (classes, sorting) = (Arc::clone(&self.classes), Sorting::new(&self.context)?);
         let (by_id, classes, sorting) = blocking(move || {
             let by_id = IdOrder::new(&batch, &keys, &sorting)?;
@@ -240,31 +236,28 @@ impl Deciding {
         .await?;
         let on_update = self.history.as_ref().map(|history| history.on_update);
         let on_update = on_update.unwrap_or_default();
-        let rulings = self.history.as_ref().map(|history| &history.rulings);
-        let rulings = rulings
-            .filter(|rulings| rulings.has_superseded())
-            .map(Arc::clone);
+        let rulings = self
+            .history
+            .as_ref()
+            .map(|history| Arc::clone(&history.rulings));
+        let rulings = rulings.filter(|rulings| rulings.has_superseded());
         let captures = match self.history {
             Some(history) => {
                 let threads = self.context.state().config().target_partitions();
                 let asked = classes.same_of.keys().cloned().collect();
                 let of_batch = (Arc::clone(&self.batch), Arc::clone(&by_id));
                 let finds = self.finds_updates;
-                history
-                    .captures(of_batch, finds, asked, (pool, threads))
-                    .await?
+                let captures = history.captures(of_batch, finds, asked, (pool, threads));
+                captures.await?
             }
             None => Captures::default(),
         };
         let not_kept: HashSet<u32> = match on_update {
-            OnUpdate::KeepOld => captures
-                .updates()
-                .filter(|row| {
-                    !classes
-                        .of_row(*row)
-                        .is_some_and(|class| classes.is_never_dropped(class))
-                })
-                .collect(),
+            OnUpdate::KeepOld => {
+                let never_dropped = |class| classes.is_never_dropped(class);
+                let may_drop = |row: &u32| !classes.of_row(*row).is_some_and(never_dropped);
+                captures.updates().filter(may_drop).collect()
+            }
             OnUpdate::Both | OnUpdate::KeepNew => HashSet::new(),
         };
         let (prefer, keys) = (self.prefer, self.keys.clone());
@@ -285,13 +278,8 @@ impl Deciding {
             of_archive: HashMap::new(),
             reserved: MemoryConsumer::new("duplicates of the archive").register(pool),
         };
-        collected.add_pins(
-            &self.batch,
-            &captures,
-            self.within,
-            self.have_content.as_ref(),
-        )?;
-        let mut pairs = pairs;
+        let have_content = self.have_content.as_ref();
+        collected.add_pins(&self.batch, &captures, self.within, have_content)?;
         while let Some(batch) = pairs.next().await {
             let batch = batch.map_err(EngineError::query("finding pairs to decide about"))?;
             // Adding pairs may write to the disk.
@@ -301,17 +289,9 @@ impl Deciding {
             })
             .await?;
         }
-        let Collected {
-            verified,
-            order,
-            sorter,
-            of_archive,
-            reserved,
-            superseded,
-            ..
-        } = collected;
         let resources = Resources::from_session(&self.context)?;
         resources.progress.begin(Stage::Decide, 0);
+        let order = &collected.order;
         let mut greedy = Greedy::new(count, similarities);
         for row in not_kept.iter() {
             // A class of nothing else is not kept.
@@ -321,44 +301,44 @@ impl Deciding {
                 greedy.bar(order.rank(class));
             }
         }
-        for rank in of_archive.keys() {
+        for rank in collected.of_archive.keys() {
             greedy.add_duplicate_of_archive(*rank);
         }
+        let sorter = collected.sorter;
         let greedy = blocking(move || {
             sorter.decide(&mut greedy)?;
             Ok::<_, EngineError>(greedy)
         })
         .await?;
-        let named = classes.named;
         let mut decided = Decided {
             batch: self.batch,
+            counts: DecisionCounts {
+                pins: classes.named,
+                ..DecisionCounts::default()
+            },
             classes,
             have_content: self.have_content,
-            verified,
+            verified: self.verified,
             drop_empty: self.drop_empty,
             within: self.within,
             by_id,
             captures: self.finds_updates.then_some(captures),
             on_update,
             not_kept,
-            order,
+            order: collected.order,
             greedy,
-            of_archive,
+            of_archive: collected.of_archive,
             archive_group_sizes: HashMap::new(),
             day: self.day,
-            counts: DecisionCounts {
-                pins: named,
-                ..DecisionCounts::default()
-            },
             superseded: Vec::new(),
             current: Vec::new(),
-            superseded_before: superseded,
+            superseded_before: collected.superseded,
             sources: Vec::new(),
             worst_source: None,
             drawn: Vec::new(),
             kept_positions: Arc::default(),
             kept_in_batch: BooleanBuffer::new_unset(0),
-            _memory: [memory, reserved],
+            _memory: [memory, collected.reserved],
         };
         let keys = self.keys;
         let sources = Sources::new(pool, self.sources_must_fit);

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::byte_sort::{Entry, sort_by_bytes};
-use super::id_order::{IdOrder, Sorting, out_of_memory};
+use super::id_order::{IdOrder, Sorting, grow};
 use super::keys::Keys;
 use super::pins::PinnedClasses;
 use crate::error::Result;
@@ -33,10 +33,7 @@ impl Order {
         sorting: &Sorting,
     ) -> Result<Self> {
         let memory = sorting.reserve(keys.rows())?;
-        let preferences = keys.preferences(|bytes| {
-            let grown = memory.try_grow(bytes);
-            grown.map_err(|_| out_of_memory(bytes))
-        })?;
+        let preferences = keys.preferences(|bytes| grow(&memory, bytes))?;
         if *prefer != Prefer::default() && preferences.are_all_missing() {
             tracing::warn!(
                 "no document has a value by --prefer {prefer}: of near-duplicates, the one with the smallest id is kept"
@@ -44,9 +41,8 @@ impl Order {
         }
         let rows = by_id.rows.iter().zip(0..);
         let mut entries: Vec<Entry> = rows.map(|(&row, rank)| Entry::new(row, rank)).collect();
-        sorting
-            .threads
-            .install(|| sort_by_bytes(&mut entries, &|row| preferences.bytes(row)));
+        let sort = || sort_by_bytes(&mut entries, &|row| preferences.bytes(row));
+        sorting.threads.install(sort);
         drop(preferences);
         let mut order = Self {
             ranks: vec![NONE; classes.count()],
