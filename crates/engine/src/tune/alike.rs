@@ -14,11 +14,9 @@ use simhash::similarity::jaccard;
 pub(super) fn pairs(sets: &[Vec<u64>], least: f64, mut each: impl FnMut(u32, u32, f64)) {
     // Copies of a set need not be compared.
     let mut first = HashMap::<&[u64], u32>::new();
-    let copy_of: Vec<u32> = sets
-        .iter()
-        .enumerate()
-        .map(|(at, set)| *first.entry(set).or_insert(at as u32))
-        .collect();
+    let copy_of = (0..).zip(sets);
+    let copy_of = copy_of.map(|(at, set)| *first.entry(set).or_insert(at));
+    let copy_of: Vec<u32> = copy_of.collect();
     let mut frequencies = HashMap::<u64, u32>::new();
     for element in sets.iter().flatten() {
         *frequencies.entry(*element).or_default() += 1;

@@ -42,16 +42,13 @@ impl Counts {
         sketches: Arc<Sketches>,
     ) -> Self {
         let mut fingerprinter = Fingerprinter::new(model.clone());
-        let bits: Vec<Option<u64>> = texts
-            .iter()
-            .map(|text| fingerprinter.fingerprint(text))
-            .collect();
+        let bits = texts.iter().map(|text| fingerprinter.fingerprint(text));
+        let bits: Vec<Option<u64>> = bits.collect();
         let mut pairs_at = [[0; 5]; 65];
         let mut sketched = Sketched::new(sketches);
-        let known = bits.iter().enumerate();
-        let known: Vec<(usize, u64)> = known
-            .filter_map(|(at, bits)| Some((at, (*bits)?)))
-            .collect();
+        let known = (0..).zip(&bits);
+        let known = known.filter_map(|(at, bits)| Some((at, (*bits)?)));
+        let known: Vec<(usize, u64)> = known.collect();
         let mut near: Near = vec![Default::default(); texts.len()];
         for (i, (a, x)) in known.iter().enumerate() {
             for (b, y) in &known[i + 1..] {
@@ -158,6 +155,9 @@ impl Counts {
                 sketches: self.sketched.at_distance(k, documents),
             });
         }
+        let (size, k) = (Profile::Sharp.sketch(), Profile::Sharp.max_distance());
+        let least = default_similarity(Measure::Sketch);
+        let sharp = self.sketched.at(size, least, k, documents);
         Ok(Tuned {
             spec: self.spec.clone(),
             learnt: self.learnt,
@@ -171,15 +171,7 @@ impl Counts {
             groups_wanted: 0,
             differ_in_a_name: Share::default(),
             alike_sources: Vec::new(),
-            sharp: match documents {
-                0 => None,
-                _ => self.sketched.at(
-                    Profile::Sharp.sketch(),
-                    default_similarity(Measure::Sketch),
-                    Profile::Sharp.max_distance(),
-                    documents,
-                ),
-            },
+            sharp: sharp.filter(|_| documents > 0),
             distances,
             lengths: self.lengths.clone(),
         })

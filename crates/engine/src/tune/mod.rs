@@ -13,6 +13,7 @@ mod templates;
 mod weighed;
 
 use std::collections::HashMap;
+use std::fmt::Display;
 use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -33,7 +34,7 @@ use crate::resources::Resources;
 use counts::Counts;
 use documents::Documents;
 use one_word::{AtLength, ShortTexts};
-use sample::{Sample, distinct, sample};
+use sample::{distinct, sample};
 pub use sketched::AtSketch;
 use sketched::Sketches;
 use sources::SourcesOfTexts;
@@ -164,12 +165,8 @@ pub async fn tune(
             documents.given()
         )));
     }
-    let Sample {
-        texts,
-        sources,
-        shorter,
-        memory,
-    } = sample(context, documents, id_type, asked.sample).await?;
+    let sampled = sample(context, documents, id_type, asked.sample).await?;
+    let (texts, sources) = (sampled.texts, sampled.sources);
     let read = resources.progress.documents.load(Ordering::Relaxed);
     let (candidates, asked) = (candidates.to_vec(), *asked);
     let threads = context.state().config().target_partitions();
@@ -181,12 +178,12 @@ pub async fn tune(
         compared.map(|tuned| (tuned, drawn - texts.len()))
     });
     let tuned = tuned.await;
-    drop(memory);
+    drop(sampled.memory);
     let (mut tuned, copies) = tuned.map_err(|error| EngineError::Internal(error.to_string()))??;
     for tuned in &mut tuned {
         (tuned.documents, tuned.copies) = (read, copies);
         for at in &mut tuned.lengths {
-            let shorter = shorter.than(at.words as u32);
+            let shorter = sampled.shorter.than(at.words as u32);
             at.shorter_documents = shorter.unwrap_or_default();
         }
     }
@@ -217,12 +214,9 @@ fn compare(
     };
     // Candidates that extract the same features share their document frequencies.
     let mut learnt: Vec<(&Spec, DocumentFrequencies)> = Vec::new();
-    for candidate in candidates
-        .iter()
-        .filter(|candidate| candidate.learn.is_some())
-    {
+    for candidate in candidates {
         let spec = candidate.model.spec();
-        if with_same_features(&learnt, spec).is_none() {
+        if candidate.learn.is_some() && with_same_features(&learnt, spec).is_none() {
             learnt.push((spec, frequencies(texts, &candidate.model)));
         }
     }
@@ -257,28 +251,21 @@ fn compare(
             };
             threads.into_iter().map(join).collect()
         });
-        for counted in counted {
-            counts.push(counted?);
-        }
+        counts.extend(counted.into_iter().collect::<Result<Vec<_>>>()?);
     }
     let mut similarity = Similarity::new(Measure::Jaccard, first.model.clone());
-    let shingles: Vec<Vec<u64>> = texts
-        .iter()
-        .map(|text| match similarity.prepare(text) {
-            Prepared::Shingles(shingles) => shingles,
-            _ => Vec::new(),
-        })
-        .collect();
+    let shingles = texts.iter().map(|text| match similarity.prepare(text) {
+        Prepared::Shingles(shingles) => shingles,
+        _ => Vec::new(),
+    });
+    let shingles: Vec<Vec<u64>> = shingles.collect();
     let least = LEVELS[LEVELS.len() - 1];
     let mut wanted = vec![0; texts.len()];
     let mut groups: Vec<u32> = (0..texts.len() as u32).collect();
     alike::pairs(&shingles, asked.min_similarity, |a, b, _| {
         wanted[a as usize] += 1;
         wanted[b as usize] += 1;
-        let (a, b) = (
-            first_of_group(&mut groups, a),
-            first_of_group(&mut groups, b),
-        );
+        let [a, b] = [a, b].map(|at| first_of_group(&mut groups, at));
         groups[a.max(b) as usize] = a.min(b);
     });
     let first = |(at, pairs): (u32, &u32)| *pairs > 0 && groups[at as usize] == at;
@@ -286,17 +273,14 @@ fn compare(
     let mut differ_in_a_name = Share::default();
     alike::pairs(&shingles, least, |a, b, similarity| {
         let (a, b) = (a as usize, b as usize);
-        let weight = if similarity >= asked.min_similarity {
-            Some(weight(wanted[a], wanted[b]))
-        } else {
-            None
-        };
+        let is_wanted = similarity >= asked.min_similarity;
+        let weight = is_wanted.then(|| weight(wanted[a], wanted[b]));
         for counts in &mut counts {
             counts.add_alike(a, b, similarity, weight);
         }
         sources.add(texts, a, b);
         let [a, b] = [a, b].map(|at| &texts[at]);
-        if similarity >= asked.min_similarity && differ_in_a_name.whole < TEMPLATE_PAIRS && a != b {
+        if is_wanted && differ_in_a_name.whole < TEMPLATE_PAIRS && a != b {
             differ_in_a_name.whole += 1;
             differ_in_a_name.part += usize::from(templates::differ_in_a_name(a, b));
         }
@@ -346,16 +330,15 @@ impl SpecToTune {
         let (Some(idf_power), Some(frequencies)) = (self.learn, frequencies) else {
             return Ok(self.model.clone());
         };
-        let contradiction =
-            |error: &dyn std::fmt::Display| EngineError::Internal(error.to_string());
+        let internal = |error: &dyn Display| EngineError::Internal(error.to_string());
         let mut spec = Spec {
             idf_power,
             ..self.model.spec().clone()
         };
-        let idf = Idf::new(&spec, frequencies).map_err(|error| contradiction(&error))?;
+        let idf = Idf::new(&spec, frequencies).map_err(|error| internal(&error))?;
         spec.idf = Some(idf.digest().to_owned());
         let stop_words = self.model.stop_words().cloned();
-        Model::new(spec, Some(Arc::new(idf)), stop_words).map_err(|error| contradiction(&error))
+        Model::new(spec, Some(Arc::new(idf)), stop_words).map_err(|error| internal(&error))
     }
 }
 

@@ -9,6 +9,7 @@ use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::prelude::SessionContext;
 use futures::StreamExt as _;
 use sha2::{Digest as _, Sha256};
+use simhash::hash::murmur3_low64;
 use simhash::reliable_length::LENGTHS;
 use simhash::{Measure, Similarity};
 use unicode_segmentation::UnicodeSegmentation as _;
@@ -39,11 +40,9 @@ pub(super) async fn sample(
 ) -> Result<Sample> {
     let failed = || EngineError::query(documents.given());
     let partitions = context.state().config().target_partitions();
-    let mut rows = documents
-        .table_to_fingerprint(context, id_type, partitions, true, &Arc::default())?
-        .execute_stream()
-        .await
-        .map_err(failed())?;
+    let counters = Arc::default();
+    let table = documents.table_to_fingerprint(context, id_type, partitions, true, &counters)?;
+    let mut rows = table.execute_stream().await.map_err(failed())?;
     let mut kept = BinaryHeap::<(u64, DocumentId, String, Option<String>)>::new();
     // The shingles of the sample, made later, take several times the bytes of its texts.
     let memory = MemoryConsumer::new("sample").register(&context.runtime_env().memory_pool);
@@ -60,10 +59,8 @@ pub(super) async fn sample(
             let text = String::from_utf8_lossy(texts.value(row));
             shorter.add(text.unicode_words().take(longest).count());
             let hash = match &id {
-                DocumentId::Text(text) => simhash::hash::murmur3_low64(text.as_bytes(), 1),
-                DocumentId::Number(number) => {
-                    simhash::hash::murmur3_low64(&number.to_le_bytes(), 1)
-                }
+                DocumentId::Text(text) => murmur3_low64(text.as_bytes(), 1),
+                DocumentId::Number(number) => murmur3_low64(&number.to_le_bytes(), 1),
             };
             if kept.len() < most || kept.peek().is_some_and(|(worst, ..)| hash < *worst) {
                 let text = text.into_owned();
@@ -71,12 +68,8 @@ pub(super) async fn sample(
                     format!("the sample of {most} documents does not fit; lower --sample")
                 })?;
                 let source = sources.filter(|sources| sources.is_valid(row));
-                kept.push((
-                    hash,
-                    id,
-                    text,
-                    source.map(|sources| sources.value(row).to_owned()),
-                ));
+                let source = source.map(|sources| sources.value(row).to_owned());
+                kept.push((hash, id, text, source));
             }
             if kept.len() > most
                 && let Some((_, _, text, _)) = kept.pop()
