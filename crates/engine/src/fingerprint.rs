@@ -104,16 +104,12 @@ pub fn with_fingerprints(
     // One pass over the tokens makes all parts.
     const MADE: &str = "made of the text";
     let part = |part: Part| part.udf().call(vec![ident(MADE)]).alias(part.name());
-    let (fingerprint, sketch, by_length) = match recipe {
+    let [fingerprint, sketch, by_length] = match recipe {
         Recipe::Ready(_) => {
             let none = Expr::Literal(ScalarValue::Binary(None), None);
-            (ident(FINGERPRINT), ident(SKETCH), none.alias(PREFERENCE))
+            [ident(FINGERPRINT), ident(SKETCH), none.alias(PREFERENCE)]
         }
-        Recipe::Texts(_) => (
-            part(Part::Fingerprint),
-            part(Part::Sketch),
-            part(Part::Length),
-        ),
+        Recipe::Texts(_) => [Part::Fingerprint, Part::Sketch, Part::Length].map(part),
     };
     let mut columns = vec![fingerprint, ident(ID)];
     columns.extend(has_sketches.then_some(sketch));
@@ -121,12 +117,9 @@ pub fn with_fingerprints(
         let column = |column: &DecisionColumn| match column.name {
             PREFERENCE if !has(PREFERENCE) => by_length.clone(),
             PREFERENCE if has(PREFERENCE_BEHIND) => {
-                let keys = [
-                    ident(PREFERENCE),
-                    by_length.clone(),
-                    ident(PREFERENCE_BEHIND),
-                ];
-                joined_keys().call(keys.to_vec()).alias(PREFERENCE)
+                let (first, behind) = (ident(PREFERENCE), ident(PREFERENCE_BEHIND));
+                let keys = vec![first, by_length.clone(), behind];
+                joined_keys().call(keys).alias(PREFERENCE)
             }
             name => ident(name),
         };
@@ -171,10 +164,8 @@ pub async fn write_sorted(
     let UnsortedRows { rows, counters } = rows;
     let (state, plan) = rows.into_parts();
     let context = SessionContext::new_with_state(state.clone());
-    let partitions = DataFrame::new(state, plan)
-        .execute_stream_partitioned()
-        .await
-        .map_err(failed())?;
+    let rows = DataFrame::new(state, plan);
+    let partitions = rows.execute_stream_partitioned().await.map_err(failed())?;
     let schema = partitions.first().map(|partition| partition.schema());
     let schema = schema.ok_or_else(|| EngineError::Internal("no plan of the batch".into()))?;
     let coalesced = |partition| streams::coalesced(partition, BatchSize::default());

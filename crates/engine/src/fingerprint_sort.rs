@@ -47,13 +47,12 @@ pub(crate) async fn sorted(
     partitions: Vec<SendableRecordBatchStream>,
 ) -> Result<Rows> {
     let pool = &context.runtime_env().memory_pool;
-    let limit = Limit {
+    let limit = Arc::new(Limit {
         // The rest is for the sort of DataFusion, should these rows not be all.
         bytes: free_bytes(pool) / 3,
         used: AtomicUsize::new(0),
         is_reached: AtomicBool::new(false),
-    };
-    let limit = Arc::new(limit);
+    });
     let collecting = partitions.into_iter().map(|partition| {
         let memory = MemoryConsumer::new("sorting fingerprints").register(pool);
         SpawnedTask::spawn(collect(partition, memory, Arc::clone(&limit)))
@@ -89,14 +88,11 @@ async fn collect(
     memory: MemoryReservation,
     limit: Arc<Limit>,
 ) -> Result<Collected> {
-    let mut batches = Vec::new();
+    let (mut batches, mut is_whole) = (Vec::new(), false);
     while !limit.is_reached.load(Atomic::Relaxed) {
         let Some(batch) = partition.next().await.transpose()? else {
-            return Ok(Collected {
-                batches,
-                rest: None,
-                memory,
-            });
+            is_whole = true;
+            break;
         };
         let bytes = bytes_of(&batch);
         let used = limit.used.fetch_add(bytes, Atomic::Relaxed) + bytes;
@@ -107,7 +103,7 @@ async fn collect(
     }
     Ok(Collected {
         batches,
-        rest: Some(partition),
+        rest: (!is_whole).then_some(partition),
         memory,
     })
 }
@@ -133,25 +129,20 @@ async fn sorted_by_datafusion(
         bytes: memory::sorted_bytes(bytes, partitions),
     };
     let partitions = collected.into_iter().map(|part| {
-        let Collected {
-            batches,
-            rest,
-            memory,
-        } = part;
+        let memory = part.memory;
         // The sort reserves the memory of each record batch that it gets.
-        let handed_over = batches.into_iter().map(move |batch| {
+        let handed_over = part.batches.into_iter().map(move |batch| {
             memory.shrink(bytes_of(&batch).min(memory.size()));
             Ok(batch)
         });
-        let rest = futures::stream::iter(rest).flatten();
+        let rest = futures::stream::iter(part.rest).flatten();
         let rows = futures::stream::iter(handed_over).chain(rest);
         let rows = RecordBatchStreamAdapter::new(Arc::clone(&schema), rows);
         streams::coalesced(Box::pin(rows), size)
     });
     let table = streams::table(context, Arc::clone(&schema), partitions.collect())?;
-    let order = [FINGERPRINT, ID, SKETCH, POSITION]
-        .into_iter()
-        .filter(|name| schema.field_with_name(name).is_ok());
+    let order = [FINGERPRINT, ID, SKETCH, POSITION].into_iter();
+    let order = order.filter(|name| schema.field_with_name(name).is_ok());
     let order = order.map(|name| ident(name).sort(true, false)).collect();
     let sorted = table.sort(order)?.execute_stream().await?;
     // A task merges the next rows while these are written.
@@ -246,10 +237,9 @@ impl Sorted {
 
     /// Copies a range of the sorted rows.
     fn batch(&self, schema: &SchemaRef, range: Range<usize>) -> Result<RecordBatch, ArrowError> {
-        let places: Vec<(usize, usize)> = self.rows[range]
-            .iter()
-            .map(|row| (row.batch as usize, row.row as usize))
-            .collect();
+        let places = self.rows[range].iter();
+        let places = places.map(|row| (row.batch as usize, row.row as usize));
+        let places: Vec<(usize, usize)> = places.collect();
         let columns = (0..schema.fields().len()).map(|number| {
             let arrays = self.batches.iter().map(|batch| batch.column(number));
             let arrays: Vec<&dyn Array> = arrays.map(AsRef::as_ref).collect();

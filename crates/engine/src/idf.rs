@@ -69,11 +69,9 @@ pub async fn learn(
     // The documents are read a second time.
     progress.documents.store(0, Ordering::Relaxed);
     let names = name(context, documents, model, &counted.kept).await?;
-    let mut features: Vec<(String, u64)> = names
-        .into_iter()
-        .zip(counted.kept)
-        .filter_map(|(name, (_, count))| Some((name?, count)))
-        .collect();
+    let features = names.into_iter().zip(counted.kept);
+    let features = features.filter_map(|(name, (_, count))| Some((name?, count)));
+    let mut features: Vec<(String, u64)> = features.collect();
     features.sort_unstable_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     let listed: u64 = features.iter().map(|(_, count)| count).sum();
     let others = counted.distinct - features.len() as u64;
@@ -106,8 +104,11 @@ async fn count(
 ) -> Result<Counted> {
     let failed = || EngineError::query(documents.given());
     let partitions = texts(context, documents).await?.into_iter().map(|texts| {
-        let counts: Arc<dyn PartitionStream> = Arc::new(Counts::new(texts, model.clone()));
-        counts
+        Arc::new(Counts {
+            schema: counts_schema(),
+            model: model.clone(),
+            texts: Mutex::new(Some(texts)),
+        }) as Arc<dyn PartitionStream>
     });
     let table = StreamingTable::try_new(counts_schema(), partitions.collect());
     let mut rows = table
@@ -140,10 +141,9 @@ async fn count(
         }
     }
     let kept = kept.into_iter();
+    let kept = kept.map(|Reverse((count, Reverse(hash)))| (hash, count));
     Ok(Counted {
-        kept: kept
-            .map(|Reverse((count, Reverse(hash)))| (hash, count))
-            .collect(),
+        kept: kept.collect(),
         distinct,
         total,
     })
@@ -186,12 +186,7 @@ async fn name(
         }));
     }
     for task in tasks {
-        let done: datafusion::error::Result<()> = task
-            .join_unwind()
-            .await
-            .map_err(|error| datafusion::error::DataFusionError::External(error.into()))
-            .and_then(|done| done);
-        done.map_err(failed())?;
+        streams::join(task).await.map_err(failed())?;
     }
     Ok(names.iter().map(|name| name.get().cloned()).collect())
 }
@@ -255,16 +250,6 @@ struct Counts {
 /// second-level cache.
 const FULL: usize = 1 << 17;
 
-impl Counts {
-    fn new(texts: SendableRecordBatchStream, model: Model) -> Self {
-        Self {
-            schema: counts_schema(),
-            model,
-            texts: Mutex::new(Some(texts)),
-        }
-    }
-}
-
 impl fmt::Debug for Counts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Counts").finish_non_exhaustive()
@@ -289,10 +274,8 @@ impl PartitionStream for Counts {
             let batch = counting.next().await?;
             Ok(batch.map(|batch| (batch, counting)))
         });
-        Box::pin(RecordBatchStreamAdapter::new(
-            Arc::clone(&self.schema),
-            batches,
-        ))
+        let schema = Arc::clone(&self.schema);
+        Box::pin(RecordBatchStreamAdapter::new(schema, batches))
     }
 }
 
@@ -323,16 +306,12 @@ impl Counting {
         if self.counts.is_empty() {
             return Ok(None);
         }
-        let (hashes, counts): (Vec<i64>, Vec<i64>) = self
-            .counts
-            .drain()
-            .map(|(hash, count)| (hash.cast_signed(), count))
-            .unzip();
+        let counts = self.counts.drain();
+        let counts = counts.map(|(hash, count)| (hash.cast_signed(), count));
+        let (hashes, counts): (Vec<i64>, Vec<i64>) = counts.unzip();
         let columns = [hashes, counts].map(|column| Arc::new(Int64Array::from(column)) as _);
-        Ok(Some(RecordBatch::try_new(
-            Arc::clone(&self.schema),
-            columns.into(),
-        )?))
+        let counted = RecordBatch::try_new(Arc::clone(&self.schema), columns.into())?;
+        Ok(Some(counted))
     }
 }
 

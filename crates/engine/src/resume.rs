@@ -132,10 +132,8 @@ impl ResumeDirectory {
     /// The fingerprints of a batch: reads those of finished chunks, and makes the others, chunk by
     /// chunk.
     pub(crate) async fn rows(&self, work: Work<'_>) -> Result<UnsortedRows> {
-        let total = work.documents.known_rows().unwrap_or(0);
-        work.progress
-            .documents_total
-            .store(total, Ordering::Relaxed);
+        let (progress, total) = (work.progress, work.documents.known_rows().unwrap_or(0));
+        progress.documents_total.store(total, Ordering::Relaxed);
         let mut finished = Vec::new();
         let mut found = 0;
         let threads = work.context.state().config().target_partitions();
@@ -144,9 +142,8 @@ impl ResumeDirectory {
             let finished_chunk = match FinishedChunk::open(&path)? {
                 Some(finished_chunk) => {
                     found += 1;
-                    work.progress
-                        .documents
-                        .fetch_add(finished_chunk.rows, Ordering::Relaxed);
+                    let rows = finished_chunk.rows;
+                    progress.documents.fetch_add(rows, Ordering::Relaxed);
                     finished_chunk
                 }
                 None => self.make(&work, &chunk, path).await?,
@@ -171,32 +168,21 @@ impl ResumeDirectory {
         chunk: &ResumeChunk,
         path: PathBuf,
     ) -> Result<FinishedChunk> {
-        let Work {
-            context,
-            documents,
-            id_type,
-            decision_columns,
-            ..
-        } = *work;
+        let (context, documents, id_type) = (work.context, work.documents, work.id_type);
         let query = || EngineError::query(documents.given());
         let counters = MapCounters::default();
         let partitions = context.state().config().target_partitions();
-        let read = &counters.read;
-        let table = documents.table_of_chunk(
-            context,
-            id_type,
-            partitions,
-            decision_columns,
-            chunk,
-            read,
-        )?;
+        let (decides, read) = (work.decision_columns, &counters.read);
+        let table = documents.table_of_chunk(context, id_type, partitions, decides, chunk, read)?;
         let rows = with_fingerprints(table, work.recipe, &counters.texts).map_err(query())?;
         let mut rows = rows.execute_stream().await.map_err(query())?;
         let schema = rows.schema();
-        let draft = tempfile::Builder::new()
-            .prefix(DRAFT)
-            .tempfile_in(&self.path);
-        let draft = draft.map_err(failed(&self.path))?;
+        let new_draft = || {
+            let mut builder = tempfile::Builder::new();
+            let draft = builder.prefix(DRAFT).tempfile_in(&self.path);
+            draft.map_err(failed(&self.path))
+        };
+        let draft = new_draft()?;
         let file = BufWriter::with_capacity(1 << 20, draft.reopen().map_err(failed(&path))?);
         let mut writer = FileWriter::try_new(file, &schema).map_err(arrow_error(&path))?;
         let mut count = 0;
@@ -215,18 +201,14 @@ impl ResumeDirectory {
         // The checksum first: without one, a chunk is not finished.
         let sum = checksum(draft.path())?;
         let sum_path = sum_path(&path);
-        let sum_draft = tempfile::Builder::new()
-            .prefix(DRAFT)
-            .tempfile_in(&self.path);
-        let mut sum_draft = sum_draft.map_err(failed(&self.path))?;
+        let mut sum_draft = new_draft()?;
         sum_draft
             .write_all(sum.as_bytes())
             .and_then(|()| sum_draft.as_file().sync_data())
             .map_err(failed(&sum_path))?;
         for (draft, path) in [(sum_draft, &sum_path), (draft, &path)] {
-            draft
-                .persist(path)
-                .map_err(|error| failed(path)(error.error))?;
+            let persisted = draft.persist(path);
+            persisted.map_err(|error| failed(path)(error.error))?;
         }
         Ok(FinishedChunk {
             path,
@@ -308,20 +290,15 @@ impl FinishedChunk {
             return Ok(None);
         };
         let metadata = reader.custom_metadata();
-        let texts = metadata
-            .get(TEXTS)
-            .and_then(|json| serde_json::from_str(json).ok());
-        let read = metadata
-            .get(READ)
-            .and_then(|json| serde_json::from_str(json).ok());
-        let rows = metadata.get(ROWS).and_then(|rows| rows.parse().ok());
-        let found = texts.zip(read).zip(rows);
-        Ok(found.map(|((texts, read), rows)| Self {
-            path: path.to_owned(),
-            rows,
-            texts,
-            read,
-        }))
+        let read_all = || {
+            Some(Self {
+                path: path.to_owned(),
+                rows: metadata.get(ROWS)?.parse().ok()?,
+                texts: serde_json::from_str(metadata.get(TEXTS)?).ok()?,
+                read: serde_json::from_str(metadata.get(READ)?).ok()?,
+            })
+        };
+        Ok(read_all())
     }
 
     /// Its rows, in record batches.
@@ -358,10 +335,8 @@ fn table(
             Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&schema), batches))
         });
     let table = streams::table(context, Arc::clone(&schema), streams.collect());
-    Ok(UnsortedRows::new(
-        table.map_err(EngineError::query("planning the batch"))?,
-        counters,
-    ))
+    let table = table.map_err(EngineError::query("planning the batch"))?;
+    Ok(UnsortedRows::new(table, counters))
 }
 
 fn json(counts: &impl Serialize) -> Result<String> {
