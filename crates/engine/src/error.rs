@@ -198,7 +198,6 @@ fn not_in_place(day: Option<&str>, placed: &[String], error: &EngineError) -> St
     }
 }
 
-/// What is wrong with the parts of a round.
 /// The command that does parts of a round of a job; they are to be named behind it.
 pub(crate) fn map_command(job: &str, round: u32, is_current: bool) -> String {
     let of_round = if is_current {
@@ -209,6 +208,7 @@ pub(crate) fn map_command(job: &str, round: u32, is_current: bool) -> String {
     format!("dedup-job map {job}{of_round}")
 }
 
+/// What is wrong with the parts of a round.
 fn missing_parts(missing: &[u32], damaged: &[u32]) -> String {
     let of = |parts: &[u32], what: &str| match parts {
         [] => None,

@@ -125,14 +125,12 @@ pub fn explain(model: &Model, texts: [&str; 2], design: &Design, top: usize) -> 
         [&in_first, &in_second].map(|text| text.get(&feature.hash).copied().unwrap_or(0))
     };
     let heaviest_first = |features: &[WeightedFeature], is_kept: fn([u64; 2]) -> bool| {
-        let mut kept: Vec<ExplainedFeature> = features
-            .iter()
-            .map(|feature| ExplainedFeature {
-                feature: feature.feature.clone(),
-                weights: weights(feature),
-            })
-            .filter(|feature| is_kept(feature.weights))
-            .collect();
+        let explained = features.iter().map(|feature| ExplainedFeature {
+            feature: feature.feature.clone(),
+            weights: weights(feature),
+        });
+        let kept = explained.filter(|feature| is_kept(feature.weights));
+        let mut kept: Vec<ExplainedFeature> = kept.collect();
         kept.sort_by(|a, b| {
             let weight = |feature: &ExplainedFeature| feature.weights[0] + feature.weights[1];
             weight(b)

@@ -76,10 +76,10 @@ impl Profile {
     /// What a new archive with sketches of `sketch` bits records.
     pub fn run_defaults(self, sketch: SketchBits) -> RunDefaults {
         match self {
-            Self::Sharp if !sketch.is_none() => RunDefaults::new(
-                self.max_distance(),
-                Some(default_similarity(Measure::Sketch)),
-            ),
+            Self::Sharp if !sketch.is_none() => {
+                let least = default_similarity(Measure::Sketch);
+                RunDefaults::new(self.max_distance(), Some(least))
+            }
             // At a larger k, pairs that nothing verifies are of unrelated documents.
             _ => RunDefaults::new(Self::Paper.max_distance(), None),
         }

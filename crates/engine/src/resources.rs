@@ -96,8 +96,7 @@ impl Resources {
 
     /// Keeps the reader of an open file for the tasks that call [`Self::reader`] with its `path`.
     pub fn keep_reader(&self, reader: FingerprintReader, path: &str) {
-        let mut readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
-        readers.insert(path.to_owned(), reader);
+        self.readers().insert(path.to_owned(), reader);
     }
 
     /// The reader of the file at `path`; opens the file unless it is open.
@@ -108,12 +107,7 @@ impl Resources {
         tail: Option<Tail>,
         columns: &ColumnNames,
     ) -> Result<FingerprintReader> {
-        let open = self
-            .readers
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(path)
-            .cloned();
+        let open = self.readers().get(path).cloned();
         if let Some(reader) = open {
             return Ok(reader);
         }
@@ -175,6 +169,10 @@ impl Resources {
         if let Some(key) = item.row_group() {
             self.ahead().remove(&key);
         }
+    }
+
+    fn readers(&self) -> MutexGuard<'_, HashMap<String, FingerprintReader>> {
+        self.readers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn ahead(&self) -> MutexGuard<'_, Ahead> {

@@ -61,11 +61,8 @@ pub fn session(limits: &Limits, resources: Arc<Resources>) -> Result<SessionCont
         .with_sort_spill_reservation_bytes((limits.memory / 64 / threads.max(1)).min(8 << 20))
         .with_extension(Arc::new(reading))
         .with_extension(resources);
-    config
-        .options_mut()
-        .execution
-        .parquet
-        .schema_force_view_types = false;
+    let parquet = &mut config.options_mut().execution.parquet;
+    parquet.schema_force_view_types = false;
     let runtime = RuntimeEnvBuilder::new()
         .with_memory_pool(Arc::new(SortPool::new(bytes)))
         .with_disk_manager_builder(
@@ -101,10 +98,8 @@ fn rows_within(bytes: usize, partitions: usize) -> usize {
 pub(crate) fn within_free_memory(plan: DataFrame) -> DataFrame {
     let (mut state, plan) = plan.into_parts();
     let runtime = state.runtime_env();
-    let (free, partitions) = (
-        free_bytes(&runtime.memory_pool),
-        state.config().target_partitions(),
-    );
+    let free = free_bytes(&runtime.memory_pool);
+    let partitions = state.config().target_partitions();
     let disk = &runtime.disk_manager;
     disk.set_max_spill_merge_fan_in(memory::merged_runs(free, partitions));
     let rows = rows_within(free, partitions);
@@ -116,10 +111,8 @@ pub(crate) fn within_free_memory(plan: DataFrame) -> DataFrame {
 pub(crate) fn with_own_partitions(plan: DataFrame) -> DataFrame {
     let (mut state, plan) = plan.into_parts();
     let mut config = state.config().clone();
-    config
-        .options_mut()
-        .optimizer
-        .enable_round_robin_repartition = false;
+    let optimizer = &mut config.options_mut().optimizer;
+    optimizer.enable_round_robin_repartition = false;
     *state.config_mut() = config;
     DataFrame::new(state, plan)
 }

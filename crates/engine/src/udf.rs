@@ -96,11 +96,8 @@ impl TextFunction {
             Arc::new(sketches.finish()),
             Arc::new(lengths.finish()),
         ];
-        Ok(Arc::new(StructArray::try_new(
-            Part::fields(),
-            columns,
-            None,
-        )?))
+        let made = StructArray::try_new(Part::fields(), columns, None)?;
+        Ok(Arc::new(made))
     }
 
     /// Calls `each`, which fingerprints a text, with a fingerprinter and every text that the function is given. Counts the
