@@ -74,20 +74,16 @@ impl Comparison<'_> {
             Some(job) => self.in_parts(job, &decided).await?,
             None => (None, None),
         };
-        let kept = match self.kept_files {
-            Some(files) => {
-                let positions = &decided.kept_positions;
-                let documents = self.documents;
-                Some(match copies {
-                    Some(copies) => documents.take_copies(copies, files, scratch).await?,
-                    None => {
-                        documents
-                            .copy_kept(context, positions, files, scratch)
-                            .await?
-                    }
-                })
+        let (documents, positions) = (self.documents, &decided.kept_positions);
+        let kept = match (self.kept_files, copies) {
+            (Some(files), Some(copies)) => {
+                Some(documents.take_copies(copies, files, scratch).await?)
             }
-            None => None,
+            (Some(files), None) => {
+                let copying = documents.copy_kept(context, positions, files, scratch);
+                Some(copying.await?)
+            }
+            (None, _) => None,
         };
         let audit = match (self.auditor, settings.audit) {
             (Some(auditor), Some(most)) => {
@@ -160,23 +156,17 @@ impl Comparison<'_> {
         decided: &Decided,
     ) -> Result<(Option<Vec<Option<MadeCopy>>>, Option<Answers>)> {
         let documents = self.documents;
-        let copies = match self.kept_files {
-            Some(_) => {
-                let kept = &decided.kept_positions;
-                Some(
-                    job.answers("copy", async || CopyMap::plan(job, documents, kept).await)
-                        .await?,
-                )
-            }
-            None => None,
-        };
-        let carried = if documents.has_carried() {
+        let (mut copies, mut carried) = (None, None);
+        if self.kept_files.is_some() {
+            let kept = &decided.kept_positions;
+            let plan = async || CopyMap::plan(job, documents, kept).await;
+            copies = Some(job.answers("copy", plan).await?);
+        }
+        if documents.has_carried() {
             let schema = documents.carried_schema();
             let plan = async || CarriedMap::plan(job, documents, &schema).await;
-            Some(job.answers("columns", plan).await?)
-        } else {
-            None
-        };
+            carried = job.answers("columns", plan).await?;
+        }
         if job.is_splitting() {
             return Err(EngineError::Planned);
         }
@@ -184,7 +174,7 @@ impl Comparison<'_> {
             Some(answers) => Some(job.made_copies(&answers.ok_or(EngineError::Planned)?)?),
             None => None,
         };
-        Ok((copies, carried.flatten()))
+        Ok((copies, carried))
     }
 
     /// Decides by pairs of fingerprints that are near and, if there are sketches, similar by these.
@@ -227,18 +217,11 @@ impl Comparison<'_> {
             Some(job) => Some((job, self.model_plan(job, verifier).await?)),
             None => None,
         };
-        let classes = TextClasses::read(
-            context,
-            verifier,
-            Arc::clone(&batch),
-            keys,
-            self.id_type,
-            digests,
-        )
-        .await?;
-        let classes = Arc::new(classes);
+        let (own, id_type) = (Arc::clone(&batch), self.id_type);
+        let classes = TextClasses::read(context, verifier, own, keys, id_type, digests);
+        let classes = Arc::new(classes.await?);
         let scratch = &settings.scratch;
-        let pairs = UnverifiedPairs::create(Arc::clone(&classes), self.id_type, scratch)?;
+        let pairs = UnverifiedPairs::create(Arc::clone(&classes), id_type, scratch)?;
         let (found, expected) = self.class_pairs(probe, distinct).await?;
         let (path, checked) = pairs.collect(found).await?;
         self.check_answers(expected)?;
@@ -247,18 +230,17 @@ impl Comparison<'_> {
         self.run.enter(Stage::Verify);
         let (pairs, counts) = match self.run.job() {
             None => {
-                verify_class_pairs(context, &path, 0..checked, verifier, self.id_type, scratch)
-                    .await?
+                let range = 0..checked;
+                verify_class_pairs(context, &path, range, verifier, id_type, scratch).await?
             }
             Some(job) => {
                 let pairs = (path.as_path(), checked);
-                let answers = self
-                    .verified_in_parts(job, "verify-classes", verifier, pairs, None)
-                    .await?;
+                let answers = self.verified_in_parts(job, "verify-classes", verifier, pairs, None);
+                let answers = answers.await?;
                 if job.is_splitting() && !self.needs_documents() {
                     return Err(EngineError::Planned);
                 }
-                let schema = class_pairs::schema(self.id_type);
+                let schema = class_pairs::schema(id_type);
                 (answers.rows(&schema), Counts::of(&answers))
             }
         };
@@ -366,10 +348,8 @@ impl Comparison<'_> {
         let probe = self.class_probe(probe);
         let (found, expected) = self.begin_probe(probe, distinct).await?;
         let found = found.execute_stream().await;
-        Ok((
-            found.map_err(EngineError::query("planning the probe"))?,
-            expected,
-        ))
+        let found = found.map_err(EngineError::query("planning the probe"))?;
+        Ok((found, expected))
     }
 
     /// Bytes that decisions need besides the tables.
@@ -380,12 +360,9 @@ impl Comparison<'_> {
             (None, None) => 0,
         };
         let of_document = DECISION_BYTES + of_content;
-        match self.decide {
-            Some(_) => usize::try_from(self.batch.file.rows)
-                .unwrap_or(usize::MAX)
-                .saturating_mul(of_document)
-                .saturating_add(LEAST_DECISION_BYTES),
-            None => 0,
-        }
+        let documents = usize::try_from(self.batch.file.rows).unwrap_or(usize::MAX);
+        let of_documents = documents.saturating_mul(of_document);
+        self.decide
+            .map_or(0, |_| of_documents.saturating_add(LEAST_DECISION_BYTES))
     }
 }

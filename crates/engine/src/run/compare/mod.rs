@@ -305,18 +305,16 @@ impl Comparison<'_> {
             // Build the tables now, to measure the time separately; the tasks then find them built.
             drop(batch.tables(probe.tables(0), &pool, threads).await?);
         }
-        let planned = Planned {
+        if parts > 1 && self.run.job().is_none() {
+            tracing::warn!(
+                "the tables do not fit the memory limit at once: the archive is read {parts} times"
+            );
+        }
+        Ok(Planned {
             plan: Some(plan),
             probe,
             distinct,
-        };
-        let passes = planned.probe.parts;
-        if passes > 1 && self.run.job().is_none() {
-            tracing::warn!(
-                "the tables do not fit the memory limit at once: the archive is read {passes} times"
-            );
-        }
-        Ok(planned)
+        })
     }
 
     /// The request to probe tables of this design, the batch in this number of parts.
@@ -402,13 +400,9 @@ impl Comparison<'_> {
         } else {
             0
         };
-        let totals = [
-            (&progress.probe_total, snapshot.rows()),
-            (&progress.within_total, within as u64),
-        ];
-        for (total, rows) in totals {
-            total.store(rows * passes, Ordering::Relaxed);
-        }
+        let (rows, of_batch) = (snapshot.rows() * passes, within as u64 * passes);
+        progress.probe_total.store(rows, Ordering::Relaxed);
+        progress.within_total.store(of_batch, Ordering::Relaxed);
         let bytes = snapshot.local_fingerprint_bytes();
         let direct = resources.exceeds_cache(bytes).then(DirectBuffers::default);
         if direct.is_some() {
@@ -429,10 +423,8 @@ impl Comparison<'_> {
         let items = work_items::for_parts(&items, probe.parts);
         let expected = items.len();
         let pairs = probe.table(context, items);
-        Ok((
-            pairs.map_err(EngineError::query("planning the probe"))?,
-            expected,
-        ))
+        let pairs = pairs.map_err(EngineError::query("planning the probe"))?;
+        Ok((pairs, expected))
     }
 
     /// Refuses a probe that did not answer exactly the work items that it was given, so that no
@@ -502,9 +494,8 @@ impl Comparison<'_> {
     /// The model of a verification, for parts.
     async fn model_plan(&self, job: &Job, verifier: &Verifier) -> Result<ModelPlan> {
         let archive = self.view.archive.as_ref().map(Archive::location);
-        let options = &self.run.settings.spec_options;
-        job.model_plan(verifier.model().spec(), archive, options)
-            .await
+        let (spec, options) = (verifier.model().spec(), &self.run.settings.spec_options);
+        job.model_plan(spec, archive, options).await
     }
 
     /// Counts the `rows` of an output in the progress as they are written; `total` is their number, or 0 if it is not known.
