@@ -31,6 +31,14 @@ pub struct DecisionColumn {
 }
 
 impl DecisionColumn {
+    const fn new(name: &'static str, data_type: DataType, nullable: bool) -> Self {
+        Self {
+            name,
+            data_type,
+            nullable,
+        }
+    }
+
     pub fn field(self) -> Field {
         Field::new(self.name, self.data_type, self.nullable)
     }
@@ -39,26 +47,10 @@ impl DecisionColumn {
 /// The columns that a table of documents has for decisions. If the longest texts are preferred, it has no [`PREFERENCE`]: that
 /// is made with the fingerprints.
 pub const DECISION_COLUMNS: [DecisionColumn; 4] = [
-    DecisionColumn {
-        name: PREFERENCE,
-        data_type: DataType::Binary,
-        nullable: true,
-    },
-    DecisionColumn {
-        name: BYTES,
-        data_type: DataType::Int64,
-        nullable: true,
-    },
-    DecisionColumn {
-        name: SOURCE,
-        data_type: DataType::Utf8,
-        nullable: true,
-    },
-    DecisionColumn {
-        name: POSITION,
-        data_type: DataType::Int64,
-        nullable: false,
-    },
+    DecisionColumn::new(PREFERENCE, DataType::Binary, true),
+    DecisionColumn::new(BYTES, DataType::Int64, true),
+    DecisionColumn::new(SOURCE, DataType::Utf8, true),
+    DecisionColumn::new(POSITION, DataType::Int64, false),
 ];
 
 /// The positions of the documents in a record batch, and the lengths of their texts in bytes.
