@@ -42,16 +42,8 @@ impl Documents {
         let content = content.and_then(|file| file.columns.content.as_ref());
         let (sketches, carried) = (self.has_sketches(), self.carried_fields());
         let schema = table_columns::schema(id_type, content, sketches, None, carried);
-        let splits = numbered_splits(&files);
-        read_table(
-            context,
-            schema,
-            id_type,
-            partitions,
-            &Rows::All,
-            splits,
-            None,
-        )
+        let (rows, splits) = (Rows::All, numbered_splits(&files));
+        read_table(context, schema, id_type, partitions, rows, splits, None)
     }
 
     /// Whether there are carried columns.
@@ -98,13 +90,8 @@ impl Documents {
     /// The table of carried columns: the position of each document, then the columns of [`Self::carried_fields`], in that
     /// order. Nothing else is read.
     pub fn carried_table(&self, context: &SessionContext, partitions: usize) -> Result<DataFrame> {
-        let files = self.only_carried();
-        carried_columns_table(
-            context,
-            partitions,
-            numbered_splits(&files),
-            self.carried_fields(),
-        )
+        let splits = numbered_splits(&self.only_carried());
+        carried_columns_table(context, partitions, splits, self.carried_fields())
     }
 
     /// The schema of [`Self::carried_table`].
@@ -151,16 +138,8 @@ pub(super) fn carried_columns_table(
 ) -> Result<DataFrame> {
     let schema = table_columns::carried_schema(carried);
     // There are no ids.
-    let id_type = IdType::String;
-    read_table(
-        context,
-        schema,
-        id_type,
-        partitions,
-        &Rows::Carried,
-        splits,
-        None,
-    )
+    let (rows, id_type) = (Rows::Carried, IdType::String);
+    read_table(context, schema, id_type, partitions, rows, splits, None)
 }
 
 #[cfg(test)]

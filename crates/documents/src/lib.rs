@@ -424,15 +424,8 @@ impl Documents {
     /// The number of documents, from the files' footers; `None` unless all files have one.
     pub fn known_rows(&self) -> Option<u64> {
         let rows = |file: &Arc<InputFile>| {
-            Some(
-                file.footer
-                    .as_ref()?
-                    .metadata()
-                    .file_metadata()
-                    .num_rows()
-                    .max(0)
-                    .cast_unsigned(),
-            )
+            let footer = file.footer.as_ref()?.metadata();
+            Some(footer.file_metadata().num_rows().max(0).cast_unsigned())
         };
         self.files.iter().map(rows).sum()
     }
@@ -525,9 +518,7 @@ impl Documents {
         let decide_by = rows.have_decision_columns().then_some(&self.columns.prefer);
         let schema =
             table_columns::schema(id_type, content, self.has_sketches(), decide_by, vec![]);
-        read_table(
-            context, schema, id_type, partitions, &rows, splits, counters,
-        )
+        read_table(context, schema, id_type, partitions, rows, splits, counters)
     }
 }
 
@@ -537,7 +528,7 @@ fn read_table(
     schema: SchemaRef,
     id_type: IdType,
     partitions: usize,
-    rows: &Rows,
+    rows: Rows,
     splits: Vec<Split>,
     counters: Option<&Arc<ReadCounters>>,
 ) -> Result<DataFrame> {
@@ -548,7 +539,7 @@ fn read_table(
             splits: [].into(),
             schema,
             id_type,
-            rows: rows.clone(),
+            rows,
             counters: counters.map(Arc::clone),
             context: context.clone(),
         },

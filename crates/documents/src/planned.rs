@@ -65,6 +65,7 @@ pub struct SplitPlan {
 }
 
 /// Some of the files of a plan, opened.
+#[derive(Clone)]
 pub struct PlannedDocuments {
     pub documents: Documents,
     /// For each opened file, by its number in the plan: its number among the opened ones.
@@ -214,12 +215,8 @@ impl PlannedDocuments {
             Some(match plan.row_group {
                 Some(row_group) => {
                     let cut = plan.cut.clone();
-                    Split::of_rows(
-                        plan.file,
-                        plan.part_number,
-                        file,
-                        RowRange { row_group, cut },
-                    )?
+                    let rows = RowRange { row_group, cut };
+                    Split::of_rows(plan.file, plan.part_number, file, rows)?
                 }
                 None => {
                     let part = plan.bytes_of_part.clone();
@@ -285,11 +282,7 @@ impl PlannedDocuments {
         fields: Vec<arrow::datatypes::Field>,
     ) -> Result<DataFrame> {
         let partitions = context.state().config().target_partitions();
-        let mut only = Self {
-            documents: self.documents.clone(),
-            opened: self.opened.clone(),
-            first_parts: self.first_parts.clone(),
-        };
+        let mut only = self.clone();
         only.documents.files = self.documents.only_carried();
         let splits = only.splits(plans)?;
         carried_columns_table(context, partitions, splits, fields)
