@@ -362,39 +362,31 @@ impl Records for WarcRecords {
     }
 
     fn read(&mut self, batch: &mut BatchBuilder) -> Result<bool> {
-        let Self {
-            file,
-            columns,
-            has_ids,
-            pages,
-        } = self;
         loop {
-            let next = file.next(|document, input| {
+            let next = self.file.next(|document, input| {
                 let text = || {
                     let form = match document.form {
                         warc::Form::Html => Form::Html,
                         warc::Form::Xhtml => Form::Xhtml,
                         warc::Form::Text => Form::Plain,
                     };
-                    page_text::content(*pages, form, Cow::Borrowed(document.text))
+                    page_text::content(self.pages, form, Cow::Borrowed(document.text))
                 };
-                let mut values: Vec<Option<Cow<'_, str>>> = columns
-                    .iter()
-                    .map(|column| match column.as_str() {
-                        TEXT => Some(text()),
-                        column => value(document, column),
-                    })
-                    .collect();
-                if *has_ids && values.first().is_some_and(Option::is_none) {
+                let values = self.columns.iter().map(|column| match column.as_str() {
+                    TEXT => Some(text()),
+                    column => value(document, column),
+                });
+                let mut values: Vec<Option<Cow<'_, str>>> = values.collect();
+                if self.has_ids && values.first().is_some_and(Option::is_none) {
                     // A record need not have an id: then its URL stands for it, or its place.
                     let known = value(document, RECORD_ID).or_else(|| value(document, URL));
                     let place = || place_name(&input.0, document.place).into();
                     values[0] = Some(known.unwrap_or_else(place));
                 }
-                let values: Vec<Option<&[u8]>> = values
+                let values = values
                     .iter()
-                    .map(|value| value.as_ref().map(|value| value.as_bytes()))
-                    .collect();
+                    .map(|value| value.as_deref().map(str::as_bytes));
+                let values: Vec<Option<&[u8]>> = values.collect();
                 let added = batch.push(&values);
                 added.map_err(|reason| {
                     DocumentsError::bad_data(format!("{}, {}", input.0, document.place), reason)
