@@ -365,13 +365,9 @@ impl Columns {
                 (false, "--prefer" | "--source") => format!(", which {option} names"),
                 (false, _) => format!("; name it by {option}"),
             };
-            DocumentsError::bad_data(
-                object,
-                format!(
-                    "no {what} column ({sought}){remedy}; its columns are {}",
-                    listed(names)
-                ),
-            )
+            let columns = listed(names);
+            let reason = format!("no {what} column ({sought}){remedy}; its columns are {columns}");
+            DocumentsError::bad_data(object, reason)
         };
         let pick = |asked: &Option<String>, known: &[&str]| match asked {
             Some(name) => names.contains(&name.as_str()).then(|| name.clone()),
@@ -390,9 +386,8 @@ impl Columns {
         let (mut further_texts, mut other_texts) = (Vec::new(), Vec::new());
         let mut are_guessed = false;
         let content = if let Some(name) = &self.fingerprint {
-            let found = names
-                .contains(&name.as_str())
-                .then(|| Content::Fingerprint(name.clone()));
+            let is_there = names.contains(&name.as_str());
+            let found = is_there.then(|| Content::Fingerprint(name.clone()));
             found.ok_or_else(|| missing("fingerprint", name, "--fingerprint-column"))?
         } else if self.text.is_none()
             && !self.texts_only
@@ -445,13 +440,10 @@ impl Columns {
         };
         let is_missing = |name: &&String| !names.contains(&name.as_str());
         if let Some(name) = self.carried.iter().find(is_missing) {
-            return Err(DocumentsError::bad_data(
-                object,
-                format!(
-                    "no column {name:?}, which --columns names; its columns are {}",
-                    listed(names)
-                ),
-            ));
+            let columns = listed(names);
+            let reason =
+                format!("no column {name:?}, which --columns names; its columns are {columns}");
+            return Err(DocumentsError::bad_data(object, reason));
         }
         let carried = self.carried.iter().map(|name| CarriedColumn {
             name: name.clone(),

@@ -431,10 +431,8 @@ impl MadeCopy {
                 )
             }
         };
-        DocumentsError::bad_data(
-            &self.location,
-            format!("this copy is not the one that a part made, {done}"),
-        )
+        let reason = format!("this copy is not the one that a part made, {done}");
+        DocumentsError::bad_data(&self.location, reason)
     }
 }
 

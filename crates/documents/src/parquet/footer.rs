@@ -147,10 +147,8 @@ fn check_row_count(name: &str, footer: &ParquetMetaData) -> Result<()> {
     if said == rows {
         Ok(())
     } else {
-        Err(DocumentsError::bad_data(
-            name,
-            format!("its footer says {said} rows, but its row groups have {rows}"),
-        ))
+        let reason = format!("its footer says {said} rows, but its row groups have {rows}");
+        Err(DocumentsError::bad_data(name, reason))
     }
 }
 

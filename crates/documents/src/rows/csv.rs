@@ -281,10 +281,8 @@ impl FirstRecord for Start {
             error => error,
         })?;
         if let Some(column) = found.repeated(&names) {
-            return Err(DocumentsError::bad_data(
-                location,
-                format!("several columns are called {column:?}"),
-            ));
+            let reason = format!("several columns are called {column:?}");
+            return Err(DocumentsError::bad_data(location, reason));
         }
         found.dialect = dialect;
         Ok((found, IdType::String))

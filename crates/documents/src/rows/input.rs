@@ -201,10 +201,8 @@ impl Input {
         if error.to_string().contains("Frame requires too much memory") {
             self.limit.window_exceeded(object)
         } else {
-            DocumentsError::bad_data(
-                object,
-                format!("the compressed data is damaged or cut off: {error}"),
-            )
+            let reason = format!("the compressed data is damaged or cut off: {error}");
+            DocumentsError::bad_data(object, reason)
         }
     }
 }

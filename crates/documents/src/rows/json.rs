@@ -86,9 +86,8 @@ impl RowFormat for Json {
         } else {
             Copied::AsItIs
         };
-        Ok(Box::new(RawObjects(Objects::of_text(
-            input.into_copy(copied),
-        )?)))
+        let objects = Objects::of_text(input.into_copy(copied))?;
+        Ok(Box::new(RawObjects(objects)))
     }
 }
 
@@ -154,9 +153,8 @@ impl FirstRecord for FirstObject {
         let bad = |error| bad_line(&self.name, &error);
         let names = names_in(&self.text, columns).map_err(bad)?;
         // An object may lack the preference, the source and the carried columns, and others have them.
-        let urls = URL_NAMES
-            .into_iter()
-            .filter(|_| columns.with_sources && columns.source.is_none());
+        let seeks_urls = columns.with_sources && columns.source.is_none();
+        let urls = URL_NAMES.into_iter().filter(|_| seeks_urls);
         let mut missing: BTreeSet<&str> = columns.optional().chain(urls.clone()).collect();
         for text in std::iter::once(&self.text).chain(&self.next) {
             if missing.is_empty() {
@@ -187,15 +185,12 @@ impl FirstRecord for FirstObject {
             .collect();
         let common = common_names(&all, columns);
         let found = find(&common).or_else(|_| {
-            let found = all.iter().find_map(|names| find(names).ok());
-            found.map_or_else(
-                || {
-                    let nested = nested_paths(&self.text);
-                    let nested = nested.into_iter().filter(|path| !names.contains(path));
-                    find(&names.iter().cloned().chain(nested).collect::<Vec<_>>())
-                },
-                Ok,
-            )
+            if let Some(found) = all.iter().find_map(|names| find(names).ok()) {
+                return Ok(found);
+            }
+            let nested = nested_paths(&self.text);
+            let nested = nested.into_iter().filter(|path| !names.contains(path));
+            find(&names.iter().cloned().chain(nested).collect::<Vec<_>>())
         })?;
         let found = FoundColumns {
             is_array: self.is_array,
@@ -213,10 +208,8 @@ impl FirstRecord for FirstObject {
         };
         let id_type = match is_id(Kind::Text, |_| true) {
             None => {
-                return Err(DocumentsError::bad_data(
-                    &self.name,
-                    format!("{NO_ID} (column {name:?})"),
-                ));
+                let reason = format!("{NO_ID} (column {name:?})");
+                return Err(DocumentsError::bad_data(&self.name, reason));
             }
             Some(true) => IdType::String,
             Some(false) if is_id(Kind::Number, |id| integer(id).is_some()) == Some(true) => {

@@ -46,10 +46,8 @@ impl Limit {
         if self.by_memory {
             self.out_of_memory(&format!("{object} is longer than {bytes} bytes"))
         } else {
-            DocumentsError::bad_data(
-                object,
-                format!("a record of more than {bytes} bytes; no record may be longer"),
-            )
+            let reason = format!("a record of more than {bytes} bytes; no record may be longer");
+            DocumentsError::bad_data(object, reason)
         }
     }
 

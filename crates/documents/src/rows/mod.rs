@@ -101,10 +101,8 @@ pub(super) async fn open(
     let (mut found, id_type) = first.find(&location, columns)?;
     let content = found.content.as_ref().map(Content::column);
     if let Some(id) = found.id.as_deref().filter(|id| content == Some(*id)) {
-        return Err(DocumentsError::bad_data(
-            &location,
-            format!("column {id:?} cannot be id and content at once"),
-        ));
+        let reason = format!("column {id:?} cannot be id and content at once");
+        return Err(DocumentsError::bad_data(&location, reason));
     }
     // Compressed text has about a quarter of the bytes.
     let bytes = match compression {

@@ -102,10 +102,8 @@ impl Batch {
             let values = &values.values()[..present];
             let place = fingerprints.get_mut(found..found + present);
             let place = place.ok_or_else(|| {
-                EngineError::bad_data(
-                    file.path.display(),
-                    format!("it has more than {rows} fingerprints"),
-                )
+                let reason = format!("it has more than {rows} fingerprints");
+                EngineError::bad_data(file.path.display(), reason)
             })?;
             for (place, value) in place.iter_mut().zip(values) {
                 *place = value.cast_unsigned();

@@ -149,10 +149,8 @@ impl Others {
         if let (Some(left), Some(right)) = (first.id_type(), opened.id_type())
             && left != right
         {
-            return Err(EngineError::bad_data(
-                opened.name(),
-                format!("its ids are {right}, those of {} are {left}", first.name()),
-            ));
+            let reason = format!("its ids are {right}, those of {} are {left}", first.name());
+            return Err(EngineError::bad_data(opened.name(), reason));
         }
         self.snapshots.push(match opened {
             OpenedArchive::Plain(files) => files,

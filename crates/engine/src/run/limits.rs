@@ -95,11 +95,11 @@ impl RunLimits {
         if reasons.is_empty() {
             Ok(())
         } else {
-            let reasons = reasons.join("; ");
-            Err(refused(
-                given,
-                format!("not compared: {reasons}; --strict refuses that"),
-            ))
+            let reason = format!(
+                "not compared: {}; --strict refuses that",
+                reasons.join("; ")
+            );
+            Err(refused(given, reason))
         }
     }
 
