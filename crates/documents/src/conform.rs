@@ -57,11 +57,8 @@ fn check_bytes(ids: &ArrayRef) -> Result<(), String> {
     let Some(ids) = ids.as_binary_opt::<i32>() else {
         return Ok(());
     };
-    match ids
-        .iter()
-        .flatten()
-        .find(|id| simdutf8::basic::from_utf8(id).is_err())
-    {
+    let mut ids = ids.iter().flatten();
+    match ids.find(|id| simdutf8::basic::from_utf8(id).is_err()) {
         None => Ok(()),
         Some(id) => Err(format!(
             "the id {:?} is bytes that are not UTF-8; write ids as text, such as hexadecimal digits",

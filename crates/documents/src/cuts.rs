@@ -61,10 +61,8 @@ impl Documents {
                 Ok::<_, DocumentsError>((number, found))
             }
         });
-        let found: Vec<(usize, Vec<u64>)> = futures::stream::iter(finding)
-            .buffered(FILES_AT_ONCE)
-            .try_collect()
-            .await?;
+        let found = futures::stream::iter(finding).buffered(FILES_AT_ONCE);
+        let found: Vec<(usize, Vec<u64>)> = found.try_collect().await?;
         for (number, places) in found.into_iter().filter(|(_, places)| !places.is_empty()) {
             let file = Arc::make_mut(&mut self.files[number]);
             tracing::debug!(file = %file.location, parts = places.len() + 1, "a file is cut");
@@ -84,11 +82,8 @@ impl Documents {
         // Parts of a job have the absolute name.
         let has_name =
             |location: &Location| location.to_string() == name || location.absolute_name() == name;
-        let is_wrong: Vec<bool> = self
-            .files
-            .iter()
-            .map(|file| !file.cuts().is_empty() && has_name(&file.location))
-            .collect();
+        let is_wrong = |file: &Arc<InputFile>| !file.cuts().is_empty() && has_name(&file.location);
+        let is_wrong: Vec<bool> = self.files.iter().map(is_wrong).collect();
         let Some(wrong) = is_wrong.iter().position(|is_wrong| *is_wrong) else {
             return false;
         };

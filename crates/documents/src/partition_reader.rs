@@ -231,10 +231,8 @@ impl PartitionReader {
         let counters = self.counters.clone();
         let (file_number, part_number) = (split.file_number, split.part_number);
         move |batch: Result<NumberedRows>| {
-            let NumberedRows {
-                rows: mut batch,
-                numbers: mut rows,
-            } = batch?;
+            let batch = batch?;
+            let (mut batch, mut rows) = (batch.rows, batch.numbers);
             let failed = archive::ArchiveError::arrow(&object);
             let columns = &file.columns;
             let positions = |rows: &[u64]| {
@@ -242,13 +240,8 @@ impl PartitionReader {
                 Int64Array::from_iter_values(positions)
             };
             if matches!(selected, Rows::Carried) {
-                return conform::conform_carried(
-                    &batch,
-                    &schema,
-                    columns,
-                    positions(&rows),
-                    &object,
-                );
+                let positions = positions(&rows);
+                return conform::conform_carried(&batch, &schema, columns, positions, &object);
             }
             let mut ids = conform::ids(&batch, columns, &file.short_name, &rows, &object)?;
             let kept = match &selected {
@@ -300,16 +293,14 @@ impl PartitionReader {
             Rows::Wanted(_) if split.file.columns.id.is_none() => None,
             Rows::Wanted(wanted) => {
                 let (wanted, id_type) = (Arc::clone(wanted), self.id_type);
-                Some(parquet::WantedRows::WithIds(Box::new(
-                    move |ids: &ArrayRef| are_wanted(ids, id_type, &wanted),
-                )))
+                let accept = move |ids: &ArrayRef| are_wanted(ids, id_type, &wanted);
+                Some(parquet::WantedRows::WithIds(Box::new(accept)))
             }
             Rows::At(set) => {
                 let (set, part_number) = (Arc::clone(set), split.part_number);
                 let first = split.first_row();
-                Some(parquet::WantedRows::AtRows(Box::new(move |row| {
-                    set.contains(part_number, first + row)
-                })))
+                let accept = move |row: u64| set.contains(part_number, first + row);
+                Some(parquet::WantedRows::AtRows(Box::new(accept)))
             }
         }
     }

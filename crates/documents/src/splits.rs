@@ -162,11 +162,9 @@ impl Split {
         let (Some(range), Some(footer)) = (&self.rows, &self.file.footer) else {
             return 0;
         };
-        let groups = &footer.metadata().row_groups()[..range.row_group];
-        let before: u64 = groups
-            .iter()
-            .map(|group| group.num_rows().max(0).cast_unsigned())
-            .sum();
+        let groups = footer.metadata().row_groups()[..range.row_group].iter();
+        let rows = groups.map(|group| group.num_rows().max(0).cast_unsigned());
+        let before: u64 = rows.sum();
         before + range.cut.as_ref().map_or(0, |cut| cut.start as u64)
     }
 
@@ -265,22 +263,15 @@ pub(super) fn deal(splits: Vec<Split>, partitions: usize) -> Vec<Vec<Split>> {
         return vec![splits];
     }
     let most = split_bytes(total_bytes(&splits), partitions as u64);
-    let mut splits: Vec<Option<Split>> = splits
-        .into_iter()
-        .flat_map(|split| split.cut(most))
-        .map(Some)
-        .collect();
+    let cut = splits.into_iter().flat_map(|split| split.cut(most));
+    let mut splits: Vec<Option<Split>> = cut.map(Some).collect();
     let bytes: Vec<u64> = splits.iter().flatten().map(|split| split.bytes).collect();
     let take = |numbers: Vec<usize>| {
-        let taken = numbers
-            .into_iter()
-            .filter_map(|number| splits[number].take());
-        taken.collect()
+        let numbers = numbers.into_iter();
+        numbers.filter_map(|number| splits[number].take()).collect()
     };
-    deal_evenly(&bytes, partitions)
-        .into_iter()
-        .map(take)
-        .collect()
+    let dealt = deal_evenly(&bytes, partitions).into_iter();
+    dealt.map(take).collect()
 }
 
 /// The most bytes of a split, for `total` bytes in all. If one row group has all these bytes, every

@@ -156,9 +156,7 @@ impl Copy {
         let options = ArrowWriterOptions::new()
             .with_properties(properties)
             .with_skip_arrow_metadata(true);
-        let Output {
-            file, name: target, ..
-        } = out;
+        let (file, target) = (out.file, out.name);
         let writer = BufWriter::new(file);
         let writer = ArrowWriter::try_new_with_options(writer, Arc::clone(&schema), options);
         let (writer, factory) = writer

@@ -89,9 +89,7 @@ pub(crate) async fn read(
         },
         Source::Rows(_) => return Err(file.bad_data("it is no Parquet".into())),
     };
-    let RowGroup {
-        columns, object, ..
-    } = slice;
+    let (columns, object) = (slice.columns, slice.object);
     let lists = columns.iter().position(|column| column.is_in_lists);
     let rows = batches.flat_map(move |batch| -> Pieces {
         let rows = batch.and_then(|batch| {
@@ -262,9 +260,8 @@ impl RowGroup {
         let Selected { rows, selection } = selected;
         let schema = self.metadata.parquet_schema();
         let leaves = columns.iter().map(|column| column.index);
-        let longest = self
-            .catch_panic(|| pages.row_bytes(leaves.clone()))?
-            .longest;
+        let bytes = self.catch_panic(|| pages.row_bytes(leaves.clone()))?;
+        let longest = bytes.longest;
         self.check_row(longest)?;
         let row_bytes = RowBytes {
             average: self.row_bytes,

@@ -58,12 +58,11 @@ impl<'f, 'de> Place<'f, '_, 'de> {
 
     /// An item of the array here.
     fn item(&mut self) -> Place<'f, '_, 'de> {
+        let (node, field) = (self.node, self.field);
         Place {
-            fields: self.fields,
-            node: self.node,
-            field: self.field,
+            field,
             is_in_array: true,
-            record: &mut *self.record,
+            ..self.below(node)
         }
     }
 
