@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use similar::{Algorithm, DiffOp, capture_diff_slices};
+use similar::{Algorithm, DiffTag, capture_diff_slices};
 use unicode_segmentation::UnicodeSegmentation as _;
 
 use crate::printing::visible;
@@ -119,46 +119,21 @@ pub fn compare(left: &str, right: &str) -> Sides {
     }
     let operations = capture_diff_slices(Algorithm::Myers, &a, &b);
     for (at, operation) in operations.iter().enumerate() {
-        match *operation {
-            DiffOp::Equal { old_index, len, .. } => {
-                let before = if at == 0 { 0 } else { CONTEXT };
-                let after = if at + 1 == operations.len() {
-                    0
-                } else {
-                    CONTEXT
-                };
-                let same = &a[old_index..old_index + len];
-                for side in [&mut sides.left, &mut sides.right] {
-                    push_equal(side, same, before, after);
-                }
+        let (tag, old, new) = operation.as_tag_tuple();
+        if tag == DiffTag::Equal {
+            let is_last = at + 1 == operations.len();
+            let before = if at == 0 { 0 } else { CONTEXT };
+            let after = if is_last { 0 } else { CONTEXT };
+            for side in [&mut sides.left, &mut sides.right] {
+                push_equal(side, &a[old.clone()], before, after);
             }
-            DiffOp::Delete {
-                old_index, old_len, ..
-            } => {
-                sides
-                    .left
-                    .push(Part::Differing(a[old_index..old_index + old_len].concat()));
-            }
-            DiffOp::Insert {
-                new_index, new_len, ..
-            } => {
-                sides
-                    .right
-                    .push(Part::Differing(b[new_index..new_index + new_len].concat()));
-            }
-            DiffOp::Replace {
-                old_index,
-                old_len,
-                new_index,
-                new_len,
-            } => {
-                sides
-                    .left
-                    .push(Part::Differing(a[old_index..old_index + old_len].concat()));
-                sides
-                    .right
-                    .push(Part::Differing(b[new_index..new_index + new_len].concat()));
-            }
+            continue;
+        }
+        if !old.is_empty() {
+            sides.left.push(Part::Differing(a[old].concat()));
+        }
+        if !new.is_empty() {
+            sides.right.push(Part::Differing(b[new].concat()));
         }
     }
     sides
