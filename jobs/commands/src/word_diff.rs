@@ -42,26 +42,24 @@ pub struct Sides {
 impl Sides {
     /// The number of differing words on the side that has more of them.
     pub fn differing_words(&self) -> u64 {
-        let count = |side: &[Part]| -> u64 {
-            let words = side.iter().map(|part| match part {
-                Part::Differing(words) => count_words(words),
-                Part::Equal(_) | Part::Hidden(_) => 0,
-            });
-            words.sum()
-        };
-        count(&self.left).max(count(&self.right))
+        self.larger_sum(|part| match part {
+            Part::Differing(words) => count_words(words),
+            Part::Equal(_) | Part::Hidden(_) => 0,
+        })
     }
 
     /// The number of words of the longer text.
     pub fn words(&self) -> u64 {
-        let count = |side: &[Part]| -> u64 {
-            let words = side.iter().map(|part| match part {
-                Part::Equal(words) | Part::Differing(words) => count_words(words),
-                Part::Hidden(words) => *words as u64,
-            });
-            words.sum()
-        };
-        count(&self.left).max(count(&self.right))
+        self.larger_sum(|part| match part {
+            Part::Equal(words) | Part::Differing(words) => count_words(words),
+            Part::Hidden(words) => *words as u64,
+        })
+    }
+
+    /// The counts of a side's parts together, on the side that has more.
+    fn larger_sum(&self, count: impl Fn(&Part) -> u64) -> u64 {
+        let sum = |side: &[Part]| side.iter().map(&count).sum::<u64>();
+        sum(&self.left).max(sum(&self.right))
     }
 }
 
@@ -191,12 +189,10 @@ fn words(text: &str) -> (Vec<String>, bool) {
             words.push(CUT.to_owned());
             return (words, true);
         }
-        let is_space = word.chars().all(char::is_whitespace);
-        let is_after_space = words.last().is_none_or(|last| last == " ");
-        match is_space {
-            true if is_after_space => {}
-            true => words.push(" ".to_owned()),
-            false => words.push(visible(word)),
+        if !word.chars().all(char::is_whitespace) {
+            words.push(visible(word));
+        } else if words.last().is_some_and(|last| last != " ") {
+            words.push(" ".to_owned());
         }
     }
     (words, false)
