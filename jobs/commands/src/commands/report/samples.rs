@@ -59,42 +59,37 @@ impl Sample {
 #[derive(Debug)]
 struct Smallest<K> {
     most: usize,
-    heap: BinaryHeap<(K, u64)>,
-    samples: BTreeMap<u64, Sample>,
+    /// By their keys; of equal keys, in the order of the offers.
+    samples: BTreeMap<(K, u64), Sample>,
     next: u64,
 }
 
-impl<K: Ord + Clone> Smallest<K> {
+impl<K: Ord> Smallest<K> {
     fn new(most: usize) -> Self {
         Self {
             most,
-            heap: BinaryHeap::new(),
             samples: BTreeMap::new(),
             next: 0,
         }
     }
 
     fn offer(&mut self, key: K, sample: impl FnOnce() -> Option<Sample>) {
-        let is_full = self.heap.len() == self.most;
-        if is_full && self.heap.peek().is_none_or(|(last, _)| key >= *last) {
+        let is_full = self.samples.len() == self.most;
+        let last = self.samples.last_key_value();
+        if is_full && last.is_none_or(|((last, _), _)| key >= *last) {
             return;
         }
         let Some(sample) = sample() else { return };
-        if is_full && let Some((_, number)) = self.heap.pop() {
-            self.samples.remove(&number);
+        if is_full {
+            self.samples.pop_last();
         }
-        self.heap.push((key, self.next));
-        self.samples.insert(self.next, sample);
+        self.samples.insert((key, self.next), sample);
         self.next += 1;
     }
 
     /// The samples, the one with the smallest key first.
     fn into_samples(self) -> Vec<Sample> {
-        let mut samples = self.samples;
-        let sorted = self.heap.into_sorted_vec().into_iter();
-        sorted
-            .filter_map(|(_, number)| samples.remove(&number))
-            .collect()
+        self.samples.into_values().collect()
     }
 }
 
@@ -180,21 +175,19 @@ impl Samples {
 
     /// Ends the first pass, and begins the one that samples the largest groups.
     pub(super) fn into_second_pass(self) -> SecondPass {
-        let groups: Vec<Group> = self
-            .groups
-            .into_iter()
-            .map(|Reverse(group)| group)
-            .collect();
-        let of_groups = groups
-            .into_iter()
-            .map(|(size, Reverse(id), day)| ((Reverse(size), day, id), Smallest::new(OF_GROUP)))
-            .collect();
+        let groups = self.groups.into_iter();
+        let of_groups = groups.map(|Reverse((size, Reverse(id), day))| {
+            ((Reverse(size), day, id), Smallest::new(OF_GROUP))
+        });
         let mut others = self.above.into_samples();
         others.extend(self.below.into_samples());
         for stratum in self.strata.into_values() {
             others.extend(stratum.into_samples());
         }
-        SecondPass { of_groups, others }
+        SecondPass {
+            of_groups: of_groups.collect(),
+            others,
+        }
     }
 }
 
