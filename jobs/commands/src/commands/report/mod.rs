@@ -160,7 +160,7 @@ async fn count_rows(
     let samples = std::mem::replace(&mut facts.samples, Samples::new(threshold));
     let mut second = samples.into_second_pass();
     let mut sites = std::mem::take(&mut facts.sites);
-    if second.is_needed() || sites.are_known() {
+    if second.is_needed() || sites.are_known {
         let mut add = |row: ReadRow<'_>| {
             second.add(&row);
             sites.add_again(&row);
@@ -169,9 +169,9 @@ async fn count_rows(
             read_rows(file, &mut add).await?;
         }
     }
-    if sites.are_known() {
+    if sites.are_known {
         facts.losses = sites.losses();
-        facts.sources = sites.into_sources();
+        facts.sources = sites.sources;
     }
     Ok((facts, second.into_samples()))
 }
