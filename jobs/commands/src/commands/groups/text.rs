@@ -96,9 +96,9 @@ pub(super) fn components(summary: &Summary) -> String {
             text,
             "largest component: {} (documents: {}, groups: {}, documents of its largest group: {})",
             visible(&largest.component),
-            count(largest.documents),
-            count(largest.groups),
-            count(largest.largest_group)
+            count(largest.counts.documents),
+            count(largest.counts.groups),
+            count(largest.counts.largest_group)
         );
     }
     let suspicious = match summary.suspicious {
