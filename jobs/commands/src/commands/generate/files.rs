@@ -73,11 +73,6 @@ pub(super) fn archive_day(args: &GenerateArgs, number: u64) -> NaiveDate {
     args.day - Days::new(u64::from(args.days) - number)
 }
 
-/// Days since 1970, as Arrow counts them.
-pub(super) fn days_since_1970(day: NaiveDate) -> i32 {
-    engine::work_items::days_since_epoch(day)
-}
-
 /// Writes the documents of the batch.
 pub(super) struct BatchWriter {
     draft: Draft,

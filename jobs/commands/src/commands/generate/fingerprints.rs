@@ -10,14 +10,14 @@ use arrow::array::{ArrayRef, Int64Array, RecordBatch};
 use arrow::datatypes::{DataType, Field};
 use arrow::error::ArrowError;
 use datafusion::common::runtime::SpawnedTask;
+use engine::work_items::days_since_epoch;
 use futures::StreamExt as _;
 use simhash::{SketchBits, Spec};
 use testkit::codewords::{BatchFingerprint, Generator, Settings};
 
 use super::Generated;
 use super::files::{
-    BATCH_ROWS, BatchWriter, Expected, Id, Target, archive_day, days_since_1970, write_archive,
-    write_expected,
+    BATCH_ROWS, BatchWriter, Expected, Id, Target, archive_day, write_archive, write_expected,
 };
 use crate::args::GenerateFingerprintsArgs;
 use crate::exit::Failure;
@@ -87,7 +87,7 @@ async fn generate_with<I: Id>(
             new: new_id(number as u64),
             base: base_id(base.number),
             distance,
-            day: days_since_1970(archive_day(shared, base.day)),
+            day: days_since_epoch(archive_day(shared, base.day)),
         })
     });
     let expected = write_expected(target, expected.collect()).await?;
