@@ -30,26 +30,15 @@ pub(super) async fn generate(
 ) -> Result<Generated, Failure> {
     match args.id_type {
         IdType::String => {
-            generate_with(
-                args,
-                process,
-                target,
-                |n| format!("new/{n:012}"),
-                |n| format!("archive/{n:012}"),
-            )
-            .await
+            let new_id = |n: u64| format!("new/{n:012}");
+            let base_id = |n: u64| format!("archive/{n:012}");
+            generate_with(args, process, target, new_id, base_id).await
         }
         // The ids of the batch follow those of the archive.
         IdType::Bigint => {
             let above = args.shared.base.cast_signed();
-            generate_with(
-                args,
-                process,
-                target,
-                |n| above + n.cast_signed(),
-                u64::cast_signed,
-            )
-            .await
+            let new_id = |n: u64| above + n.cast_signed();
+            generate_with(args, process, target, new_id, u64::cast_signed).await
         }
     }
 }
