@@ -14,6 +14,7 @@ pub mod index;
 pub mod job;
 pub mod lookup;
 pub mod output_checks;
+mod pairs;
 pub mod plan;
 pub mod report;
 pub mod run;

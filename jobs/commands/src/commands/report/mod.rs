@@ -191,10 +191,8 @@ async fn find_texts(
             markup: args.markup,
             archive: args.archive.as_deref(),
         };
-        let ids = samples
-            .iter()
-            .flat_map(|sample| [&sample.new_id, &sample.base_id]);
-        let wanted = ids.map(|id| DocumentId::Text(id.as_str().into())).collect();
+        let ids = samples.iter().flat_map(|sample| sample.pair.ids());
+        let wanted = ids.map(|id| DocumentId::Text(id.into())).collect();
         let sources = losses.iter().map(|loss| loss.source.clone()).collect();
         found = texts_to_show(process, documents, wanted, &sources).await?;
     }
@@ -202,7 +200,7 @@ async fn find_texts(
         loss.words = found.sources.get(&loss.source).copied();
     }
     let shown = samples.into_iter().map(|sample| {
-        let [new, base] = found.of_pair([&sample.new_id, &sample.base_id]);
+        let [new, base] = found.of_pair(sample.pair.ids());
         let both = new.zip(base);
         let start = |text: &CutText| word_diff::template_start(&text.template);
         Shown {

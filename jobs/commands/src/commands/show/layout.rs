@@ -7,7 +7,7 @@ use anstyle::{AnsiColor, Style as AnsiStyle};
 use engine::template::CutTexts;
 use unicode_width::UnicodeWidthStr as _;
 
-use super::Pair;
+use crate::commands::pairs::Pair;
 use crate::printing::{date, has_colours, heading, visible};
 use crate::word_diff::{self, Part, template_start};
 
