@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use archive::BatchName;
 use chrono::NaiveDate;
-use clap::{Subcommand, ValueHint};
+use clap::{Args, Subcommand, ValueHint};
 use engine::Profile;
 use engine::run::DaySource;
 
@@ -12,32 +12,35 @@ use super::fingerprint::{ColumnArgs, PipeArgs, SpecArgs};
 use super::setting::Setting;
 use super::values::{choice, date, day};
 
+#[derive(Debug, Args)]
+pub struct CreateArgs {
+    /// Directory or URL of the archive
+    #[arg(value_hint = ValueHint::DirPath)]
+    pub dir: String,
+    /// Type of document ids: string or bigint
+    #[arg(long, value_name = "TYPE", default_value = "string")]
+    pub id_type: archive::IdType,
+    /// Settings that go together; what they say of runs is recorded in the archive, and `archive set` changes it
+    #[arg(long, value_name = "NAME", value_parser = choice(Some(Profile::Sharp)))]
+    pub profile: Option<Profile>,
+    /// Learn document frequencies from these documents, a sample of what the archive will contain: features that many
+    /// of them have count less. The archive keeps the frequencies; `dedup-job idf` learns them once for several archives
+    #[arg(long, value_name = "PATH", num_args = 1.., conflicts_with = "idf", value_hint = ValueHint::AnyPath)]
+    pub learn: Vec<String>,
+    /// With --profile paper: give the archive a column `kept`, which documents were kept when their day was appended. Later runs
+    /// find duplicates of kept documents only, so that a duplicate of a duplicate does not count. Sharp archives have it
+    #[arg(long)]
+    pub decisions: bool,
+    #[command(flatten)]
+    pub columns: ColumnArgs,
+    #[command(flatten)]
+    pub spec: SpecArgs,
+}
+
 #[derive(Debug, Subcommand)]
 pub enum ArchiveCommand {
     /// Create an empty archive
-    Create {
-        /// Directory or URL of the archive
-        #[arg(value_hint = ValueHint::DirPath)]
-        dir: String,
-        /// Type of document ids: string or bigint
-        #[arg(long, value_name = "TYPE", default_value = "string")]
-        id_type: archive::IdType,
-        /// Settings that go together; what they say of runs is recorded in the archive, and `archive set` changes it
-        #[arg(long, value_name = "NAME", value_parser = choice(Some(Profile::Sharp)))]
-        profile: Option<Profile>,
-        /// Learn document frequencies from these documents, a sample of what the archive will contain: features that many
-        /// of them have count less. The archive keeps the frequencies; `dedup-job idf` learns them once for several archives
-        #[arg(long, value_name = "PATH", num_args = 1.., conflicts_with = "idf", value_hint = ValueHint::AnyPath)]
-        learn: Vec<String>,
-        /// With --profile paper: give the archive a column `kept`, which documents were kept when their day was appended. Later runs
-        /// find duplicates of kept documents only, so that a duplicate of a duplicate does not count. Sharp archives have it
-        #[arg(long)]
-        decisions: bool,
-        #[command(flatten)]
-        columns: ColumnArgs,
-        #[command(flatten)]
-        spec: SpecArgs,
-    },
+    Create(CreateArgs),
     /// Show what an archive contains
     Info {
         /// Directory or URL of the archive
