@@ -37,6 +37,27 @@ pub struct CreateArgs {
     pub spec: SpecArgs,
 }
 
+#[derive(Debug, Args)]
+pub struct RemoveArgs {
+    /// Directory or URL of the archive
+    #[arg(value_hint = ValueHint::DirPath)]
+    pub dir: String,
+    /// Remove all documents of this day; the day can then be committed again
+    #[arg(long, value_name = "YYYY-MM-DD", value_parser = date, required_unless_present = "ids", conflicts_with = "ids")]
+    pub day: Option<NaiveDate>,
+    /// Remove only the batch of this name of the day
+    #[arg(long, value_name = "NAME", requires = "day", conflicts_with = "ids")]
+    pub batch: Option<BatchName>,
+    /// Then keep what was dropped as a duplicate of the removed documents, and of nothing else that is kept, and say which; what
+    /// was published before stays as it was
+    #[arg(long)]
+    pub repair: bool,
+    /// Remove the documents with these ids, from all days. FILE has one id per line; a .jsonl file has a JSON string,
+    /// number, or object with "id" per line
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub ids: Option<String>,
+}
+
 #[derive(Debug, Subcommand)]
 pub enum ArchiveCommand {
     /// Create an empty archive
@@ -104,25 +125,7 @@ pub enum ArchiveCommand {
     #[command(
         override_usage = "dedup-job archive remove [OPTIONS] --day <YYYY-MM-DD> <DIR>\n       dedup-job archive remove [OPTIONS] --ids <FILE> <DIR>"
     )]
-    Remove {
-        /// Directory or URL of the archive
-        #[arg(value_hint = ValueHint::DirPath)]
-        dir: String,
-        /// Remove all documents of this day; the day can then be committed again
-        #[arg(long, value_name = "YYYY-MM-DD", value_parser = date, required_unless_present = "ids", conflicts_with = "ids")]
-        day: Option<NaiveDate>,
-        /// Remove only the batch of this name of the day
-        #[arg(long, value_name = "NAME", requires = "day", conflicts_with = "ids")]
-        batch: Option<BatchName>,
-        /// Then keep what was dropped as a duplicate of the removed documents, and of nothing else that is kept, and say which; what
-        /// was published before stays as it was
-        #[arg(long)]
-        repair: bool,
-        /// Remove the documents with these ids, from all days. FILE has one id per line; a .jsonl file has a JSON string,
-        /// number, or object with "id" per line
-        #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-        ids: Option<String>,
-    },
+    Remove(RemoveArgs),
     /// Show the template of a source: passages that many of its pages share, which runs leave out of their texts
     Templates {
         /// Directory or URL of the archive

@@ -61,13 +61,7 @@ pub fn run(common: &CommonArgs, command: ArchiveCommand) -> Result<(), Failure> 
             before,
             rows_per_file,
         } => compact::run(common, &dir, before, rows_per_file),
-        ArchiveCommand::Remove {
-            dir,
-            day,
-            batch,
-            repair,
-            ids,
-        } => remove::run(common, &dir, (day, batch), ids.as_deref(), repair),
+        ArchiveCommand::Remove(args) => remove::run(common, &args),
         ArchiveCommand::Templates {
             dir,
             source,
