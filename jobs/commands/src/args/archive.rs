@@ -58,6 +58,21 @@ pub struct RemoveArgs {
     pub ids: Option<String>,
 }
 
+#[derive(Debug, Args)]
+pub struct TemplatesArgs {
+    /// Directory or URL of the archive
+    #[arg(value_hint = ValueHint::DirPath)]
+    pub dir: String,
+    /// The source: a host, a URL of it, or what --source names
+    #[arg(long)]
+    pub source: String,
+    /// Documents of the source, in whose texts the passages are found: the archive has no texts
+    #[arg(long, value_name = "PATH", num_args = 1.., value_hint = ValueHint::AnyPath)]
+    pub documents: Vec<String>,
+    #[command(flatten)]
+    pub columns: ColumnArgs,
+}
+
 #[derive(Debug, Subcommand)]
 pub enum ArchiveCommand {
     /// Create an empty archive
@@ -127,19 +142,7 @@ pub enum ArchiveCommand {
     )]
     Remove(RemoveArgs),
     /// Show the template of a source: passages that many of its pages share, which runs leave out of their texts
-    Templates {
-        /// Directory or URL of the archive
-        #[arg(value_hint = ValueHint::DirPath)]
-        dir: String,
-        /// The source: a host, a URL of it, or what --source names
-        #[arg(long)]
-        source: String,
-        /// Documents of the source, in whose texts the passages are found: the archive has no texts
-        #[arg(long, value_name = "PATH", num_args = 1.., value_hint = ValueHint::AnyPath)]
-        documents: Vec<String>,
-        #[command(flatten)]
-        columns: ColumnArgs,
-    },
+    Templates(TemplatesArgs),
     /// Delete files that the archive no longer needs: those of failed runs, and those that were merged, replaced or removed
     Vacuum {
         /// Directory or URL of the archive

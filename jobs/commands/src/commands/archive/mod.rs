@@ -62,12 +62,7 @@ pub fn run(common: &CommonArgs, command: ArchiveCommand) -> Result<(), Failure> 
             rows_per_file,
         } => compact::run(common, &dir, before, rows_per_file),
         ArchiveCommand::Remove(args) => remove::run(common, &args),
-        ArchiveCommand::Templates {
-            dir,
-            source,
-            documents,
-            columns,
-        } => templates::run(common, &dir, &source, &documents, &columns),
+        ArchiveCommand::Templates(args) => templates::run(common, &args),
         ArchiveCommand::Vacuum {
             dir,
             jobs,
