@@ -386,8 +386,10 @@ impl Archive {
                 .iter()
                 .map(|file| Action::Remove(file.remove_action(now, true))),
         );
+        let mut expected = actions.clone();
+        expected.extend(transactions.iter().cloned().map(Action::Txn));
         let properties = CommitProperties::default()
-            .with_application_transactions(transactions.clone())
+            .with_application_transactions(transactions)
             .with_metadata([
                 ("documents".to_owned(), documents.into()),
                 (REPAIR.to_owned(), is_repair.into()),
@@ -398,11 +400,6 @@ impl Archive {
         };
         // Only the log tells the outcome. If it cannot be read, the written files stay, because it may name them.
         self.reopen().await?;
-        let expected = ExpectedActions {
-            removed_files: &removed_files,
-            written: &written,
-            transactions: &transactions,
-        };
         if self.version() > version && self.has_actions(version + 1, &expected).await? {
             return Ok(Some(version + 1));
         }
@@ -413,49 +410,24 @@ impl Archive {
         Err(error)
     }
 
-    /// Whether the log entry of `version` has exactly the `expected` actions.
-    async fn has_actions(&self, version: u64, expected: &ExpectedActions<'_>) -> Result<bool> {
+    /// Whether the log entry of `version` changes exactly what the `expected` actions do.
+    async fn has_actions(&self, version: u64, expected: &[Action]) -> Result<bool> {
         let actions = self.log_actions(version).await?.unwrap_or_default();
-        let (mut removed, mut added, mut transactions) =
-            (HashSet::new(), HashSet::new(), HashSet::new());
-        for action in &actions {
-            match action {
-                Action::Remove(remove) => {
-                    removed.insert(remove.path.as_str());
-                }
-                Action::Add(add) => {
-                    added.insert(add.path.as_str());
-                }
-                Action::Txn(txn) => {
-                    transactions.insert((txn.app_id.as_str(), txn.version));
-                }
-                _ => {}
-            }
-        }
-        let removed_files = expected
-            .removed_files
-            .iter()
-            .map(|file| file.path.as_str())
-            .collect();
-        let written = expected
-            .written
-            .iter()
-            .map(|file| file.path.as_str())
-            .collect();
-        let expected_transactions = expected
-            .transactions
-            .iter()
-            .map(|txn| (txn.app_id.as_str(), txn.version))
-            .collect();
-        Ok(removed == removed_files && added == written && transactions == expected_transactions)
+        Ok(changes(&actions) == changes(expected))
     }
 }
 
-/// The actions that a removal's log entry should have.
-struct ExpectedActions<'a> {
-    removed_files: &'a [DataFile],
-    written: &'a [WrittenFile],
-    transactions: &'a [Transaction],
+/// The files that actions remove and add, and their transactions: kind, path or application id, and version.
+fn changes(actions: &[Action]) -> HashSet<(&str, &str, i64)> {
+    actions
+        .iter()
+        .filter_map(|action| match action {
+            Action::Remove(remove) => Some(("remove", remove.path.as_str(), 0)),
+            Action::Add(add) => Some(("add", add.path.as_str(), 0)),
+            Action::Txn(txn) => Some(("transaction", txn.app_id.as_str(), txn.version)),
+            _ => None,
+        })
+        .collect()
 }
 
 /// The rows of a file that stay.
