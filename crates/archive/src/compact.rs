@@ -165,10 +165,10 @@ impl Archive {
             compacted.written += (written.len() - from) as u64;
             compacted.rows += set.rows;
             let removed = set.files.iter();
-            actions.extend(removed.map(|file| Action::Remove(file.remove_action(now, false))));
+            actions.extend(removed.map(|file| file.remove_action(now, false)));
             let (day, tags) = (Some(set.day), Some(&set.tags));
             let added = written[from..].iter();
-            actions.extend(added.map(|file| Action::Add(file.add_action(day, tags, now, false))));
+            actions.extend(added.map(|file| file.add_action(day, tags, now, false)));
         }
         compacted.days = days.len() as u64;
         Ok(actions)

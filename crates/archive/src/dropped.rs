@@ -140,10 +140,8 @@ impl Archive {
                 .await?;
             let tags = DayTags::from_file(file);
             let added = written[from..].iter();
-            actions
-                .extend(added.map(|other| {
-                    Action::Add(other.add_action(file.day, tags.as_ref(), now, true))
-                }));
+            let tags = tags.as_ref();
+            actions.extend(added.map(|other| other.add_action(file.day, tags, now, true)));
         }
         Ok(actions)
     }

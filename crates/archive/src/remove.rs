@@ -229,10 +229,8 @@ impl Archive {
             self.write_files(file.day, rows - removed, &mut rest, written)
                 .await?;
             let added = written[from..].iter();
-            actions
-                .extend(added.map(|other| {
-                    Action::Add(other.add_action(file.day, tags.as_ref(), now, true))
-                }));
+            let tags = tags.as_ref();
+            actions.extend(added.map(|other| other.add_action(file.day, tags, now, true)));
         }
         let removed = Removed {
             documents,
@@ -381,11 +379,8 @@ impl Archive {
         } = rewrite;
         let version = self.version();
         let now = chrono::Utc::now().timestamp_millis();
-        actions.extend(
-            removed_files
-                .iter()
-                .map(|file| Action::Remove(file.remove_action(now, true))),
-        );
+        let removed = removed_files.iter();
+        actions.extend(removed.map(|file| file.remove_action(now, true)));
         let mut expected = actions.clone();
         expected.extend(transactions.iter().cloned().map(Action::Txn));
         let properties = CommitProperties::default()

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use chrono::NaiveDate;
-use deltalake_core::kernel::{DeletionVectorDescriptor, LogicalFileView, Remove};
+use deltalake_core::kernel::{Action, DeletionVectorDescriptor, LogicalFileView, Remove};
 
 use futures::{Stream, StreamExt as _, TryStreamExt as _};
 
@@ -75,9 +75,9 @@ impl DataFile {
     }
 
     /// The log action that removes it from the table, at the time `now` in milliseconds.
-    pub(crate) fn remove_action(&self, now: i64, data_change: bool) -> Remove {
+    pub(crate) fn remove_action(&self, now: i64, data_change: bool) -> Action {
         let day = self.day.map(|day| day.to_string());
-        Remove {
+        Action::Remove(Remove {
             path: self.path.clone(),
             data_change,
             deletion_timestamp: Some(now),
@@ -87,7 +87,7 @@ impl DataFile {
             // To Delta, a path with another deletion vector is another file.
             deletion_vector: self.deletion_vector.clone(),
             ..Default::default()
-        }
+        })
     }
 
     /// The batch of its rows, or the day's batch without a name if nothing says which; `None` without a day.
