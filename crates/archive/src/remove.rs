@@ -278,14 +278,9 @@ impl Archive {
             !is_asked(file) && first.is_some_and(|first| file.base_version > Some(first))
         };
         let later = || files.iter().filter(is_later);
-        let only_kept = |file: &DataFile| {
-            file.decisions
-                .as_ref()
-                .is_some_and(|decisions| decisions.only_kept)
-        };
         Ok((
             later().filter_map(DataFile::batch).collect(),
-            later().any(only_kept),
+            later().any(DataFile::has_only_kept),
         ))
     }
 
@@ -311,12 +306,7 @@ impl Archive {
     /// # Errors
     /// [`ArchiveError::Delta`] when the log cannot be read.
     pub fn has_days_of_kept(&self) -> Result<bool> {
-        let only_kept = |file: &DataFile| {
-            file.decisions
-                .as_ref()
-                .is_some_and(|decisions| decisions.only_kept)
-        };
-        Ok(self.files()?.iter().any(only_kept))
+        Ok(self.files()?.iter().any(DataFile::has_only_kept))
     }
 
     /// Refuses to take away a batch of a day with several if another program rewrote files of the day: which rows are the batch's, nothing

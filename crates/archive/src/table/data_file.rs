@@ -101,6 +101,12 @@ impl DataFile {
         self.batch() == Some(batch) || (self.day == Some(batch.day) && self.day_digest.is_none())
     }
 
+    /// Whether its day has only the kept documents.
+    pub(crate) fn has_only_kept(&self) -> bool {
+        let decisions = self.decisions.as_ref();
+        decisions.is_some_and(|decisions| decisions.only_kept)
+    }
+
     /// Whether both are the same file with the same rows.
     pub(crate) fn is_same_file(&self, other: &Self) -> bool {
         self.path == other.path && self.deletion_vector == other.deletion_vector
