@@ -64,8 +64,7 @@ impl Beside {
     pub(crate) async fn write(self, place: &Location, file: Bytes) -> Result<i64> {
         let version = version_of(&file);
         let location = place.child(&self.path(version))?;
-        let stored = location.store().put(location.path(), file.into());
-        stored.await.map_err(StorageError::store(&location))?;
+        location.write(file).await?;
         Ok(version)
     }
 

@@ -16,7 +16,7 @@ use bytes::Bytes;
 use deltalake_core::kernel::Action;
 use futures::TryStreamExt as _;
 use object_store::path::Path;
-use object_store::{ObjectMeta, ObjectStore as _, ObjectStoreExt as _, PutPayload};
+use object_store::{ObjectMeta, ObjectStore as _};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use storage::StorageError;
@@ -393,10 +393,7 @@ impl Archive {
         let location = self
             .location()
             .child(&record_path(batch, record.transaction_version))?;
-        let payload = PutPayload::from(record.bytes.clone());
-        let stored = location.store().put(location.path(), payload).await;
-        stored.map_err(StorageError::store(&location))?;
-        Ok(())
+        Ok(location.write(record.bytes.clone()).await?)
     }
 }
 
