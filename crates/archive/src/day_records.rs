@@ -18,9 +18,9 @@ use futures::TryStreamExt as _;
 use object_store::path::Path;
 use object_store::{ObjectMeta, ObjectStore as _};
 use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
 use storage::StorageError;
 
+use crate::beside::version_of;
 use crate::day_batch::DayBatch;
 use crate::decision_settings::{DecisionSettings, describe};
 use crate::delta::catch_async_panic;
@@ -132,10 +132,7 @@ impl Record {
 
 /// The transaction version that points to a record.
 fn transaction_version_of(record: &[u8]) -> i64 {
-    let digest = Sha256::digest(record);
-    let mut first = [0; 8];
-    first.copy_from_slice(&digest[..8]);
-    (i64::from_be_bytes(first) & i64::MAX).max(REMOVED + 1)
+    version_of(record).max(REMOVED + 1)
 }
 
 /// The path of a record below the archive's directory.
