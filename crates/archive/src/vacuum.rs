@@ -39,20 +39,13 @@ pub struct Vacuum {
     pub nothing_runs: bool,
 }
 
-/// The files that a vacuum deleted, or would delete.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Vacuumed {
-    /// Paths below the archive's directory, sorted.
-    pub files: Vec<String>,
-}
-
 impl Archive {
     /// Deletes the files that no version of the last `older_than` needs. The log remembers removals for a week
-    /// (`delta.deletedFileRetentionDuration`).
+    /// (`delta.deletedFileRetentionDuration`). Returns their paths below the archive's directory, sorted.
     ///
     /// # Errors
     /// [`ArchiveError::TooYoung`] when files that another process writes could be deleted, or a store's error.
-    pub async fn vacuum(&mut self, vacuum: Vacuum) -> Result<Vacuumed> {
+    pub async fn vacuum(&mut self, vacuum: Vacuum) -> Result<Vec<String>> {
         if !vacuum.dry_run {
             if vacuum.older_than < MIN_AGE && !vacuum.nothing_runs {
                 return Err(ArchiveError::TooYoung {
@@ -105,7 +98,7 @@ impl Archive {
         }
         files.sort();
         files.dedup();
-        Ok(Vacuumed { files })
+        Ok(files)
     }
 
     /// The files that no version of the last `older_than` needs, sorted.
