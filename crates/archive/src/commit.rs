@@ -231,7 +231,7 @@ impl Archive {
     /// [`ArchiveError::Delta`] when the log cannot be read.
     pub fn unwritable_features(&self) -> Result<Option<String>> {
         let failed = ArchiveError::delta(self.location().given());
-        let state = self.table().snapshot().map_err(failed)?;
+        let state = self.table.snapshot().map_err(failed)?;
         Ok(match PROTOCOL.can_write_to(state as &dyn TableReference) {
             Ok(()) => None,
             Err(TransactionError::UnsupportedTableFeatures(features)) => {

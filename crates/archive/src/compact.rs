@@ -182,7 +182,7 @@ impl Archive {
         for file in self.files()? {
             let Some(day) = file.day else { continue };
             // At most half full.
-            let small = file.rows.is_some_and(|rows| rows <= self.file_rows() / 2);
+            let small = file.rows.is_some_and(|rows| rows <= self.file_rows / 2);
             if small && before.is_none_or(|before| day < before) {
                 skipped += u64::from(DayTags::from_file(&file).is_none());
                 days.entry(day).or_default().push(file);
@@ -198,7 +198,7 @@ impl Archive {
                 };
                 match sets.last_mut() {
                     // A set becomes one file, which has to fit into memory.
-                    Some(set) if set.rows + rows <= self.file_rows() && set.tags == tags => {
+                    Some(set) if set.rows + rows <= self.file_rows && set.tags == tags => {
                         set.rows += rows;
                         set.files.push(file);
                     }

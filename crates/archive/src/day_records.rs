@@ -353,8 +353,8 @@ impl Archive {
     /// The version of the transaction of an application id, if there is one.
     pub(crate) async fn app_transaction(&self, app_id: &str) -> Result<Option<i64>> {
         let failed = || ArchiveError::delta(self.location().given());
-        let state = self.table().snapshot().map_err(failed())?;
-        let log = self.table().log_store();
+        let state = self.table.snapshot().map_err(failed())?;
+        let log = self.table.log_store();
         let reading = state.transaction_version(log.as_ref(), app_id);
         catch_async_panic(reading).await.map_err(failed())
     }

@@ -117,8 +117,8 @@ impl Archive {
         let files = self.files()?;
         let days: HashSet<DayBatch> = files.iter().filter_map(DataFile::batch).collect();
         let live: HashSet<String> = files.into_iter().map(|file| file.path).collect();
-        let state = self.table().snapshot().map_err(failed())?;
-        let log = self.table().log_store();
+        let state = self.table.snapshot().map_err(failed())?;
+        let log = self.table.log_store();
         let tombstones = state
             .all_tombstones(log.as_ref())
             .map_ok(|file| (file.path().into_owned(), file.deletion_timestamp()));

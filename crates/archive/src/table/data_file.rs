@@ -146,7 +146,7 @@ impl Archive {
     /// [`ArchiveError::Delta`] when the log cannot be read.
     pub fn files(&self) -> Result<Vec<DataFile>> {
         let failed = || ArchiveError::delta(self.location().given());
-        let state = self.table().snapshot().map_err(failed())?;
+        let state = self.table.snapshot().map_err(failed())?;
         let log = state.log_data();
         catch_panic(|| log.iter().map(|file| DataFile::from_log(&file)).collect()).map_err(failed())
     }
