@@ -126,12 +126,12 @@ impl IndexFiles {
         let Ok(segment) = Segment::open(&self.directory, name) else {
             return Ok(None);
         };
-        let ((tables, rows), (tables_sum, rows_sum)) = (segment.bytes(), segment.sums());
+        let [tables, rows_file] = file_entries(&segment);
         Ok(Some(SegmentEntry {
             name: name.to_owned(),
-            tables: FileEntry::new((tables, tables_sum)),
-            rows_file: FileEntry::new((rows, rows_sum)),
-            facts: segment.facts.clone(),
+            tables,
+            rows_file,
+            facts: segment.facts,
         }))
     }
 
@@ -273,16 +273,18 @@ fn open_entry(directory: &Path, entry: &SegmentEntry, object: &str) -> Result<Ar
         }
         error => error,
     })?;
-    let ((tables, rows), (tables_sum, rows_sum)) = (segment.bytes(), segment.sums());
-    let found = (
-        FileEntry::new((tables, tables_sum)),
-        FileEntry::new((rows, rows_sum)),
-    );
-    if (&found.0, &found.1) != (&entry.tables, &entry.rows_file) || segment.facts != entry.facts {
+    let [tables, rows] = file_entries(&segment);
+    if tables != entry.tables || rows != entry.rows_file || segment.facts != entry.facts {
         let reason = "the segment differs from its entry in the manifest";
         return Err(LookupError::damaged(object, reason));
     }
     Ok(Arc::new(segment))
+}
+
+/// The entries of a segment's files: the tables, and the rows.
+fn file_entries(segment: &Segment) -> [FileEntry; 2] {
+    let files = segment.files();
+    files.map(|file| FileEntry::new((file.size(), file.sum)))
 }
 
 /// Whether a path below an index's directory is one of its own files.

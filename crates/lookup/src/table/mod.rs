@@ -60,7 +60,7 @@ impl Table {
         bucket_bits: u32,
         rotation: u32,
     ) -> Result<Self> {
-        let damaged = |reason: &str| LookupError::damaged(file.name(), reason);
+        let damaged = |reason: &str| LookupError::damaged(&file.name, reason);
         if !(BLOCK_BITS..=MAX_BUCKET_BITS).contains(&bucket_bits) {
             return Err(damaged("the number of bucket bits is damaged"));
         }
