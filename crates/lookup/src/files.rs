@@ -22,7 +22,7 @@ const STALE: chrono::Duration = chrono::Duration::days(1);
 pub struct IndexFiles {
     location: Location,
     directory: PathBuf,
-    scratch: PathBuf,
+    pub(crate) scratch: PathBuf,
 }
 
 /// The two files of a segment, while they are written.
@@ -55,10 +55,6 @@ impl IndexFiles {
 
     pub fn location(&self) -> &Location {
         &self.location
-    }
-
-    pub(crate) fn scratch(&self) -> &Path {
-        &self.scratch
     }
 
     /// Creates the directory of a local index.

@@ -488,7 +488,7 @@ mod tests {
             let rows = |found: Vec<Found>| {
                 let mut rows: Vec<(u32, u32, u64, u32, i64)> = found.iter().flat_map(|found| {
                     let segment = &opened[found.segment as usize];
-                    found.rows.clone().map(|row| match segment.row(row).unwrap().id {
+                    found.rows.clone().map(|row| match segment.rows.row(row).unwrap().id {
                         IdRef::Number(id) => (found.query, found.segment, found.fingerprint, found.distance, id),
                         IdRef::Text(_) => unreachable!(),
                     }).collect::<Vec<_>>()

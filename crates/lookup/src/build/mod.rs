@@ -10,7 +10,6 @@ mod parts;
 mod rows;
 mod tiers;
 
-use std::path::Path;
 use std::sync::Arc;
 
 use archive::{Archive, spec_files, template_memory};
@@ -349,7 +348,7 @@ impl Build<'_> {
             parts,
             rows,
             inputs,
-            scratch: Path::to_owned(self.files.scratch()),
+            scratch: self.files.scratch.clone(),
             pool: Arc::clone(&self.pool),
             rows_done: Arc::clone(&self.rows_done),
         };

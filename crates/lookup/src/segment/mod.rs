@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{LookupError, Result};
 use crate::paged::PagedFile;
-use crate::rows::{Id, IdRef, Row, RowShape, Rows};
+use crate::rows::{Id, IdRef, RowShape, Rows};
 use crate::table::{Block, Table};
 
 pub(crate) use scan::Scan;
@@ -64,7 +64,7 @@ pub(crate) struct Segment {
     pub(crate) facts: SegmentFacts,
     pub(crate) file: PagedFile,
     pub(crate) tables: [Table; 2],
-    rows: Rows,
+    pub(crate) rows: Rows,
 }
 
 /// What an index knows of a document.
@@ -135,11 +135,6 @@ impl Segment {
             }
         }
         Ok(0..0)
-    }
-
-    /// Reads a row.
-    pub(crate) fn row(&self, row: u32) -> Result<Row<'_>> {
-        self.rows.row(row)
     }
 
     pub(crate) fn document(&self, row: u32) -> Result<Document> {
