@@ -238,7 +238,7 @@ fn page(kind: &'static str, text: &'static str) -> Response<Full<Bytes>> {
 
 fn metrics(shared: &Shared) -> String {
     let serving = shared.current.serving();
-    let info = serving.index().info();
+    let info = serving.index.info();
     let remembered = shared.seen.as_ref().map_or(0, crate::seen::Seen::len);
     shared.metrics.text(&[
         (
