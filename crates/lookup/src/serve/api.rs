@@ -138,15 +138,9 @@ fn checked(bytes: &[u8], index: &Index) -> Result<LookupRequest, Problem> {
 /// Refuses a request whose `Content-Type` is missing or is not JSON: a web page can send such a request to this machine
 /// without being asked.
 fn require_json(request: &Request<Incoming>) -> Result<(), Problem> {
-    let kind = request
-        .headers()
-        .get(CONTENT_TYPE)
-        .and_then(|kind| kind.to_str().ok());
-    if kind.is_some_and(|kind| {
-        kind.split(';')
-            .next()
-            .is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
-    }) {
+    let kind = request.headers().get(CONTENT_TYPE);
+    let kind = kind.and_then(|kind| kind.to_str().ok()?.split(';').next());
+    if kind.is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json")) {
         Ok(())
     } else {
         Err(Problem::new(
