@@ -150,10 +150,7 @@ impl IndexFiles {
         let (directory, entry) = (self.directory.clone(), entry.clone());
         let object = self.location.child_name(&entry.name);
         let opening = tokio::task::spawn_blocking(move || open_entry(&directory, &entry, &object));
-        opening.await.unwrap_or_else(|panic| {
-            let failed = LookupError::io("opening a segment");
-            Err(failed(std::io::Error::other(panic)))
-        })
+        LookupError::joined(opening, "opening a segment").await
     }
 
     /// Copies a segment's file from the store to the cache, unless a file of the expected size is there.

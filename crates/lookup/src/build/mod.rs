@@ -352,12 +352,8 @@ impl Build<'_> {
             pool: Arc::clone(&self.pool),
             rows_done: Arc::clone(&self.rows_done),
         };
-        let written = tokio::task::spawn_blocking(move || merge.run()).await;
-        let (facts, written) = written.unwrap_or_else(|panic| {
-            Err(LookupError::io("building a segment")(
-                std::io::Error::other(panic),
-            ))
-        })?;
+        let merging = tokio::task::spawn_blocking(move || merge.run());
+        let (facts, written) = LookupError::joined(merging, "building a segment").await?;
         self.files.publish(&name, drafts, written, facts).await
     }
 }
