@@ -19,7 +19,8 @@ pub(crate) struct Beside {
     pub(crate) extension: &'static str,
 }
 
-fn version_of(file: &[u8]) -> i64 {
+/// The version that names a file: the first 64 bits of its SHA-256 without the sign bit.
+pub(crate) fn version_of(file: &[u8]) -> i64 {
     let digest = Sha256::digest(file);
     let mut first = [0; 8];
     first.copy_from_slice(&digest[..8]);
@@ -64,8 +65,7 @@ impl Beside {
     pub(crate) async fn write(self, place: &Location, file: Bytes) -> Result<i64> {
         let version = version_of(&file);
         let location = place.child(&self.path(version))?;
-        let stored = location.store().put(location.path(), file.into());
-        stored.await.map_err(StorageError::store(&location))?;
+        location.write(file).await?;
         Ok(version)
     }
 

@@ -66,7 +66,7 @@ impl<'a> Bulk<'a> {
         let data = CommitData::new(entry.actions, entry.operation, metadata, entry.transactions);
         let failed = |error: TransactionError| ArchiveError::delta(&given)(error.into());
         let bytes = data.get_bytes().map_err(failed)?;
-        let log = self.archive.table().log_store();
+        let log = self.archive.table.log_store();
         let version = self.version + 1;
         let written = log.write_commit_entry(
             version,
@@ -106,7 +106,7 @@ impl<'a> Bulk<'a> {
             return Ok(());
         }
         let given = self.archive.location().given().to_owned();
-        let checkpoint = create_checkpoint(self.archive.table(), None).await;
+        let checkpoint = create_checkpoint(&self.archive.table, None).await;
         checkpoint.map_err(ArchiveError::delta(&given))
     }
 }

@@ -10,7 +10,7 @@ use futures::StreamExt as _;
 use crate::day_batch::BatchName;
 use crate::error::Result;
 use crate::id_set::IdSet;
-use crate::schema::{self, KEPT};
+use crate::schema;
 use crate::table::Archive;
 
 /// The state of a document on one day.
@@ -49,8 +49,7 @@ impl Archive {
                 }
                 let fingerprints = batch.column(0).as_primitive::<Int64Type>();
                 let sketches = schema::sketches(&batch);
-                let kept = batch.column_by_name(KEPT);
-                let kept = kept.and_then(|kept| kept.as_boolean_opt());
+                let kept = schema::kept(&batch);
                 for row in (0..batch.num_rows()).filter(|&row| found.value(row)) {
                     if fingerprints.is_null(row) {
                         continue;

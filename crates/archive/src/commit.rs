@@ -231,7 +231,7 @@ impl Archive {
     /// [`ArchiveError::Delta`] when the log cannot be read.
     pub fn unwritable_features(&self) -> Result<Option<String>> {
         let failed = ArchiveError::delta(self.location().given());
-        let state = self.table().snapshot().map_err(failed)?;
+        let state = self.table.snapshot().map_err(failed)?;
         Ok(match PROTOCOL.can_write_to(state as &dyn TableReference) {
             Ok(()) => None,
             Err(TransactionError::UnsupportedTableFeatures(features)) => {
@@ -538,16 +538,10 @@ impl Entry {
                 commit: Some(staged.commit.clone()),
             },
         );
-        let actions: Vec<Action> = replaced
-            .iter()
-            .map(|file| Action::Remove(file.remove_action(now, true)))
-            .chain(
-                staged
-                    .files
-                    .iter()
-                    .map(|data| Action::Add(data.add_action(Some(day), Some(&tags), now, true))),
-            )
-            .collect();
+        let removed = replaced.iter().map(|file| file.remove_action(now, true));
+        let added = staged.files.iter();
+        let added = added.map(|file| file.add_action(Some(day), Some(&tags), now, true));
+        let actions = removed.chain(added).collect();
         let of_templates = staged
             .templates
             .map(|templates| Transaction::new(template_memory::TRANSACTION, templates.after));

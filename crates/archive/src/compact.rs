@@ -165,10 +165,10 @@ impl Archive {
             compacted.written += (written.len() - from) as u64;
             compacted.rows += set.rows;
             let removed = set.files.iter();
-            actions.extend(removed.map(|file| Action::Remove(file.remove_action(now, false))));
+            actions.extend(removed.map(|file| file.remove_action(now, false)));
             let (day, tags) = (Some(set.day), Some(&set.tags));
             let added = written[from..].iter();
-            actions.extend(added.map(|file| Action::Add(file.add_action(day, tags, now, false))));
+            actions.extend(added.map(|file| file.add_action(day, tags, now, false)));
         }
         compacted.days = days.len() as u64;
         Ok(actions)
@@ -182,7 +182,7 @@ impl Archive {
         for file in self.files()? {
             let Some(day) = file.day else { continue };
             // At most half full.
-            let small = file.rows.is_some_and(|rows| rows <= self.file_rows() / 2);
+            let small = file.rows.is_some_and(|rows| rows <= self.file_rows / 2);
             if small && before.is_none_or(|before| day < before) {
                 skipped += u64::from(DayTags::from_file(&file).is_none());
                 days.entry(day).or_default().push(file);
@@ -198,7 +198,7 @@ impl Archive {
                 };
                 match sets.last_mut() {
                     // A set becomes one file, which has to fit into memory.
-                    Some(set) if set.rows + rows <= self.file_rows() && set.tags == tags => {
+                    Some(set) if set.rows + rows <= self.file_rows && set.tags == tags => {
                         set.rows += rows;
                         set.files.push(file);
                     }

@@ -16,11 +16,11 @@ use bytes::Bytes;
 use deltalake_core::kernel::Action;
 use futures::TryStreamExt as _;
 use object_store::path::Path;
-use object_store::{ObjectMeta, ObjectStore as _, ObjectStoreExt as _, PutPayload};
+use object_store::{ObjectMeta, ObjectStore as _};
 use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
 use storage::StorageError;
 
+use crate::beside::version_of;
 use crate::day_batch::DayBatch;
 use crate::decision_settings::{DecisionSettings, describe};
 use crate::delta::catch_async_panic;
@@ -132,10 +132,7 @@ impl Record {
 
 /// The transaction version that points to a record.
 fn transaction_version_of(record: &[u8]) -> i64 {
-    let digest = Sha256::digest(record);
-    let mut first = [0; 8];
-    first.copy_from_slice(&digest[..8]);
-    (i64::from_be_bytes(first) & i64::MAX).max(REMOVED + 1)
+    version_of(record).max(REMOVED + 1)
 }
 
 /// The path of a record below the archive's directory.
@@ -356,8 +353,8 @@ impl Archive {
     /// The version of the transaction of an application id, if there is one.
     pub(crate) async fn app_transaction(&self, app_id: &str) -> Result<Option<i64>> {
         let failed = || ArchiveError::delta(self.location().given());
-        let state = self.table().snapshot().map_err(failed())?;
-        let log = self.table().log_store();
+        let state = self.table.snapshot().map_err(failed())?;
+        let log = self.table.log_store();
         let reading = state.transaction_version(log.as_ref(), app_id);
         catch_async_panic(reading).await.map_err(failed())
     }
@@ -393,10 +390,7 @@ impl Archive {
         let location = self
             .location()
             .child(&record_path(batch, record.transaction_version))?;
-        let payload = PutPayload::from(record.bytes.clone());
-        let stored = location.store().put(location.path(), payload).await;
-        stored.map_err(StorageError::store(&location))?;
-        Ok(())
+        Ok(location.write(record.bytes.clone()).await?)
     }
 }
 

@@ -21,7 +21,7 @@ use storage::StorageError;
 use crate::data_files::{DayTags, RowsToWrite, WrittenFile};
 use crate::error::{ArchiveError, Result};
 use crate::remove::Rewrite;
-use crate::schema::{KEPT, SPEC_KEY};
+use crate::schema::{self, KEPT, SPEC_KEY};
 use crate::table::{Archive, DataFile};
 
 /// Column of a file of dropped documents: the day.
@@ -140,10 +140,8 @@ impl Archive {
                 .await?;
             let tags = DayTags::from_file(file);
             let added = written[from..].iter();
-            actions
-                .extend(added.map(|other| {
-                    Action::Add(other.add_action(file.day, tags.as_ref(), now, true))
-                }));
+            let tags = tags.as_ref();
+            actions.extend(added.map(|other| other.add_action(file.day, tags, now, true)));
         }
         Ok(actions)
     }
@@ -169,9 +167,7 @@ fn dropped_rows(
     schema: &SchemaRef,
     is_asked: &impl Fn(Option<i32>, &str) -> bool,
 ) -> Result<RecordBatch, ArrowError> {
-    let kept = rows
-        .column_by_name(KEPT)
-        .and_then(|kept| kept.as_boolean_opt());
+    let kept = schema::kept(rows);
     let day = file.day.map(Date32Type::from_naive_date);
     let ids = arrow::compute::cast(rows.column(1), &DataType::Utf8)?;
     let ids = ids.as_string::<i32>();

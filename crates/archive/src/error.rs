@@ -218,10 +218,8 @@ impl ArchiveError {
             // The metadata of an encrypted column lacks what others have.
             if text.contains("encrypted footer") || text.contains("Required field type_ is missing")
             {
-                Self::BadData {
-                    object,
-                    reason: "the file, or a column of it, is encrypted; decrypt it first".into(),
-                }
+                let reason = "the file, or a column of it, is encrypted; decrypt it first";
+                Self::bad_data(object, reason)
             } else {
                 Self::Parquet { object, source }
             }
@@ -239,10 +237,8 @@ impl ArchiveError {
 
     /// The error for a missing data file that the log names.
     pub(crate) fn missing(object: &str) -> Self {
-        Self::BadData {
-            object: object.to_owned(),
-            reason: "the archive's log names this file, but it is missing".into(),
-        }
+        let reason = "the archive's log names this file, but it is missing";
+        Self::bad_data(object, reason)
     }
 
     /// Wraps the error of reading a data file that the log names.
@@ -256,10 +252,9 @@ impl ArchiveError {
     /// Wraps the error of opening a file again.
     pub(crate) fn read_file(object: &str) -> impl FnOnce(StorageError) -> Self {
         move |error| match error {
-            StorageError::NotFound { .. } => Self::BadData {
-                object: object.to_owned(),
-                reason: "it was removed while it was in use".into(),
-            },
+            StorageError::NotFound { .. } => {
+                Self::bad_data(object, "it was removed while it was in use")
+            }
             other => other.into(),
         }
     }

@@ -61,47 +61,35 @@ impl IdSet {
         self.len() == 0
     }
 
-    /// For each row of a record batch: whether its id is in the set. Adds each such id to `found`.
+    /// For each row of a record batch: whether its id is in the set. Adds each such id to `found`, as text.
     pub(crate) fn row_mask(
         &self,
         batch: &RecordBatch,
-        found: &mut HashSet<FoundId>,
+        found: &mut HashSet<String>,
     ) -> BooleanArray {
         let ids = batch.column(1);
-        (0..batch.num_rows())
-            .map(|row| match self {
-                Self::Strings(set) => {
-                    let id = ids.as_string::<i32>().value(row);
-                    let is_in = set.contains(id);
-                    if is_in {
-                        found.insert(FoundId::String(id.to_owned()));
-                    }
-                    Some(is_in)
-                }
-                Self::Bigints(set) => {
-                    let id = ids.as_primitive::<Int64Type>().value(row);
-                    let is_in = set.contains(&id);
-                    if is_in {
-                        found.insert(FoundId::Bigint(id));
-                    }
-                    Some(is_in)
-                }
-            })
+        let in_set = |row| match self {
+            Self::Strings(set) => set.get(ids.as_string::<i32>().value(row)).cloned(),
+            Self::Bigints(set) => {
+                let id = ids.as_primitive::<Int64Type>().value(row);
+                set.get(&id).map(i64::to_string)
+            }
+        };
+        let rows = (0..batch.num_rows()).map(in_set);
+        rows.map(|id| Some(id.map(|id| found.insert(id)).is_some()))
             .collect()
     }
-}
 
-impl IdSet {
     /// The first ids, in order, that are not in `found`; [`NAMED`] at most.
-    pub(crate) fn first_without(&self, found: &HashSet<FoundId>) -> Vec<String> {
+    pub(crate) fn first_without(&self, found: &HashSet<String>) -> Vec<String> {
         match self {
             Self::Strings(ids) => {
-                let is_missing = |id: &&String| !found.contains(&FoundId::String((*id).clone()));
+                let is_missing = |id: &&String| !found.contains(*id);
                 let missing: BTreeSet<&String> = ids.iter().filter(is_missing).collect();
                 missing.into_iter().take(NAMED).cloned().collect()
             }
             Self::Bigints(ids) => {
-                let is_missing = |id: &&i64| !found.contains(&FoundId::Bigint(**id));
+                let is_missing = |id: &&i64| !found.contains(&id.to_string());
                 let missing: BTreeSet<&i64> = ids.iter().filter(is_missing).collect();
                 missing
                     .into_iter()
@@ -111,11 +99,4 @@ impl IdSet {
             }
         }
     }
-}
-
-/// An id that occurs in the archive.
-#[derive(Debug, PartialEq, Eq, Hash)]
-pub(crate) enum FoundId {
-    String(String),
-    Bigint(i64),
 }

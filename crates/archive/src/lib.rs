@@ -81,4 +81,4 @@ pub use snapshot::{Snapshot, SnapshotFile};
 pub use spec_files::SpecFiles;
 pub use table::{Archive, DataFile, DayInfo, FILE_ROWS, Info, Verified};
 pub use template_memory::CommittedMemory;
-pub use vacuum::{Vacuum, Vacuumed};
+pub use vacuum::Vacuum;

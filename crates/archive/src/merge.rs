@@ -248,15 +248,11 @@ impl Archive {
     async fn stage_from(
         &self,
         other: &Self,
-        MergedDay {
-            day,
-            committed,
-            files,
-        }: &MergedDay,
+        day: &MergedDay,
         each: &mut impl FnMut(usize),
     ) -> Result<StagedDay> {
-        let mut staged = StagedDay::of_copy(*day, committed);
-        let written = self.copy_files(other, *day, files, &mut staged, each).await;
+        let mut staged = StagedDay::of_copy(day.day, &day.committed);
+        let written = self.copy_files(other, day, &mut staged, each).await;
         if let Err(error) = written {
             if error.kind() != ErrorKind::Unreachable {
                 self.discard(&staged).await;
@@ -269,8 +265,7 @@ impl Archive {
     async fn copy_files(
         &self,
         other: &Self,
-        day: DayBatch,
-        files: &[DataFile],
+        MergedDay { day, files, .. }: &MergedDay,
         staged: &mut StagedDay,
         each: &mut impl FnMut(usize),
     ) -> Result<()> {

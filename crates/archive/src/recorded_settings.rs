@@ -19,7 +19,7 @@ impl Archive {
 
     /// The settings of runs that counted at `version`.
     pub fn run_defaults_at(&self, version: u64) -> &RunDefaults {
-        let recorded = self.recorded();
+        let recorded = &self.recorded;
         let since = recorded.partition_point(|one| one.since <= version);
         // The first counts from version 0 on.
         &recorded[since.saturating_sub(1)].settings
@@ -39,7 +39,7 @@ impl Archive {
                 return Ok(None);
             }
             let before = self.version();
-            let mut recorded = self.recorded().to_vec();
+            let mut recorded = self.recorded.to_vec();
             recorded.push(Recorded {
                 since: before + 1,
                 settings,
@@ -60,7 +60,7 @@ impl Archive {
             let error = ArchiveError::delta(self.location().given())(error);
             // Only the log tells the outcome.
             self.reopen().await?;
-            if self.recorded().starts_with(&recorded) {
+            if self.recorded.starts_with(&recorded) {
                 return Ok(Some(before + 1));
             }
             if error.kind() != ErrorKind::TryAgain || self.version() == before {
@@ -73,7 +73,7 @@ impl Archive {
     /// The table's metadata, with other settings of runs.
     fn metadata_with(&self, recorded: &str) -> Result<Metadata> {
         let failed = || ArchiveError::delta(self.location().given());
-        let state = self.table().snapshot().map_err(failed())?;
+        let state = self.table.snapshot().map_err(failed())?;
         let metadata = state.metadata().clone();
         metadata
             .add_config_key(RUN_DEFAULTS_KEY.to_owned(), recorded.to_owned())

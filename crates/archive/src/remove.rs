@@ -229,10 +229,8 @@ impl Archive {
             self.write_files(file.day, rows - removed, &mut rest, written)
                 .await?;
             let added = written[from..].iter();
-            actions
-                .extend(added.map(|other| {
-                    Action::Add(other.add_action(file.day, tags.as_ref(), now, true))
-                }));
+            let tags = tags.as_ref();
+            actions.extend(added.map(|other| other.add_action(file.day, tags, now, true)));
         }
         let removed = Removed {
             documents,
@@ -280,14 +278,9 @@ impl Archive {
             !is_asked(file) && first.is_some_and(|first| file.base_version > Some(first))
         };
         let later = || files.iter().filter(is_later);
-        let only_kept = |file: &DataFile| {
-            file.decisions
-                .as_ref()
-                .is_some_and(|decisions| decisions.only_kept)
-        };
         Ok((
             later().filter_map(DataFile::batch).collect(),
-            later().any(only_kept),
+            later().any(DataFile::has_only_kept),
         ))
     }
 
@@ -313,12 +306,7 @@ impl Archive {
     /// # Errors
     /// [`ArchiveError::Delta`] when the log cannot be read.
     pub fn has_days_of_kept(&self) -> Result<bool> {
-        let only_kept = |file: &DataFile| {
-            file.decisions
-                .as_ref()
-                .is_some_and(|decisions| decisions.only_kept)
-        };
-        Ok(self.files()?.iter().any(only_kept))
+        Ok(self.files()?.iter().any(DataFile::has_only_kept))
     }
 
     /// Refuses to take away a batch of a day with several if another program rewrote files of the day: which rows are the batch's, nothing
@@ -381,13 +369,12 @@ impl Archive {
         } = rewrite;
         let version = self.version();
         let now = chrono::Utc::now().timestamp_millis();
-        actions.extend(
-            removed_files
-                .iter()
-                .map(|file| Action::Remove(file.remove_action(now, true))),
-        );
+        let removed = removed_files.iter();
+        actions.extend(removed.map(|file| file.remove_action(now, true)));
+        let mut expected = actions.clone();
+        expected.extend(transactions.iter().cloned().map(Action::Txn));
         let properties = CommitProperties::default()
-            .with_application_transactions(transactions.clone())
+            .with_application_transactions(transactions)
             .with_metadata([
                 ("documents".to_owned(), documents.into()),
                 (REPAIR.to_owned(), is_repair.into()),
@@ -398,11 +385,6 @@ impl Archive {
         };
         // Only the log tells the outcome. If it cannot be read, the written files stay, because it may name them.
         self.reopen().await?;
-        let expected = ExpectedActions {
-            removed_files: &removed_files,
-            written: &written,
-            transactions: &transactions,
-        };
         if self.version() > version && self.has_actions(version + 1, &expected).await? {
             return Ok(Some(version + 1));
         }
@@ -413,49 +395,24 @@ impl Archive {
         Err(error)
     }
 
-    /// Whether the log entry of `version` has exactly the `expected` actions.
-    async fn has_actions(&self, version: u64, expected: &ExpectedActions<'_>) -> Result<bool> {
+    /// Whether the log entry of `version` changes exactly what the `expected` actions do.
+    async fn has_actions(&self, version: u64, expected: &[Action]) -> Result<bool> {
         let actions = self.log_actions(version).await?.unwrap_or_default();
-        let (mut removed, mut added, mut transactions) =
-            (HashSet::new(), HashSet::new(), HashSet::new());
-        for action in &actions {
-            match action {
-                Action::Remove(remove) => {
-                    removed.insert(remove.path.as_str());
-                }
-                Action::Add(add) => {
-                    added.insert(add.path.as_str());
-                }
-                Action::Txn(txn) => {
-                    transactions.insert((txn.app_id.as_str(), txn.version));
-                }
-                _ => {}
-            }
-        }
-        let removed_files = expected
-            .removed_files
-            .iter()
-            .map(|file| file.path.as_str())
-            .collect();
-        let written = expected
-            .written
-            .iter()
-            .map(|file| file.path.as_str())
-            .collect();
-        let expected_transactions = expected
-            .transactions
-            .iter()
-            .map(|txn| (txn.app_id.as_str(), txn.version))
-            .collect();
-        Ok(removed == removed_files && added == written && transactions == expected_transactions)
+        Ok(changes(&actions) == changes(expected))
     }
 }
 
-/// The actions that a removal's log entry should have.
-struct ExpectedActions<'a> {
-    removed_files: &'a [DataFile],
-    written: &'a [WrittenFile],
-    transactions: &'a [Transaction],
+/// The files that actions remove and add, and their transactions: kind, path or application id, and version.
+fn changes(actions: &[Action]) -> HashSet<(&str, &str, i64)> {
+    actions
+        .iter()
+        .filter_map(|action| match action {
+            Action::Remove(remove) => Some(("remove", remove.path.as_str(), 0)),
+            Action::Add(add) => Some(("add", add.path.as_str(), 0)),
+            Action::Txn(txn) => Some(("transaction", txn.app_id.as_str(), txn.version)),
+            _ => None,
+        })
+        .collect()
 }
 
 /// The rows of a file that stay.

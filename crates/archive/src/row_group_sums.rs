@@ -24,8 +24,8 @@ const MULTIPLIED_ROWS: usize = 8;
 const _: () = assert!(ROW_GROUP_ROWS.is_multiple_of(SEGMENT_ROWS));
 
 /// The checksum of fingerprints, which must begin where a segment begins: the sum of all values, plus the products of the halves of the
-/// last eight values in each whole segment.
-fn sum_of(fingerprints: &[i64]) -> u64 {
+/// last eight values in each whole segment. The checksums of the parts of a row group add up to the row group's.
+pub(crate) fn sum_of(fingerprints: &[i64]) -> u64 {
     let plain = fingerprints
         .iter()
         .fold(0u64, |sum, value| sum.wrapping_add(value.cast_unsigned()));
@@ -101,11 +101,6 @@ impl RowGroupSums {
     ) -> Option<Self> {
         let entry = entries.iter().find(|entry| entry.key == CHECKSUMS_KEY)?;
         parse(entry.value.as_deref()?, row_groups).map(Self)
-    }
-
-    /// The checksum of a part of a row group; the parts' checksums add up to the row group's.
-    pub(crate) fn sum(&self, fingerprints: &[i64]) -> u64 {
-        sum_of(fingerprints)
     }
 
     /// Whether `sum` is the checksum of the row group.

@@ -448,15 +448,11 @@ impl Archive {
         LISTS.write(self.location(), text.into()).await
     }
 
-    async fn ruling_file(&self, file: RulingFile) -> Result<bytes::Bytes> {
-        let bytes = FILES.read(self.location(), file.version).await?;
-        bytes.ok_or_else(|| missing(self.location().child_name(&FILES.path(file.version))))
-    }
-
     async fn ruling_rows(&self, file: RulingFile) -> Result<ParquetRecordBatchReader> {
         let name = self.location().child_name(&FILES.path(file.version));
         let failed = |error| ArchiveError::parquet(name.clone())(error);
-        let bytes = self.ruling_file(file).await?;
+        let bytes = FILES.read(self.location(), file.version).await?;
+        let bytes = bytes.ok_or_else(|| missing(name.clone()))?;
         let reader = ParquetRecordBatchReaderBuilder::try_new(bytes).map_err(failed)?;
         if reader.schema().fields() != schema().fields() {
             return Err(ArchiveError::bad_data(name, "it has no columns of rulings"));

@@ -176,7 +176,7 @@ impl Archive {
         batch: DayBatch,
         base_version: u64,
     ) -> Result<HashMap<String, Added>> {
-        let mut table = DeltaTable::new(self.table().log_store());
+        let mut table = DeltaTable::new(self.table.log_store());
         let rewritten = |file: String| ArchiveError::Rewritten {
             path: self.location().to_string(),
             day: batch.to_string(),
@@ -229,7 +229,7 @@ impl Archive {
     /// The actions of one log entry; `None` when it was cleaned up.
     pub(crate) async fn log_actions(&self, version: u64) -> Result<Option<Vec<Action>>> {
         let failed = || ArchiveError::delta(self.location().given());
-        let log = self.table().log_store();
+        let log = self.table.log_store();
         let entry = log.read_commit_entry(version).await.map_err(failed())?;
         entry
             .map(|bytes| get_actions(version, &bytes).map_err(failed()))

@@ -79,10 +79,8 @@ impl Snapshot {
             .await?;
         let mut snapshot = Self {
             name: given.to_owned(),
-            spec: None,
-            id_type: None,
-            version: None,
             files,
+            ..Self::none()
         };
         snapshot.take_spec_and_id_type()?;
         Ok(snapshot)

@@ -5,7 +5,6 @@
 
 use std::sync::Arc;
 
-use object_store::{ObjectStoreExt as _, PutPayload};
 use simhash::{DocumentFrequencies, Model, Spec, StopWords};
 use storage::{Location, StorageError};
 
@@ -34,17 +33,14 @@ fn stop_words_name(digest: &str) -> String {
 /// Writes the files that `spec` names below the archive's `location`. `Archive::create` calls this
 /// before its first commit.
 pub async fn write(location: &Location, spec: &Spec, files: &SpecFiles) -> Result<()> {
-    let put = async |name: String, bytes: Vec<u8>| {
-        let file = location.child(&name)?;
-        let stored = file.store().put(file.path(), PutPayload::from(bytes)).await;
-        stored.map_err(StorageError::store(&file))
-    };
     if let (Some(digest), Some((features, frequencies))) = (&spec.idf, &files.frequencies) {
         let bytes = frequencies::encode(location.given(), features, frequencies)?;
-        put(idf_name(digest), bytes).await?;
+        let file = location.child(&idf_name(digest))?;
+        file.write(bytes.into()).await?;
     }
     if let (Some(digest), Some(list)) = (&spec.stop_words, &files.stop_words) {
-        put(stop_words_name(digest), list.encode().into_bytes()).await?;
+        let file = location.child(&stop_words_name(digest))?;
+        file.write(list.encode().into()).await?;
     }
     Ok(())
 }
@@ -57,9 +53,7 @@ pub async fn copy(from: &Location, to: &Location, spec: &Spec) -> Result<()> {
     ];
     for name in names.into_iter().flatten() {
         let bytes = read(&from.child(&name)?).await?;
-        let file = to.child(&name)?;
-        let stored = file.store().put(file.path(), PutPayload::from(bytes)).await;
-        stored.map_err(StorageError::store(&file))?;
+        to.child(&name)?.write(bytes).await?;
     }
     Ok(())
 }

@@ -28,6 +28,9 @@ use crate::{rulings, template_memory};
 /// that process's files.
 const MIN_AGE: Duration = Duration::from_secs(24 * 3600);
 
+/// A directory in the root of a volume, which often only its owner may read.
+pub(crate) const LOST_AND_FOUND: &str = "lost+found";
+
 /// Settings of a vacuum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Vacuum {
@@ -39,20 +42,13 @@ pub struct Vacuum {
     pub nothing_runs: bool,
 }
 
-/// The files that a vacuum deleted, or would delete.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Vacuumed {
-    /// Paths below the archive's directory, sorted.
-    pub files: Vec<String>,
-}
-
 impl Archive {
     /// Deletes the files that no version of the last `older_than` needs. The log remembers removals for a week
-    /// (`delta.deletedFileRetentionDuration`).
+    /// (`delta.deletedFileRetentionDuration`). Returns their paths below the archive's directory, sorted.
     ///
     /// # Errors
     /// [`ArchiveError::TooYoung`] when files that another process writes could be deleted, or a store's error.
-    pub async fn vacuum(&mut self, vacuum: Vacuum) -> Result<Vacuumed> {
+    pub async fn vacuum(&mut self, vacuum: Vacuum) -> Result<Vec<String>> {
         if !vacuum.dry_run {
             if vacuum.older_than < MIN_AGE && !vacuum.nothing_runs {
                 return Err(ArchiveError::TooYoung {
@@ -105,7 +101,7 @@ impl Archive {
         }
         files.sort();
         files.dedup();
-        Ok(Vacuumed { files })
+        Ok(files)
     }
 
     /// The files that no version of the last `older_than` needs, sorted.
@@ -121,8 +117,8 @@ impl Archive {
         let files = self.files()?;
         let days: HashSet<DayBatch> = files.iter().filter_map(DataFile::batch).collect();
         let live: HashSet<String> = files.into_iter().map(|file| file.path).collect();
-        let state = self.table().snapshot().map_err(failed())?;
-        let log = self.table().log_store();
+        let state = self.table.snapshot().map_err(failed())?;
+        let log = self.table.log_store();
         let tombstones = state
             .all_tombstones(log.as_ref())
             .map_ok(|file| (file.path().into_owned(), file.deletion_timestamp()));
@@ -224,9 +220,7 @@ impl Archive {
         unneeded.sort();
         Ok(unneeded)
     }
-}
 
-impl Archive {
     /// The files that entries of the log removed after `cutoff`, and whether the log has all entries since then.
     async fn removals_since(&self, cutoff: DateTime<Utc>) -> Result<(Vec<String>, bool)> {
         let mut removed = Vec::new();
@@ -273,12 +267,7 @@ impl Archive {
         }
         Ok(())
     }
-}
 
-/// A directory in the root of a volume, which often only its owner may read.
-pub(crate) const LOST_AND_FOUND: &str = "lost+found";
-
-impl Archive {
     /// All files below the archive's directory, except those in [`LOST_AND_FOUND`].
     async fn all_files(&self) -> Result<BoxStream<'static, object_store::Result<ObjectMeta>>> {
         let store = self.object_store();
@@ -328,9 +317,11 @@ fn unfinished_files(
         let is_unfinished = below
             .rsplit_once(UNFINISHED_MARK)
             .is_some_and(|(target, number)| {
-                !number.is_empty()
-                    && number.bytes().all(|digit| digit.is_ascii_digit())
-                    && is_own_path(target)
+                let is_own = is_data_file(target)
+                    || target.starts_with("_delta_log/")
+                    || target.starts_with("_dedup-job/");
+                let mut digits = number.bytes();
+                is_own && !number.is_empty() && digits.all(|digit| digit.is_ascii_digit())
             });
         let modified = metadata.modified().map_err(&failed)?;
         let age = SystemTime::now()
@@ -341,9 +332,4 @@ fn unfinished_files(
         }
     }
     Ok(found)
-}
-
-/// Whether this program writes files with this path below the archive's directory.
-fn is_own_path(path: &str) -> bool {
-    is_data_file(path) || path.starts_with("_delta_log/") || path.starts_with("_dedup-job/")
 }

@@ -148,14 +148,9 @@ impl Answerer {
         let mut id_bytes = 0;
         for found in &self.found {
             let number = self.queries[found.query as usize];
-            let sketch = Some(&self.sketches[number]).filter(|sketch| !sketch.is_empty());
-            self.add(
-                found,
-                sketch.map(Vec::as_slice),
-                wanted,
-                &mut id_bytes,
-                &mut answers[number],
-            )?;
+            let sketch = Some(&self.sketches[number][..]).filter(|sketch| !sketch.is_empty());
+            let answer = &mut answers[number];
+            self.add(found, sketch, wanted, &mut id_bytes, answer)?;
         }
         for answer in &mut answers {
             answer

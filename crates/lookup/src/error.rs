@@ -2,6 +2,7 @@
 
 use archive::ArchiveError;
 use storage::{ErrorKind, StorageError};
+use tokio::task::JoinHandle;
 
 /// Result of this crate.
 pub type Result<T, E = LookupError> = std::result::Result<T, E>;
@@ -86,6 +87,12 @@ impl LookupError {
     pub(crate) fn io<P: ToString>(path: P) -> impl FnOnce(std::io::Error) -> Self + use<P> {
         let failed = StorageError::io(path);
         move |source| failed(source).into()
+    }
+
+    /// What a task returns; a panic in it is an error of `work`.
+    pub(crate) async fn joined<T>(task: JoinHandle<Result<T>>, work: &str) -> Result<T> {
+        task.await
+            .unwrap_or_else(|panic| Err(Self::io(work)(std::io::Error::other(panic))))
     }
 
     pub(crate) fn is_missing_file(&self) -> bool {

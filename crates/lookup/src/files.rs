@@ -22,7 +22,7 @@ const STALE: chrono::Duration = chrono::Duration::days(1);
 pub struct IndexFiles {
     location: Location,
     directory: PathBuf,
-    scratch: PathBuf,
+    pub(crate) scratch: PathBuf,
 }
 
 /// The two files of a segment, while they are written.
@@ -55,10 +55,6 @@ impl IndexFiles {
 
     pub fn location(&self) -> &Location {
         &self.location
-    }
-
-    pub(crate) fn scratch(&self) -> &Path {
-        &self.scratch
     }
 
     /// Creates the directory of a local index.
@@ -126,12 +122,12 @@ impl IndexFiles {
         let Ok(segment) = Segment::open(&self.directory, name) else {
             return Ok(None);
         };
-        let ((tables, rows), (tables_sum, rows_sum)) = (segment.bytes(), segment.sums());
+        let [tables, rows_file] = file_entries(&segment);
         Ok(Some(SegmentEntry {
             name: name.to_owned(),
-            tables: FileEntry::new((tables, tables_sum)),
-            rows_file: FileEntry::new((rows, rows_sum)),
-            facts: segment.facts.clone(),
+            tables,
+            rows_file,
+            facts: segment.facts,
         }))
     }
 
@@ -154,10 +150,7 @@ impl IndexFiles {
         let (directory, entry) = (self.directory.clone(), entry.clone());
         let object = self.location.child_name(&entry.name);
         let opening = tokio::task::spawn_blocking(move || open_entry(&directory, &entry, &object));
-        opening.await.unwrap_or_else(|panic| {
-            let failed = LookupError::io("opening a segment");
-            Err(failed(std::io::Error::other(panic)))
-        })
+        LookupError::joined(opening, "opening a segment").await
     }
 
     /// Copies a segment's file from the store to the cache, unless a file of the expected size is there.
@@ -273,16 +266,18 @@ fn open_entry(directory: &Path, entry: &SegmentEntry, object: &str) -> Result<Ar
         }
         error => error,
     })?;
-    let ((tables, rows), (tables_sum, rows_sum)) = (segment.bytes(), segment.sums());
-    let found = (
-        FileEntry::new((tables, tables_sum)),
-        FileEntry::new((rows, rows_sum)),
-    );
-    if (&found.0, &found.1) != (&entry.tables, &entry.rows_file) || segment.facts != entry.facts {
+    let [tables, rows] = file_entries(&segment);
+    if tables != entry.tables || rows != entry.rows_file || segment.facts != entry.facts {
         let reason = "the segment differs from its entry in the manifest";
         return Err(LookupError::damaged(object, reason));
     }
     Ok(Arc::new(segment))
+}
+
+/// The entries of a segment's files: the tables, and the rows.
+fn file_entries(segment: &Segment) -> [FileEntry; 2] {
+    let files = segment.files();
+    files.map(|file| FileEntry::new((file.size(), file.sum)))
 }
 
 /// Whether a path below an index's directory is one of its own files.

@@ -90,7 +90,7 @@ pub fn compare(directory: &Path, fingerprints: &[u64], queries: &[u64], k: u32) 
     let mut rows: Vec<(u32, i64, u32)> = Vec::new();
     for found in &found {
         for row in found.rows.clone() {
-            if let IdRef::Number(id) = segment.row(row).expect("a row").id {
+            if let IdRef::Number(id) = segment.rows.row(row).expect("a row").id {
                 rows.push((found.query, id, found.distance));
             }
         }

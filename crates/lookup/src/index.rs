@@ -102,42 +102,28 @@ impl Index {
         if latest.version < self.manifest.version && own.exists().await? {
             return Ok(None);
         }
-        match latest {
-            // A lower version belongs to an index that was made again.
-            manifest if manifest != *self.manifest => {
-                Self::open_at(files, manifest, &self.named_segments())
-                    .await
-                    .map(Some)
-            }
-            _ => Ok(None),
+        // A lower version belongs to an index that was made again.
+        if latest == *self.manifest {
+            return Ok(None);
         }
+        let open = self.named_segments();
+        Self::open_at(files, latest, &open).await.map(Some)
     }
 
     /// Removes from the cache the segments that `next` no longer has.
     pub(crate) fn drop_copies(&self, files: &IndexFiles, next: &Self) {
-        let stays = |name: &str| {
-            next.manifest
-                .segments
-                .iter()
-                .any(|entry| entry.name == name)
-        };
-        for entry in self
-            .manifest
-            .segments
-            .iter()
-            .filter(|entry| !stays(&entry.name))
-        {
-            files.drop_copies(&entry.name);
+        let stay = &next.manifest.segments;
+        for entry in &self.manifest.segments {
+            if !stay.iter().any(|other| other.name == entry.name) {
+                files.drop_copies(&entry.name);
+            }
         }
     }
 
     fn named_segments(&self) -> Vec<(String, Arc<Segment>)> {
-        let entries = self
-            .manifest
-            .segments
-            .iter()
-            .map(|entry| entry.name.clone());
-        entries.zip(self.segments.iter().cloned()).collect()
+        let entries = self.manifest.segments.iter().zip(self.segments.iter());
+        let named = entries.map(|(entry, segment)| (entry.name.clone(), Arc::clone(segment)));
+        named.collect()
     }
 
     async fn open_at(
@@ -243,6 +229,7 @@ impl Index {
             .iter()
             .flat_map(|segment| segment.parts.iter().map(|part| part.day))
             .collect();
+        let directories = self.segments.iter().map(|one| one.directory_bytes());
         IndexInfo {
             version: self.manifest.version,
             archive: self.manifest.archive.location.clone(),
@@ -253,11 +240,7 @@ impl Index {
             days: days.len() as u64,
             table_bytes: sum(|segment| segment.table_bytes),
             row_bytes: sum(|segment| segment.row_bytes),
-            directory_bytes: self
-                .segments
-                .iter()
-                .map(|segment| segment.directory_bytes())
-                .sum(),
+            directory_bytes: directories.sum(),
             segments,
         }
     }

@@ -179,7 +179,7 @@ impl RowsWriter {
 /// The rows of a segment.
 #[derive(Debug)]
 pub(crate) struct Rows {
-    file: PagedFile,
+    pub(crate) file: PagedFile,
     shape: RowShape,
     rows: u64,
     sections: (Section, Section),
@@ -191,7 +191,7 @@ impl Rows {
         let groups = rows.div_ceil(GROUP as u64) + 1;
         if sections.1.len() as u64 != groups * 8 {
             return Err(LookupError::damaged(
-                file.name(),
+                &file.name,
                 "the section of groups is damaged",
             ));
         }
@@ -203,12 +203,8 @@ impl Rows {
         })
     }
 
-    pub(crate) fn file(&self) -> &PagedFile {
-        &self.file
-    }
-
     pub(crate) fn row(&self, row: u32) -> Result<Row<'_>> {
-        let damaged = || LookupError::damaged(self.file.name(), format!("row {row} is damaged"));
+        let damaged = || LookupError::damaged(&self.file.name, format!("row {row} is damaged"));
         let (group, within) = (row as usize / GROUP, row as usize % GROUP);
         let count = (self.rows as usize)
             .checked_sub(group * GROUP)

@@ -405,7 +405,8 @@ fn found_value(
     let table = &segment.tables[probe.table as usize];
     let damaged = || segment.damaged(probe.table.into(), probe.block);
     let difference = difference.rotate_right(table.rotation);
-    if probe.table == 1 && leading_differences(segment, difference) <= k / 2 {
+    let leading = difference >> (64 - segment.facts.bucket_bits);
+    if probe.table == 1 && leading.count_ones() <= k / 2 {
         return Ok(None);
     }
     let stored = probe.value.rotate_right(table.rotation) ^ difference;
@@ -426,12 +427,6 @@ fn found_value(
         segment: probe.segment,
         rows,
     }))
-}
-
-/// In how many of its bucket bits in the table `straight` a fingerprint differs.
-#[inline(always)]
-fn leading_differences(segment: &Segment, difference: u64) -> u32 {
-    (difference >> (64 - segment.facts.bucket_bits)).count_ones()
 }
 
 // A bucket's number XOR a mask stays in its block, and both halves have 32 bits.
@@ -488,7 +483,7 @@ mod tests {
             let rows = |found: Vec<Found>| {
                 let mut rows: Vec<(u32, u32, u64, u32, i64)> = found.iter().flat_map(|found| {
                     let segment = &opened[found.segment as usize];
-                    found.rows.clone().map(|row| match segment.row(row).unwrap().id {
+                    found.rows.clone().map(|row| match segment.rows.row(row).unwrap().id {
                         IdRef::Number(id) => (found.query, found.segment, found.fingerprint, found.distance, id),
                         IdRef::Text(_) => unreachable!(),
                     }).collect::<Vec<_>>()

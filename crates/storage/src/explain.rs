@@ -122,13 +122,12 @@ pub fn cause_kind(error: &(dyn StdError + 'static)) -> Option<ErrorKind> {
 /// The message of `error` without secrets; if a store's error caused it, the explanation of that
 /// error.
 pub fn plain_message(error: &(dyn StdError + 'static)) -> String {
-    let without_cause = || scrub(without_backtrace(&error.to_string()));
-    explain_cause(error).map_or_else(without_cause, |explained| explained.text)
-}
-
-/// A message without the backtrace that the Delta library appends, if the environment asks for backtraces.
-fn without_backtrace(text: &str) -> &str {
-    text.split("\n   0: ").next().unwrap_or(text).trim_end()
+    if let Some(explained) = explain_cause(error) {
+        return explained.text;
+    }
+    // The Delta library appends a backtrace if the environment asks for backtraces.
+    let text = error.to_string();
+    scrub(text.split("\n   0: ").next().unwrap_or(&text).trim_end())
 }
 
 /// Explains the first store error or system error in the chain of `error` and its causes.
@@ -167,14 +166,11 @@ fn explain_quoted(text: &str) -> Option<Explained> {
             (ErrorKind::Permission, without_bodies(text))
         } else if is_refused(text) {
             (ErrorKind::Permission, "access was refused".to_owned())
+        } else if let Some(answer) = code_and_message(text) {
+            let what = format!("the service failed: {answer}");
+            (ErrorKind::Unreachable, what)
         } else {
-            (
-                ErrorKind::Unreachable,
-                match code_and_message(text) {
-                    Some(answer) => format!("the service failed: {answer}"),
-                    None => without_bodies(text),
-                },
-            )
+            (ErrorKind::Unreachable, without_bodies(text))
         };
         Explained {
             kind,
@@ -232,20 +228,15 @@ fn explain_metadata(text: &str) -> Option<Explained> {
         .iter()
         .any(|status| text.contains(&format!("status code: {status}")));
     let unset = "neither AWS_ACCESS_KEY_ID, AZURE_STORAGE_ACCOUNT_KEY nor GOOGLE_APPLICATION_CREDENTIALS is set";
-    Some(if is_missing {
-        Explained {
-            kind: ErrorKind::Permission,
-            text: format!(
-                "no credentials: {unset}, and this machine's metadata service gives none"
-            ),
-        }
+    let (kind, answer) = if is_missing {
+        (ErrorKind::Permission, " gives none")
     } else {
-        Explained {
-            kind: ErrorKind::Unreachable,
-            text: format!(
-                "no credentials: {unset}, and this machine's metadata service, which may have some, does not answer or is busy"
-            ),
-        }
+        let answer = ", which may have some, does not answer or is busy";
+        (ErrorKind::Unreachable, answer)
+    };
+    Some(Explained {
+        kind,
+        text: format!("no credentials: {unset}, and this machine's metadata service{answer}"),
     })
 }
 

@@ -114,11 +114,8 @@ impl Counts {
 
     /// Statuses that were not chosen, and the number of responses with each, most frequent first. Redirects are not among them.
     pub fn statuses(&self) -> Vec<(u16, u64)> {
-        let all = self
-            .statuses
-            .iter()
-            .map(|(status, records)| (*status, *records));
-        by_frequency(all)
+        let all = self.statuses.iter();
+        by_frequency(all.map(|(status, records)| (*status, *records)))
     }
 
     /// Media types that are no text, in lower case, and the number of records of each, most frequent first. After the first

@@ -205,10 +205,8 @@ impl<R: BufRead + Seek> RecordStarts<R> {
             }
         }
         let headers = self.fields.headers(&self.header);
-        Ok(match headers.cut_off_at() {
-            Some(_) => None,
-            None => headers.content_length(),
-        })
+        let length = headers.content_length();
+        Ok(length.filter(|_| headers.cut_off_at().is_none()))
     }
 }
 

@@ -7,7 +7,7 @@ use crate::charset::{self, Decoded, Encoding, Hints};
 use crate::digests::is_digest_of;
 use crate::fault::{Fault, Place};
 use crate::form::{Form, is_no_text};
-use crate::headers::{FieldTable, RecordType};
+use crate::headers::{FieldTable, RecordType, starts_with};
 use crate::http::{self, Bodies, BodyError, Extent, Response};
 use crate::reader::Record;
 use crate::reason::Reason;
@@ -219,7 +219,8 @@ fn check_type(record_type: RecordType) -> Result<(), Reason<'static>> {
 
 /// Refuses URLs that are no document's.
 fn check_url(url: &str) -> Result<(), Reason<'static>> {
-    if starts_with(url, "dns:") || starts_with(url, "whois:") {
+    let is_of = |scheme: &[u8]| starts_with(url.as_bytes(), scheme);
+    if is_of(b"dns:") || is_of(b"whois:") {
         return Err(Reason::Dns);
     }
     if is_of_crawler(url) {
@@ -252,19 +253,20 @@ fn is_of_crawler(url: &str) -> bool {
         "file:///screenshot.png",
         "file:///video-extracted-",
     ];
-    match url.get(..4) {
-        Some(scheme) if scheme.eq_ignore_ascii_case("urn:") => {
-            let name = &url[4..];
-            !PUBLISHED.iter().any(|known| starts_with(name, known))
-        }
-        _ => STARTS.iter().any(|start| starts_with(url, start)),
+    let begins = |start: &&str| starts_with(url.as_bytes(), start.as_bytes());
+    if begins(&"urn:") {
+        let name = &url.as_bytes()[4..];
+        let published = |known: &&str| starts_with(name, known.as_bytes());
+        !PUBLISHED.iter().any(published)
+    } else {
+        STARTS.iter().any(begins)
     }
 }
 
 /// Whether bytes of HTML may look like this media type: a text but a script, or XHTML.
 fn is_like_html(media_type: &str) -> bool {
     media_type.eq_ignore_ascii_case("application/xhtml+xml")
-        || starts_with(media_type, "text/") && Form::of_media_type(media_type).is_some()
+        || starts_with(media_type.as_bytes(), b"text/") && Form::of_media_type(media_type).is_some()
 }
 
 /// Refuses responses whose status is not chosen.
@@ -322,12 +324,6 @@ fn media_type(content_type: &[u8]) -> &str {
     let is_end = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b';' | b',');
     let end = content_type.iter().position(is_end);
     std::str::from_utf8(&content_type[..end.unwrap_or(content_type.len())]).unwrap_or_default()
-}
-
-/// Whether `text` starts with `start`, in either case.
-fn starts_with(text: &str, start: &str) -> bool {
-    let found = text.as_bytes().get(..start.len());
-    found.is_some_and(|found| found.eq_ignore_ascii_case(start.as_bytes()))
 }
 
 /// Whether `text` ends with `end`, in either case.

@@ -4,6 +4,7 @@ use encoding_rs::Encoding;
 use memchr::{memchr, memmem};
 
 use crate::charset::{self, Hints};
+use crate::headers::starts_with;
 
 /// What the text of a document is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,16 +118,11 @@ impl Form {
             sample.strip_prefix(b"\xef\xbb\xbf").unwrap_or(sample)
         };
         let start = sample.trim_ascii_start();
-        let begins_with = |tag: &str| {
-            let found = start.get(..tag.len());
-            found.is_some_and(|found| found.eq_ignore_ascii_case(tag.as_bytes()))
-        };
+        let begins_with = |text: &str| starts_with(start, text.as_bytes());
         let begins_with_tag = |tag: &&str| {
             let next = start.get(tag.len() + 1);
-            start.first() == Some(&b'<')
-                && start[1..]
-                    .get(..tag.len())
-                    .is_some_and(|name| name.eq_ignore_ascii_case(tag.as_bytes()))
+            let name = start.strip_prefix(b"<");
+            name.is_some_and(|name| starts_with(name, tag.as_bytes()))
                 && next.is_some_and(|next| b" \t\n\r\x0c>/".contains(next))
         };
         if begins_with("<!doctype html") || begins_with("<!--") || TAGS.iter().any(begins_with_tag)

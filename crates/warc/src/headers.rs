@@ -30,12 +30,7 @@ const FIELD_NAMES: [&[u8]; 2] = [b"WARC-", b"Content-"];
 /// Whether `bytes` start with the version of a record, the end of the line, and a field of a record. Such bytes may be the start of
 /// a record even within a line: behind a record that is cut off.
 pub(crate) fn is_record_start_in_line(bytes: &[u8]) -> bool {
-    let is_name = |rest: &[u8]| {
-        FIELD_NAMES.iter().any(|name| {
-            let start = rest.get(..name.len());
-            start.is_some_and(|start| start.eq_ignore_ascii_case(name))
-        })
-    };
+    let is_name = |rest: &[u8]| FIELD_NAMES.iter().any(|name| starts_with(rest, name));
     is_record_start(bytes)
         && match &bytes[START_LENGTH..] {
             [b'0'..=b'9', b'\r', b'\n', rest @ ..] | [b'0'..=b'9', b'\n', rest @ ..] => {
@@ -43,6 +38,12 @@ pub(crate) fn is_record_start_in_line(bytes: &[u8]) -> bool {
             }
             _ => false,
         }
+}
+
+/// Whether `bytes` start with `start`, in either case.
+pub(crate) fn starts_with(bytes: &[u8], start: &[u8]) -> bool {
+    let found = bytes.get(..start.len());
+    found.is_some_and(|found| found.eq_ignore_ascii_case(start))
 }
 
 /// Whether a byte may stand between records: white space, or the zeros of padding.

@@ -181,11 +181,9 @@ impl<R: BufRead> Input<R> {
 
 /// The buffer of `source`, filled if it was empty.
 fn fill_source<R: BufRead>(source: &mut R) -> io::Result<&[u8]> {
-    loop {
-        match source.fill_buf() {
-            Ok(_) => break,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
+    while let Err(error) = source.fill_buf() {
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
         }
     }
     // The borrow checker does not accept a return from within the loop.

@@ -81,7 +81,7 @@ enum Pumped {
     Bytes,
     /// The member ended, and its checksum is right.
     MemberEnd,
-    /// The rest of the member is lost. After [`Reader::pump`], the buffer is empty.
+    /// The rest of the member is lost.
     Broken(Broken),
     /// The file ends.
     End,
@@ -226,9 +226,9 @@ impl<R: BufRead> Reader<R> {
                     return Ok(Found::Broken(self.give_up(Fault::Header, 1)));
                 }
             }
-            match self.pump()? {
+            match self.step()? {
                 Pumped::Bytes | Pumped::MemberEnd => {}
-                Pumped::Broken(broken) => return Ok(Found::Broken(broken)),
+                Pumped::Broken(broken) => return Ok(Found::Broken(self.lose_member(broken))),
                 Pumped::End if self.is_searching || self.buffer.unread().is_empty() => {
                     self.buffer.consume_all();
                     return Ok(Found::End);
@@ -357,23 +357,18 @@ impl<R: BufRead> Reader<R> {
                 Pumped::Broken(broken) => return Ok(Err(self.lose_member(broken))),
             }
         };
-        let inner = match next {
-            Next::Other if !is_ended => {
-                let unread = self.buffer.unread();
-                let behind = unread.len().min(block.end + LINE_START_LENGTH - 1);
-                let found = find_record(&unread[block.start..behind], true, None);
-                found.filter(|at| block.start + at < block.end)
-            }
-            _ => return Ok(Ok((end, false))),
+        if next != Next::Other || is_ended {
+            return Ok(Ok((end, false)));
+        }
+        let unread = self.buffer.unread();
+        let behind = unread.len().min(block.end + LINE_START_LENGTH - 1);
+        let found = find_record(&unread[block.start..behind], true, None);
+        let Some(at) = found.filter(|at| block.start + at < block.end) else {
+            return Ok(Ok((end, end == block.end)));
         };
-        Ok(match inner {
-            None => Ok((end, end == block.end)),
-            Some(at) => {
-                let broken = self.give_up(Fault::Truncated, block.start + at);
-                self.is_after_line = true;
-                Err(broken)
-            }
-        })
+        let broken = self.give_up(Fault::Truncated, block.start + at);
+        self.is_after_line = true;
+        Ok(Err(broken))
     }
 
     /// Whether the compressed member that has the last of the first `length` unread bytes has ended.
@@ -448,14 +443,6 @@ impl<R: BufRead> Reader<R> {
                 Pumped::End => return Ok(Continued::End),
             }
         }
-    }
-
-    /// Decompresses more bytes into the buffer. What is in it is lost if they are broken.
-    fn pump(&mut self) -> io::Result<Pumped> {
-        Ok(match self.step()? {
-            Pumped::Broken(broken) => Pumped::Broken(self.lose_member(broken)),
-            other => other,
-        })
     }
 
     /// Decompresses more bytes into the buffer.

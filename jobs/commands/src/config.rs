@@ -133,13 +133,15 @@ fn absolute(path: &str) -> String {
 }
 
 /// The arguments of a run that [`parse`] kept for a job.
-pub fn run_options(options: &[String]) -> Result<RunArgs, String> {
+pub fn run_options(options: &[String]) -> Result<RunArgs, Failure> {
     let arguments = ["dedup-job", "run"].into_iter();
     let arguments = arguments.chain(options.iter().map(String::as_str));
-    let parsed = Cli::try_parse_from(arguments).map_err(|error| error.to_string())?;
-    match parsed.command {
-        crate::args::Command::Run(args) => Ok(*args),
-        _ => Err("the options of the job are those of another command".into()),
+    match Cli::try_parse_from(arguments).map(|parsed| parsed.command) {
+        Ok(crate::args::Command::Run(args)) => Ok(*args),
+        Ok(_) => Err(Failure::Configuration(
+            "the options of the job are those of another command".into(),
+        )),
+        Err(error) => Err(Failure::Configuration(error.to_string())),
     }
 }
 

@@ -35,6 +35,21 @@ pub fn print_aside(text: &str) {
     let _ = std::io::stderr().lock().write_all(text.as_bytes());
 }
 
+/// Whether standard output has colours, by the terminal's rules: none with NO_COLOR, or if it is no terminal.
+pub fn has_colours() -> bool {
+    anstream::AutoStream::choice(&std::io::stdout()) != anstream::ColorChoice::Never
+}
+
+/// A heading: bold, if there are colours.
+pub fn heading(text: &str, colours: bool) -> String {
+    let style = anstyle::Style::new().bold();
+    if colours {
+        format!("{style}{text}{style:#}")
+    } else {
+        text.to_owned()
+    }
+}
+
 /// The numbers of documents of each kind, but for those of which there are none: `, 3 empty, 1 repeated ids`.
 pub fn some(numbers: &[(u64, &str)]) -> String {
     let some = numbers.iter().filter(|(number, _)| *number > 0);

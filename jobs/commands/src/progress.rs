@@ -60,14 +60,10 @@ impl Drop for Display {
 
 /// Whether the stage counts what it has processed, also if it is not known how much there is.
 fn is_counted(stage: Stage) -> bool {
-    let counted = [
-        Stage::Fingerprint,
-        Stage::Probe,
-        Stage::Index,
-        Stage::Write,
-        Stage::Read,
-    ];
-    counted.contains(&stage)
+    matches!(
+        stage,
+        Stage::Fingerprint | Stage::Probe | Stage::Index | Stage::Write | Stage::Read
+    )
 }
 
 fn draw_bar(progress: &Progress, stop: &AtomicBool) {

@@ -198,23 +198,12 @@ impl Signals {
 
     /// Waits for one of the signals.
     async fn receive(&mut self) -> Received {
-        let Self {
-            hangup,
-            interrupt,
-            terminate,
-        } = self;
-        let hung_up = async {
-            match hangup {
-                Some(hangup) => {
-                    hangup.recv().await;
-                }
-                None => std::future::pending().await,
-            }
-        };
+        let hangup = &mut self.hangup;
+        let hung_up = async { hangup.as_mut()?.recv().await };
         tokio::select! {
-            () = hung_up => ("SIGHUP", 1),
-            _ = interrupt.recv() => ("SIGINT", 2),
-            _ = terminate.recv() => ("SIGTERM", 15),
+            Some(()) = hung_up => ("SIGHUP", 1),
+            _ = self.interrupt.recv() => ("SIGINT", 2),
+            _ = self.terminate.recv() => ("SIGTERM", 15),
         }
     }
 }

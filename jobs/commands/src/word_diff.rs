@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use similar::{Algorithm, DiffOp, capture_diff_slices};
+use similar::{Algorithm, DiffTag, capture_diff_slices};
 use unicode_segmentation::UnicodeSegmentation as _;
 
 use crate::printing::visible;
@@ -42,26 +42,24 @@ pub struct Sides {
 impl Sides {
     /// The number of differing words on the side that has more of them.
     pub fn differing_words(&self) -> u64 {
-        let count = |side: &[Part]| -> u64 {
-            let words = side.iter().map(|part| match part {
-                Part::Differing(words) => count_words(words),
-                Part::Equal(_) | Part::Hidden(_) => 0,
-            });
-            words.sum()
-        };
-        count(&self.left).max(count(&self.right))
+        self.larger_sum(|part| match part {
+            Part::Differing(words) => count_words(words),
+            Part::Equal(_) | Part::Hidden(_) => 0,
+        })
     }
 
     /// The number of words of the longer text.
     pub fn words(&self) -> u64 {
-        let count = |side: &[Part]| -> u64 {
-            let words = side.iter().map(|part| match part {
-                Part::Equal(words) | Part::Differing(words) => count_words(words),
-                Part::Hidden(words) => *words as u64,
-            });
-            words.sum()
-        };
-        count(&self.left).max(count(&self.right))
+        self.larger_sum(|part| match part {
+            Part::Equal(words) | Part::Differing(words) => count_words(words),
+            Part::Hidden(words) => *words as u64,
+        })
+    }
+
+    /// The counts of a side's parts together, on the side that has more.
+    fn larger_sum(&self, count: impl Fn(&Part) -> u64) -> u64 {
+        let sum = |side: &[Part]| side.iter().map(&count).sum::<u64>();
+        sum(&self.left).max(sum(&self.right))
     }
 }
 
@@ -119,46 +117,21 @@ pub fn compare(left: &str, right: &str) -> Sides {
     }
     let operations = capture_diff_slices(Algorithm::Myers, &a, &b);
     for (at, operation) in operations.iter().enumerate() {
-        match *operation {
-            DiffOp::Equal { old_index, len, .. } => {
-                let before = if at == 0 { 0 } else { CONTEXT };
-                let after = if at + 1 == operations.len() {
-                    0
-                } else {
-                    CONTEXT
-                };
-                let same = &a[old_index..old_index + len];
-                for side in [&mut sides.left, &mut sides.right] {
-                    push_equal(side, same, before, after);
-                }
+        let (tag, old, new) = operation.as_tag_tuple();
+        if tag == DiffTag::Equal {
+            let is_last = at + 1 == operations.len();
+            let before = if at == 0 { 0 } else { CONTEXT };
+            let after = if is_last { 0 } else { CONTEXT };
+            for side in [&mut sides.left, &mut sides.right] {
+                push_equal(side, &a[old.clone()], before, after);
             }
-            DiffOp::Delete {
-                old_index, old_len, ..
-            } => {
-                sides
-                    .left
-                    .push(Part::Differing(a[old_index..old_index + old_len].concat()));
-            }
-            DiffOp::Insert {
-                new_index, new_len, ..
-            } => {
-                sides
-                    .right
-                    .push(Part::Differing(b[new_index..new_index + new_len].concat()));
-            }
-            DiffOp::Replace {
-                old_index,
-                old_len,
-                new_index,
-                new_len,
-            } => {
-                sides
-                    .left
-                    .push(Part::Differing(a[old_index..old_index + old_len].concat()));
-                sides
-                    .right
-                    .push(Part::Differing(b[new_index..new_index + new_len].concat()));
-            }
+            continue;
+        }
+        if !old.is_empty() {
+            sides.left.push(Part::Differing(a[old].concat()));
+        }
+        if !new.is_empty() {
+            sides.right.push(Part::Differing(b[new].concat()));
         }
     }
     sides
@@ -216,12 +189,10 @@ fn words(text: &str) -> (Vec<String>, bool) {
             words.push(CUT.to_owned());
             return (words, true);
         }
-        let is_space = word.chars().all(char::is_whitespace);
-        let is_after_space = words.last().is_none_or(|last| last == " ");
-        match is_space {
-            true if is_after_space => {}
-            true => words.push(" ".to_owned()),
-            false => words.push(visible(word)),
+        if !word.chars().all(char::is_whitespace) {
+            words.push(visible(word));
+        } else if words.last().is_some_and(|last| last != " ") {
+            words.push(" ".to_owned());
         }
     }
     (words, false)

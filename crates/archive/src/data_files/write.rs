@@ -89,7 +89,7 @@ impl Archive {
     {
         // A day without rows gets a file without rows, because the file's tags hold the day's digest.
         loop {
-            let file_rows = count.min(self.file_rows());
+            let file_rows = count.min(self.file_rows);
             let number = written.len();
             let name = uuid::Uuid::new_v4();
             let path = match day {

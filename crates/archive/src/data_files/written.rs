@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use chrono::NaiveDate;
-use deltalake_core::kernel::Add;
+use deltalake_core::kernel::{Action, Add};
 
 use crate::day_batch::BatchName;
 use crate::decision_settings::DecisionSettings;
@@ -65,7 +65,7 @@ impl WrittenFile {
         tags: Option<&DayTags>,
         now: i64,
         data_change: bool,
-    ) -> Add {
+    ) -> Action {
         let tag = |name: &str, value: String| (name.to_owned(), Some(value));
         let tail = self.tail.map(|tail| tag(TAIL_TAG, tail.to_string()));
         let day_tags = tags.map(|tags| {
@@ -80,7 +80,7 @@ impl WrittenFile {
             .chain((!tags.name.is_empty()).then(|| tag(BATCH_TAG, tags.name.to_string())))
             .chain(decisions)
         });
-        Add {
+        Action::Add(Add {
             path: self.path.clone(),
             partition_values: HashMap::from([(DAY.to_owned(), day.map(|day| day.to_string()))]),
             size: self.size.cast_signed(),
@@ -95,7 +95,7 @@ impl WrittenFile {
                     .collect(),
             ),
             ..Default::default()
-        }
+        })
     }
 
     /// Delta's statistics as JSON: row count and the range of fingerprints.

@@ -13,7 +13,7 @@ use storage::StorageError;
 use super::FingerprintReader;
 use crate::encoded_fingerprints::{Encoded, Pages};
 use crate::error::{ArchiveError, Result};
-use crate::row_group_sums::SEGMENT_ROWS;
+use crate::row_group_sums::{SEGMENT_ROWS, sum_of};
 
 /// Rows decoded in one step: few enough to stay in the L2 cache until they are probed.
 pub const STEP: usize = 1 << 14;
@@ -103,8 +103,8 @@ impl FingerprintReader {
             self.catch_panic(row_group, "fingerprint", || {
                 decoder.next(step).map_err(failed)
             })?;
-            if let Some(sums) = &self.row_group_sums {
-                sum = sum.wrapping_add(sums.sum(&step.signed));
+            if self.row_group_sums.is_some() {
+                sum = sum.wrapping_add(sum_of(&step.signed));
             }
             if !each(step) {
                 step.reading += *spent.lock().unwrap_or_else(PoisonError::into_inner);

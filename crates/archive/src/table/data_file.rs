@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use chrono::NaiveDate;
-use deltalake_core::kernel::{DeletionVectorDescriptor, LogicalFileView, Remove};
+use deltalake_core::kernel::{Action, DeletionVectorDescriptor, LogicalFileView, Remove};
 
 use futures::{Stream, StreamExt as _, TryStreamExt as _};
 
@@ -75,9 +75,9 @@ impl DataFile {
     }
 
     /// The log action that removes it from the table, at the time `now` in milliseconds.
-    pub(crate) fn remove_action(&self, now: i64, data_change: bool) -> Remove {
+    pub(crate) fn remove_action(&self, now: i64, data_change: bool) -> Action {
         let day = self.day.map(|day| day.to_string());
-        Remove {
+        Action::Remove(Remove {
             path: self.path.clone(),
             data_change,
             deletion_timestamp: Some(now),
@@ -87,7 +87,7 @@ impl DataFile {
             // To Delta, a path with another deletion vector is another file.
             deletion_vector: self.deletion_vector.clone(),
             ..Default::default()
-        }
+        })
     }
 
     /// The batch of its rows, or the day's batch without a name if nothing says which; `None` without a day.
@@ -99,6 +99,12 @@ impl DataFile {
     /// Whether it may have rows of a batch: another program that rewrites files drops what says which.
     pub(crate) fn may_have(&self, batch: DayBatch) -> bool {
         self.batch() == Some(batch) || (self.day == Some(batch.day) && self.day_digest.is_none())
+    }
+
+    /// Whether its day has only the kept documents.
+    pub(crate) fn has_only_kept(&self) -> bool {
+        let decisions = self.decisions.as_ref();
+        decisions.is_some_and(|decisions| decisions.only_kept)
     }
 
     /// Whether both are the same file with the same rows.
@@ -140,7 +146,7 @@ impl Archive {
     /// [`ArchiveError::Delta`] when the log cannot be read.
     pub fn files(&self) -> Result<Vec<DataFile>> {
         let failed = || ArchiveError::delta(self.location().given());
-        let state = self.table().snapshot().map_err(failed())?;
+        let state = self.table.snapshot().map_err(failed())?;
         let log = state.log_data();
         catch_panic(|| log.iter().map(|file| DataFile::from_log(&file)).collect()).map_err(failed())
     }

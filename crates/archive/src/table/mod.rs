@@ -36,12 +36,14 @@ pub const FILE_ROWS: u64 = 16 * ROW_GROUP_ROWS as u64;
 #[derive(Debug, Clone)]
 pub struct Archive {
     location: Location,
-    table: DeltaTable,
+    pub(crate) table: DeltaTable,
     spec: Spec,
     id_type: IdType,
     has_kept: bool,
-    recorded: Vec<Recorded>,
-    file_rows: u64,
+    /// All settings of runs that it recorded, the oldest first.
+    pub(crate) recorded: Vec<Recorded>,
+    /// The maximum rows of each data file that it writes.
+    pub(crate) file_rows: u64,
 }
 
 /// Loads a table at `version`, or at its latest.
@@ -194,11 +196,6 @@ impl Archive {
         self.has_kept
     }
 
-    /// All settings of runs that it recorded, the oldest first.
-    pub(crate) fn recorded(&self) -> &[Recorded] {
-        &self.recorded
-    }
-
     /// Schema of the rows of its data files. With `nullable`, fingerprints may be null, as in files
     /// that other programs wrote.
     pub(crate) fn rows_schema(&self, nullable: bool) -> SchemaRef {
@@ -213,14 +210,6 @@ impl Archive {
     /// Its store, with the archive's directory as the root.
     pub(crate) fn object_store(&self) -> Arc<dyn ObjectStore> {
         self.table.log_store().object_store(None)
-    }
-
-    pub(crate) fn table(&self) -> &DeltaTable {
-        &self.table
-    }
-
-    pub(crate) fn file_rows(&self) -> u64 {
-        self.file_rows
     }
 
     /// Commits `actions` as the version after the one that the archive is open at. An error does not tell the outcome,

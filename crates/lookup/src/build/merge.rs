@@ -187,7 +187,7 @@ impl Input {
             } => {
                 let mut pushed = 0;
                 for row in *first..first.saturating_add(*count) {
-                    let row = scan.segment().row(row)?;
+                    let row = scan.segment.rows.row(row)?;
                     if let Some(&Some(part)) = numbers.get(usize::from(row.part)) {
                         writer.push_row(Row { part, ..row })?;
                         pushed += 1;

@@ -10,7 +10,6 @@ mod parts;
 mod rows;
 mod tiers;
 
-use std::path::Path;
 use std::sync::Arc;
 
 use archive::{Archive, spec_files, template_memory};
@@ -349,16 +348,12 @@ impl Build<'_> {
             parts,
             rows,
             inputs,
-            scratch: Path::to_owned(self.files.scratch()),
+            scratch: self.files.scratch.clone(),
             pool: Arc::clone(&self.pool),
             rows_done: Arc::clone(&self.rows_done),
         };
-        let written = tokio::task::spawn_blocking(move || merge.run()).await;
-        let (facts, written) = written.unwrap_or_else(|panic| {
-            Err(LookupError::io("building a segment")(
-                std::io::Error::other(panic),
-            ))
-        })?;
+        let merging = tokio::task::spawn_blocking(move || merge.run());
+        let (facts, written) = LookupError::joined(merging, "building a segment").await?;
         self.files.publish(&name, drafts, written, facts).await
     }
 }

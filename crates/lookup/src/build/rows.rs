@@ -8,13 +8,15 @@ use arrow::datatypes::Int64Type;
 use futures::{StreamExt as _, TryStreamExt as _};
 use simhash::SketchBits;
 use tokio::sync::mpsc;
-use tokio::task::JoinHandle;
 
 use crate::error::{LookupError, Result};
 use crate::rows::{IdRef, Row};
 use crate::segment::SIGN;
 
 const PIECE: usize = 1 << 14;
+
+/// The name of the work in errors.
+const READING: &str = "reading fingerprints";
 
 /// Pieces of a file that wait to be merged.
 const PIECES: usize = 3;
@@ -108,7 +110,7 @@ async fn send_in_order(
     let mut last = 0;
     for group in 0..groups {
         let read = match next.take() {
-            Some(reading) => joined(reading).await?,
+            Some(reading) => LookupError::joined(reading, READING).await?,
             None => fingerprints(&file.reader, group).await?,
         };
         if !continues(&mut last, &read.values) {
@@ -137,14 +139,6 @@ async fn send_in_order(
         }
     }
     Ok(())
-}
-
-/// What a task returns.
-async fn joined<T>(task: JoinHandle<Result<T>>) -> Result<T> {
-    task.await.unwrap_or_else(|panic| {
-        let failed = LookupError::io("reading fingerprints");
-        Err(failed(std::io::Error::other(panic)))
-    })
 }
 
 /// Sends the rows of a file that may be unsorted: reads all of them into memory, and sorts them.
@@ -220,7 +214,7 @@ impl GroupValues {
 async fn fingerprints(reader: &FingerprintReader, group: usize) -> Result<GroupValues> {
     let encoded = reader.fetch(group).await?;
     let reader = reader.clone();
-    joined(tokio::task::spawn_blocking(move || {
+    let reading = tokio::task::spawn_blocking(move || -> Result<GroupValues> {
         let mut read = GroupValues {
             values: Vec::new(),
             rows: Vec::new(),
@@ -240,6 +234,6 @@ async fn fingerprints(reader: &FingerprintReader, group: usize) -> Result<GroupV
             true
         })?;
         Ok(read)
-    }))
-    .await
+    });
+    LookupError::joined(reading, READING).await
 }

@@ -32,11 +32,13 @@ pub(crate) type Section = Range<usize>;
 /// A paged file, mapped into memory.
 #[derive(Debug)]
 pub(crate) struct PagedFile {
-    name: String,
+    /// The file's name in errors.
+    pub(crate) name: String,
     map: Mmap,
     checksums: Section,
     footer: Footer,
-    sum: u64,
+    /// The checksum of its checksums and footer.
+    pub(crate) sum: u64,
     /// One bit for each page: whether it was checked.
     checked: Vec<AtomicU64>,
 }
@@ -97,19 +99,9 @@ impl PagedFile {
         Ok(opened)
     }
 
-    /// The file's name in errors.
-    pub(crate) fn name(&self) -> &str {
-        &self.name
-    }
-
     /// Size in bytes.
     pub(crate) fn size(&self) -> u64 {
         self.map.len() as u64
-    }
-
-    /// The checksum of its checksums and footer.
-    pub(crate) fn sum(&self) -> u64 {
-        self.sum
     }
 
     /// What the footer says of the file.
@@ -273,10 +265,7 @@ mod tests {
         let read = || -> Result<Vec<u8>> {
             let file = PagedFile::open(&path)?;
             file.verify()?;
-            assert_eq!(
-                (file.facts::<String>()?.as_str(), file.sum()),
-                ("facts", sum)
-            );
+            assert_eq!((file.facts::<String>()?.as_str(), file.sum), ("facts", sum));
             let mut all = file.bytes(file.section("first")?)?.to_vec();
             all.extend_from_slice(file.bytes(file.section("second")?)?);
             Ok(all)

@@ -21,7 +21,8 @@ const WAITING: usize = 32;
 
 /// A paged file that is being written. A thread of its own computes the checksums and writes.
 pub(crate) struct PagedWriter {
-    name: String,
+    /// The file's name in errors.
+    pub(crate) name: String,
     buffer: Vec<u8>,
     /// Bytes that were handed to the thread.
     flushed: u64,
@@ -74,11 +75,6 @@ impl PagedWriter {
         writer.align(ALIGNMENT);
         writer.section_start = writer.position();
         writer
-    }
-
-    /// The file's name in errors.
-    pub(crate) fn name(&self) -> &str {
-        &self.name
     }
 
     /// Bytes so far.

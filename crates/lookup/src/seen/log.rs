@@ -242,7 +242,9 @@ impl Writer {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<()> {
         // A restart reads a file up to the first partial record, so records after a failure go to another file.
         if self.is_broken || now() > self.begun + FILE_SECONDS {
-            self.begin_another()?;
+            self.number += 1;
+            self.begun = now();
+            self.file = begin(&self.directory, self.begun, self.number)?;
             self.is_broken = false;
         }
         let written = self
@@ -251,13 +253,6 @@ impl Writer {
             .and_then(|()| self.file.sync_data());
         self.is_broken = written.is_err();
         written
-    }
-
-    fn begin_another(&mut self) -> std::io::Result<()> {
-        self.number += 1;
-        self.begun = now();
-        self.file = begin(&self.directory, self.begun, self.number)?;
-        Ok(())
     }
 }
 

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{LookupError, Result};
 use crate::paged::PagedFile;
-use crate::rows::{Id, IdRef, Row, RowShape, Rows};
+use crate::rows::{Id, IdRef, RowShape, Rows};
 use crate::table::{Block, Table};
 
 pub(crate) use scan::Scan;
@@ -64,7 +64,7 @@ pub(crate) struct Segment {
     pub(crate) facts: SegmentFacts,
     pub(crate) file: PagedFile,
     pub(crate) tables: [Table; 2],
-    rows: Rows,
+    pub(crate) rows: Rows,
 }
 
 /// What an index knows of a document.
@@ -86,13 +86,13 @@ impl Segment {
         let rows = PagedFile::open(&path(ROWS))?;
         if rows.facts::<SegmentFacts>()? != facts {
             return Err(LookupError::damaged(
-                rows.name(),
+                &rows.name,
                 "it does not belong to the tables of the same name",
             ));
         }
         if facts.rows > u64::from(u32::MAX) || facts.fingerprints > facts.rows {
             return Err(LookupError::damaged(
-                file.name(),
+                &file.name,
                 "the number of rows is damaged",
             ));
         }
@@ -137,16 +137,11 @@ impl Segment {
         Ok(0..0)
     }
 
-    /// Reads a row.
-    pub(crate) fn row(&self, row: u32) -> Result<Row<'_>> {
-        self.rows.row(row)
-    }
-
     pub(crate) fn document(&self, row: u32) -> Result<Document> {
         let found = self.rows.row(row)?;
         let part = self.facts.parts.get(usize::from(found.part));
         let part = part.ok_or_else(|| {
-            LookupError::damaged(self.rows.file().name(), format!("row {row} is damaged"))
+            LookupError::damaged(&self.rows.file.name, format!("row {row} is damaged"))
         })?;
         Ok(Document {
             id: match found.id {
@@ -163,24 +158,14 @@ impl Segment {
     pub(crate) fn damaged(&self, table: usize, block: u32) -> LookupError {
         let name = ["straight", "rotated"][table];
         LookupError::damaged(
-            self.file.name(),
+            &self.file.name,
             format!("table {name}, block {block} is damaged"),
         )
     }
 
     /// Its files: the tables, and the rows.
     pub(crate) fn files(&self) -> [&PagedFile; 2] {
-        [&self.file, self.rows.file()]
-    }
-
-    /// Size of both files in bytes.
-    pub(crate) fn bytes(&self) -> (u64, u64) {
-        (self.file.size(), self.rows.file().size())
-    }
-
-    /// The checksums by which both files are known.
-    pub(crate) fn sums(&self) -> (u64, u64) {
-        (self.file.sum(), self.rows.file().sum())
+        [&self.file, &self.rows.file]
     }
 
     /// Bytes of the directories in memory.
@@ -195,7 +180,7 @@ impl Segment {
     pub(crate) fn verify(&self) -> Result<()> {
         self.file.read_in_order();
         self.file.verify()?;
-        self.rows.file().verify()?;
+        self.rows.file.verify()?;
         // Two tables have the same sum of hashes only if they have the same fingerprints, except by chance.
         let mut sums = [0u64; 2];
         for (table, shape) in self.tables.iter().enumerate() {
@@ -219,7 +204,7 @@ impl Segment {
             let counted = [self.facts.rows, self.facts.fingerprints][table];
             if values != self.facts.fingerprints || rows != counted {
                 return Err(LookupError::damaged(
-                    self.file.name(),
+                    &self.file.name,
                     "a table has not the counts that the footer states",
                 ));
             }
@@ -228,7 +213,7 @@ impl Segment {
             Ok(())
         } else {
             Err(LookupError::damaged(
-                self.file.name(),
+                &self.file.name,
                 "the two tables do not have the same fingerprints",
             ))
         }

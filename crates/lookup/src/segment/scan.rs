@@ -7,7 +7,7 @@ use crate::error::Result;
 
 /// The fingerprints of a segment in order, each with its rows.
 pub(crate) struct Scan {
-    segment: Arc<Segment>,
+    pub(crate) segment: Arc<Segment>,
     next_block: u32,
     /// The values of the current block that are left, with their numbers of rows, in reverse.
     values: Vec<(u64, u32)>,
@@ -22,10 +22,6 @@ impl Scan {
             values: Vec::new(),
             row: 0,
         }
-    }
-
-    pub(crate) fn segment(&self) -> &Segment {
-        &self.segment
     }
 
     /// The next stored fingerprint, its first row, and its number of rows.

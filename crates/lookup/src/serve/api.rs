@@ -138,15 +138,9 @@ fn checked(bytes: &[u8], index: &Index) -> Result<LookupRequest, Problem> {
 /// Refuses a request whose `Content-Type` is missing or is not JSON: a web page can send such a request to this machine
 /// without being asked.
 fn require_json(request: &Request<Incoming>) -> Result<(), Problem> {
-    let kind = request
-        .headers()
-        .get(CONTENT_TYPE)
-        .and_then(|kind| kind.to_str().ok());
-    if kind.is_some_and(|kind| {
-        kind.split(';')
-            .next()
-            .is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
-    }) {
+    let kind = request.headers().get(CONTENT_TYPE);
+    let kind = kind.and_then(|kind| kind.to_str().ok()?.split(';').next());
+    if kind.is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json")) {
         Ok(())
     } else {
         Err(Problem::new(
@@ -159,8 +153,8 @@ fn require_json(request: &Request<Incoming>) -> Result<(), Problem> {
 /// `GET /v1/info`.
 pub(super) fn info(shared: &Shared) -> Value {
     let serving = shared.current.serving();
-    let (info, spec) = (serving.index().info(), serving.index().spec());
-    let (k, min_similarity) = serving.index().default_nearness();
+    let (info, spec) = (serving.index.info(), serving.index.spec());
+    let (k, min_similarity) = serving.index.default_nearness();
     json!({
         "version": info.version,
         "archive": info.archive,
@@ -173,7 +167,7 @@ pub(super) fn info(shared: &Shared) -> Value {
         "min_similarity": min_similarity,
         "sketch_bits": spec.sketch.bits(),
         "tokenizer": spec.tokenizer.to_string(),
-        "id_type": serving.index().id_type().to_string(),
+        "id_type": serving.index.id_type().to_string(),
     })
 }
 
@@ -184,7 +178,7 @@ pub(super) type Timed = (String, Duration);
 pub(super) async fn lookup(shared: &Shared, request: Request<Incoming>) -> Result<Timed, Problem> {
     require_json(&request)?;
     let (bytes, _room) = body(shared, request).await?;
-    let asked = checked(&bytes, shared.current.serving().index())?;
+    let asked = checked(&bytes, &shared.current.serving().index)?;
     let _turn = shared.admission.turn().await?;
     asked.on_this_thread(|| {
         let mut response = Response::new(shared, &asked);
@@ -202,7 +196,7 @@ pub(super) async fn lookup(shared: &Shared, request: Request<Incoming>) -> Resul
 pub(super) async fn seen(shared: &Shared, request: Request<Incoming>) -> Result<Timed, Problem> {
     require_json(&request)?;
     let (bytes, _room) = body(shared, request).await?;
-    let asked = checked(&bytes, shared.current.serving().index())?;
+    let asked = checked(&bytes, &shared.current.serving().index)?;
     let Some(seen) = &shared.seen else {
         return Err(Problem::new(
             StatusCode::NOT_FOUND,
@@ -237,7 +231,8 @@ pub(super) async fn seen(shared: &Shared, request: Request<Incoming>) -> Result<
                 let mut json = response.as_json(&answer)?;
                 if answer.fingerprint.is_some() {
                     let known = known.next().unwrap_or_default();
-                    add_remembered(&mut json, known, limit, response.id_type());
+                    let id_type = response.serving.index.id_type();
+                    add_remembered(&mut json, known, limit, id_type);
                 }
                 response.push(&json)?;
             }
@@ -325,11 +320,6 @@ impl<'a> Response<'a> {
         answers
             .inspect_err(|error| self.serving.note(error))
             .map_err(failed)
-    }
-
-    /// The type of the index's ids.
-    fn id_type(&self) -> IdType {
-        self.serving.index().id_type()
     }
 
     fn as_json(&self, answer: &Answer) -> Result<Value, Problem> {

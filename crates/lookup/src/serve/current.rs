@@ -19,7 +19,7 @@ pub(super) struct Current {
 
 /// An open version of the index, with a pool of answerers.
 pub(super) struct OpenVersion {
-    index: Index,
+    pub(super) index: Index,
     model: TextModel,
     idle: Mutex<Vec<Answerer>>,
     /// Whether an answer found damage.
@@ -27,15 +27,20 @@ pub(super) struct OpenVersion {
 }
 
 impl OpenVersion {
+    async fn new(index: Index) -> Result<Self> {
+        Ok(Self {
+            model: index.model().await?,
+            index,
+            idle: Mutex::default(),
+            is_damaged: AtomicBool::new(false),
+        })
+    }
+
     /// Notes damage of the index, so that damaged copies of its segments are replaced.
     pub(super) fn note(&self, error: &LookupError) {
         if matches!(error, LookupError::Damaged { .. }) {
             self.is_damaged.store(true, Ordering::Relaxed);
         }
-    }
-
-    pub(super) fn index(&self) -> &Index {
-        &self.index
     }
 
     /// Calls `work` with an answerer from the pool, or a new one.
@@ -51,12 +56,7 @@ impl OpenVersion {
 
 impl Current {
     pub(super) async fn new(files: IndexFiles, index: Index) -> Result<Self> {
-        let serving = OpenVersion {
-            model: index.model().await?,
-            index,
-            idle: Mutex::default(),
-            is_damaged: AtomicBool::new(false),
-        };
+        let serving = OpenVersion::new(index).await?;
         Ok(Self {
             files,
             serving: RwLock::new(Arc::new(serving)),
@@ -78,15 +78,9 @@ impl Current {
         let Some(index) = next else {
             return Ok(false);
         };
-        let model = index.model().await?;
+        let next = OpenVersion::new(index).await?;
         // Only now is it certain that the new version answers.
-        serving.index.drop_copies(&self.files, &index);
-        let next = OpenVersion {
-            model,
-            index,
-            idle: Mutex::default(),
-            is_damaged: AtomicBool::new(false),
-        };
+        serving.index.drop_copies(&self.files, &next.index);
         *self.serving.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(next);
         Ok(true)
     }
@@ -121,7 +115,7 @@ pub(super) async fn refresh(shared: Arc<Shared>) {
         }
         match followed {
             Ok(true) => {
-                let version = shared.current.serving().index().version();
+                let version = shared.current.serving().index.version();
                 tracing::info!("opened version {version} of the index");
                 read_ahead(&shared);
             }

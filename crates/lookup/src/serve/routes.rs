@@ -88,15 +88,11 @@ async fn route(
         }
         "/v1/lookup" if is_post => {
             authorize(shared, &request)?;
-            api::lookup(shared, request)
-                .await
-                .and_then(|timed| response(shared, timed))
+            response(shared, api::lookup(shared, request).await?)
         }
         "/v1/seen" if is_post && shared.seen.is_some() => {
             authorize(shared, &request)?;
-            api::seen(shared, request)
-                .await
-                .and_then(|timed| response(shared, timed))
+            response(shared, api::seen(shared, request).await?)
         }
         "/v1/seen" if shared.seen.is_none() => Err(Problem::new(
             StatusCode::NOT_FOUND,
@@ -238,7 +234,7 @@ fn page(kind: &'static str, text: &'static str) -> Response<Full<Bytes>> {
 
 fn metrics(shared: &Shared) -> String {
     let serving = shared.current.serving();
-    let info = serving.index().info();
+    let info = serving.index.info();
     let remembered = shared.seen.as_ref().map_or(0, crate::seen::Seen::len);
     shared.metrics.text(&[
         (

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{BLOCK_BITS, BLOCK_BUCKETS, UNIT, header};
+use super::{BLOCK_BITS, BLOCK_BUCKETS, UNIT};
 use crate::paged::{u32_at, u64_at};
 
 /// Bytes before a block's counts.
@@ -124,7 +124,7 @@ impl<'a> Block<'a> {
     /// Reads the header of a block, which must not be empty.
     #[inline(always)]
     pub(crate) fn parse(bytes: &'a [u8], bucket_bits: u32) -> Option<Self> {
-        let (first_row, values) = header(bytes)?;
+        let (first_row, values) = (u32_at(bytes, 0)?, u32_at(bytes, 4)?);
         let width = 64 - bucket_bits;
         let remainders = HEADER + (BLOCK_BUCKETS as usize + values as usize).div_ceil(8);
         let block = Self {

@@ -25,7 +25,7 @@ pub(crate) use write::TableWriter;
 use hamming::HugeArray;
 
 use crate::error::{LookupError, Result};
-use crate::paged::{PagedFile, Section, u32_at};
+use crate::paged::{PagedFile, Section};
 
 /// Low bits of a bucket's number that are its number within its block.
 pub(crate) const BLOCK_BITS: u32 = 7;
@@ -60,7 +60,7 @@ impl Table {
         bucket_bits: u32,
         rotation: u32,
     ) -> Result<Self> {
-        let damaged = |reason: &str| LookupError::damaged(file.name(), reason);
+        let damaged = |reason: &str| LookupError::damaged(&file.name, reason);
         if !(BLOCK_BITS..=MAX_BUCKET_BITS).contains(&bucket_bits) {
             return Err(damaged("the number of bucket bits is damaged"));
         }
@@ -122,10 +122,4 @@ impl Table {
     pub(crate) fn bucket_value(&self, block: u32, bucket: u32) -> u64 {
         (u64::from(block) << BLOCK_BITS | u64::from(bucket)) << (64 - self.bucket_bits)
     }
-}
-
-/// Parses the header of a block: the first row of its first value, and its number of values.
-#[inline(always)]
-pub(super) fn header(bytes: &[u8]) -> Option<(u32, u32)> {
-    Some((u32_at(bytes, 0)?, u32_at(bytes, 4)?))
 }

@@ -106,7 +106,7 @@ fn start(file: &PagedWriter) -> Result<u32> {
 fn unit(file: &PagedWriter, bytes: u64) -> Result<u32> {
     u32::try_from(bytes / UNIT as u64).map_err(|_| {
         LookupError::damaged(
-            file.name(),
+            &file.name,
             "a table of more than 32 GiB; index fewer days at once",
         )
     })

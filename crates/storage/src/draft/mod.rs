@@ -237,12 +237,8 @@ async fn copy_to_stdout(mut file: File) -> Result<()> {
 
 /// Whether the error says that the reader of standard output closed the pipe.
 pub fn is_closed_pipe(error: &StorageError) -> bool {
-    match error {
-        StorageError::Io { path, source } => {
-            path == STANDARD_OUTPUT && source.kind() == std::io::ErrorKind::BrokenPipe
-        }
-        _ => false,
-    }
+    matches!(error, StorageError::Io { path, source }
+        if path == STANDARD_OUTPUT && source.kind() == std::io::ErrorKind::BrokenPipe)
 }
 
 /// Creates a file in the scratch directory that only its owner may read.

@@ -41,10 +41,7 @@ impl Stores {
         let location = self.locate(given)?;
         match location.local() {
             Some(local) if is_local_table(local) => Ok(Expansion::Table(location)),
-            Some(local) => {
-                let (files, skipped) = expand_local(self, &location, local, extensions)?;
-                Ok(Expansion::Files(files, skipped))
-            }
+            Some(local) => expand_local(self, &location, local, extensions),
             None => self.expand_remote(location, extensions).await,
         }
     }
@@ -99,13 +96,13 @@ fn expand_local(
     location: &Location,
     local: &FsPath,
     extensions: &[&str],
-) -> Result<(Vec<Location>, Skipped)> {
+) -> Result<Expansion> {
     if let Some(table) = local_table_above(local) {
         return Err(StorageError::in_table(location, table.display()));
     }
     let mut walk = Walk::new(location, extensions);
     if local.is_file() {
-        return Ok((vec![location.clone()], walk.skipped));
+        return Ok(Expansion::Files(vec![location.clone()], walk.skipped));
     } else if local.is_dir() {
         walk.add_below(local)?;
         let others = walk.skipped.other_endings.number;
@@ -135,20 +132,14 @@ fn expand_local(
             locations.push(file);
         }
     }
-    Ok((locations, walk.skipped))
+    Ok(Expansion::Files(locations, walk.skipped))
 }
 
 impl Stores {
     async fn expand_remote(&self, location: Location, extensions: &[&str]) -> Result<Expansion> {
         let whole = location.path.as_ref();
         let is_directory = location.given.ends_with('/') || whole.is_empty();
-        let exists = async {
-            if is_directory {
-                Ok(false)
-            } else {
-                location.exists().await
-            }
-        };
+        let exists = async { Ok::<_, StorageError>(!is_directory && location.exists().await?) };
         let (exists, table) = futures::join!(exists, remote_table_above(&location));
         let exists = exists?;
         match table? {

@@ -8,9 +8,8 @@ pub fn has_ending(name: &str, ending: &str) -> bool {
 
 /// Whether a name has one of the endings.
 pub(super) fn has_extension(name: &str, extensions: &[&str]) -> bool {
-    extensions
-        .iter()
-        .any(|extension| has_ending(name, extension))
+    let mut extensions = extensions.iter();
+    extensions.any(|extension| has_ending(name, extension))
 }
 
 /// Files that a listing leaves out for a reason: how many, and the first of them.

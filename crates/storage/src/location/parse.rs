@@ -28,10 +28,8 @@ impl Stores {
             Some(("file", _)) => {
                 let url = Url::parse(given).ok();
                 // `to_file_path` drops a query or fragment, so the path would name another file.
-                if url
-                    .as_ref()
-                    .is_some_and(|url| url.query().or(url.fragment()).is_some())
-                {
+                let has_more = |url: &Url| url.query().or(url.fragment()).is_some();
+                if url.as_ref().is_some_and(has_more) {
                     return Err(bad("in a file URL, ? is written %3F and # is written %23"));
                 }
                 url.and_then(|url| url.to_file_path().ok())
@@ -85,10 +83,8 @@ impl Stores {
         let root = Url::parse(&format!("{scheme}://{authority}"))
             .map_err(|error| bad(&error.to_string()))?;
         // A `?` may be a wildcard; before a `=`, it begins the parameters of a signed URL.
-        if path
-            .split_once('?')
-            .is_some_and(|(_, query)| query.contains('='))
-        {
+        let query = path.split_once('?');
+        if query.is_some_and(|(_, query)| query.contains('=')) {
             return Err(bad(
                 "a URL with parameters; credentials are given by environment variables",
             ));

@@ -3,8 +3,8 @@
 use std::io::Write as _;
 use std::time::SystemTime;
 
-use futures::TryStreamExt as _;
-use object_store::ObjectStoreExt as _;
+use futures::{Stream, TryStreamExt as _};
+use object_store::{ObjectMeta, ObjectStoreExt as _};
 
 use super::Location;
 use crate::digest::Digester;
@@ -27,25 +27,20 @@ impl Location {
 
     /// Size of the file in bytes, requested from its store now.
     pub async fn current_size(&self) -> Result<u64> {
-        match self.store.head(&self.path).await {
-            Ok(meta) => Ok(meta.size),
-            Err(error) => Err(self.head_error(error).await),
-        }
+        Ok(self.head().await?.size)
     }
 
     /// Size, modification time, entity tag and version of the file as one text. Rewriting the file
     /// changes it.
     pub async fn version(&self) -> Result<String> {
-        match self.store.head(&self.path).await {
-            Ok(meta) => Ok(format!(
-                "{} {} {} {}",
-                meta.size,
-                meta.last_modified.to_rfc3339(),
-                meta.e_tag.unwrap_or_default(),
-                meta.version.unwrap_or_default()
-            )),
-            Err(error) => Err(self.head_error(error).await),
-        }
+        let meta = self.head().await?;
+        Ok(format!(
+            "{} {} {} {}",
+            meta.size,
+            meta.last_modified.to_rfc3339(),
+            meta.e_tag.unwrap_or_default(),
+            meta.version.unwrap_or_default()
+        ))
     }
 
     /// Reads the whole file.
@@ -60,29 +55,19 @@ impl Location {
         if let Some(local) = &self.local {
             return UnchangedFile::at(local)?.digest().await;
         }
-        let got = self.store.get(&self.path).await;
-        let mut stream = got.map_err(|error| self.store_error(error))?.into_stream();
+        let mut parts = self.parts().await?;
         let mut found = Digester::default();
-        while let Some(bytes) = stream
-            .try_next()
-            .await
-            .map_err(|error| self.store_error(error))?
-        {
-            found.update(&bytes);
+        while let Some(part) = parts.try_next().await? {
+            found.update(&part);
         }
         Ok(found.finish())
     }
 
     /// Copies the whole file to a local file, and returns its size in bytes.
     pub async fn copy_to(&self, mut file: std::fs::File) -> Result<u64> {
-        let got = self.store.get(&self.path).await;
-        let mut stream = got.map_err(|error| self.store_error(error))?.into_stream();
+        let mut parts = self.parts().await?;
         let mut copied = 0;
-        while let Some(part) = stream
-            .try_next()
-            .await
-            .map_err(|error| self.store_error(error))?
-        {
+        while let Some(part) = parts.try_next().await? {
             copied += part.len() as u64;
             file.write_all(&part)
                 .map_err(StorageError::io(format!("a copy of {self}")))?;
@@ -102,11 +87,8 @@ impl Location {
     pub async fn remove_all(&self) -> Result<()> {
         if let Some(local) = &self.local {
             return match std::fs::remove_dir_all(local) {
-                Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
-                    Err(StorageError::Io {
-                        path: local.display().to_string(),
-                        source,
-                    })
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    Err(StorageError::io(local.display())(error))
                 }
                 _ => Ok(()),
             };
@@ -131,32 +113,39 @@ impl Location {
 
     /// When the file was written last; `None` if it does not exist.
     pub async fn last_modified(&self) -> Result<Option<SystemTime>> {
-        match self.store.head(&self.path).await {
-            Ok(meta) => Ok(Some(meta.last_modified.into())),
-            Err(object_store::Error::NotFound { .. }) => Ok(None),
-            Err(error) => Err(self.head_error(error).await),
+        match self.head().await {
+            Err(StorageError::NotFound { .. }) => Ok(None),
+            meta => Ok(Some(meta?.last_modified.into())),
         }
     }
 
-    /// The error for a failed `HEAD` request. The answer to a `HEAD` has no body with the reason,
-    /// so this lists the path, and returns the listing's error if the store refuses that, too, or
-    /// cannot be reached.
-    async fn head_error(&self, error: object_store::Error) -> StorageError {
-        let error = self.store_error(error);
-        if !matches!(error.kind(), ErrorKind::Permission | ErrorKind::Unreachable) {
-            return error;
+    /// What the store says of the file. The answer to a `HEAD` that fails has no body with the
+    /// reason, so this then lists the path, and returns the listing's error if the store refuses
+    /// that, too, or cannot be reached.
+    async fn head(&self) -> Result<ObjectMeta> {
+        let error = match self.store.head(&self.path).await {
+            Ok(meta) => return Ok(meta),
+            Err(error) => self.store_error(error),
+        };
+        let is_refusal = |error: &StorageError| {
+            matches!(error.kind(), ErrorKind::Permission | ErrorKind::Unreachable)
+        };
+        if !is_refusal(&error) {
+            return Err(error);
         }
         let listed = self.store.list(Some(&self.path)).try_next().await;
-        match listed {
-            Err(explained) => {
-                let explained = self.store_error(explained);
-                match explained.kind() {
-                    ErrorKind::Permission | ErrorKind::Unreachable => explained,
-                    _ => error,
-                }
-            }
-            Ok(_) => error,
-        }
+        Err(match listed.map_err(|listed| self.store_error(listed)) {
+            Err(explained) if is_refusal(&explained) => explained,
+            _ => error,
+        })
+    }
+
+    /// The bytes of the file, one part after the other.
+    async fn parts(&self) -> Result<impl Stream<Item = Result<bytes::Bytes>> + Unpin> {
+        let got = self.store.get(&self.path).await;
+        let got = got.map_err(|error| self.store_error(error))?;
+        let parts = got.into_stream();
+        Ok(parts.map_err(|error| self.store_error(error)))
     }
 
     /// Wraps an error of the store that concerns this location: as [`StorageError::NotFound`] or

@@ -35,17 +35,10 @@ pub(super) fn connect(
         "s3" | "s3a" => connection.s3(),
         "az" | "azure" | "abfs" | "abfss" => connection.azure(),
         "gs" => connection.google(),
-        _ => Err(unknown_scheme(url)),
-    }
-}
-
-fn unknown_scheme(url: &Url) -> StorageError {
-    StorageError::BadPath {
-        path: url.to_string(),
-        reason: format!(
-            "{}:// is none of file://, s3://, az:// and gs://",
-            url.scheme()
-        ),
+        scheme => Err(StorageError::BadPath {
+            path: url.to_string(),
+            reason: format!("{scheme}:// is none of file://, s3://, az:// and gs://"),
+        }),
     }
 }
 
@@ -122,11 +115,8 @@ impl Connection<'_> {
                 .with_config(Key::Endpoint, endpoint)
                 .with_config(Key::S3Endpoint, endpoint);
         }
-        let get = |key: &Key| {
-            builder
-                .get_config_value(key)
-                .filter(|value| !value.is_empty())
-        };
+        let is_set = |value: &String| !value.is_empty();
+        let get = |key: &Key| builder.get_config_value(key).filter(is_set);
         let http = self.allows_http(
             get(&Key::S3Endpoint).or(get(&Key::Endpoint)).as_deref(),
             "AWS_ALLOW_HTTP",
@@ -161,11 +151,8 @@ impl Connection<'_> {
         if let Some(endpoint) = &self.options.endpoint {
             builder = builder.with_endpoint(endpoint.clone());
         }
-        let get = |key: &Key| {
-            builder
-                .get_config_value(key)
-                .filter(|value| !value.is_empty())
-        };
+        let is_set = |value: &String| !value.is_empty();
+        let get = |key: &Key| builder.get_config_value(key).filter(is_set);
         let emulator = is_on(get(&Key::UseEmulator).as_deref());
         let http = self.allows_http(
             get(&Key::Endpoint).as_deref(),
@@ -207,11 +194,8 @@ impl Connection<'_> {
         if let Some(endpoint) = &self.options.endpoint {
             builder = builder.with_base_url(endpoint);
         }
-        let get = |key: &Key| {
-            builder
-                .get_config_value(key)
-                .filter(|value| !value.is_empty())
-        };
+        let is_set = |value: &String| !value.is_empty();
+        let get = |key: &Key| builder.get_config_value(key).filter(is_set);
         let credential_keys = [
             Key::ServiceAccount,
             Key::ServiceAccountKey,

@@ -27,13 +27,7 @@ pub const UNFINISHED_MARK: char = '#';
 
 /// The local file system; see the module.
 #[derive(Debug)]
-pub(super) struct DurableLocal(LocalFileSystem);
-
-impl DurableLocal {
-    pub(super) fn new(inner: LocalFileSystem) -> Self {
-        Self(inner)
-    }
-}
+pub(super) struct DurableLocal(pub(super) LocalFileSystem);
 
 impl std::fmt::Display for DurableLocal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -280,7 +274,7 @@ mod tests {
     #[tokio::test]
     async fn a_create_never_replaces_and_leaves_nothing_beside() {
         let directory = tempfile::tempdir().unwrap();
-        let store = DurableLocal::new(LocalFileSystem::new_with_prefix(directory.path()).unwrap());
+        let store = DurableLocal(LocalFileSystem::new_with_prefix(directory.path()).unwrap());
         let path = Path::from("a/b/0.json");
         let create = PutOptions::from(PutMode::Create);
         let put = |text: &'static str| store.put_opts(&path, text.into(), create.clone());
@@ -322,7 +316,7 @@ mod tests {
         assert_eq!(names("a/b"), ["c", "d"]);
         assert!(names("a/b/c").is_empty());
 
-        let store = DurableLocal::new(LocalFileSystem::new_with_prefix(root).unwrap());
+        let store = DurableLocal(LocalFileSystem::new_with_prefix(root).unwrap());
         let mut upload = store.put_multipart(&Path::from("x/y/parts")).await.unwrap();
         upload.put_part("one".into()).await.unwrap();
         upload.complete().await.unwrap();

@@ -130,11 +130,8 @@ pub(super) async fn checked(
             without(body, &left_out)
         }
         Err(reason) => {
-            let status = if lists.is_asked_again(&request.url) {
-                503
-            } else {
-                400
-            };
+            let again = lists.is_asked_again(&request.url);
+            let status = if again { 503 } else { 400 };
             parts.status = status.try_into().unwrap_or(parts.status);
             match reason {
                 NoList::Error => body,

@@ -53,9 +53,9 @@ impl Default for Stores {
 impl Stores {
     /// Stores with these settings. Connects to each store when it is first used.
     pub fn new(options: StoreOptions) -> Self {
-        let local = DurableLocal::new(LocalFileSystem::new());
+        let local = DurableLocal(LocalFileSystem::new());
         Self(Arc::new(Inner {
-            local: Arc::new(PinnedStore::local(Arc::new(local))),
+            local: Arc::new(PinnedStore::new(Arc::new(local), None)),
             options,
             traffic: Arc::default(),
             remote: Mutex::default(),
@@ -65,7 +65,7 @@ impl Stores {
     /// Serves all URLs with the scheme and authority of `url` from `store`. Tests and benchmarks
     /// register stores that are slow or fail.
     pub fn register(&self, url: &Url, store: Arc<dyn ObjectStore>) {
-        let pinned = Arc::new(PinnedStore::remote(store, self.0.options.deadline));
+        let pinned = Arc::new(PinnedStore::new(store, Some(self.0.options.deadline)));
         let mut remote = self.0.remote.lock().unwrap_or_else(PoisonError::into_inner);
         remote.insert(scheme_and_authority(url), pinned);
     }
@@ -93,7 +93,7 @@ impl Stores {
         }
         let store = connect::connect(url, &self.0.options, &self.0.traffic)?;
         let pinned: Arc<dyn ObjectStore> =
-            Arc::new(PinnedStore::remote(store, self.0.options.deadline));
+            Arc::new(PinnedStore::new(store, Some(self.0.options.deadline)));
         remote.insert(key, Arc::clone(&pinned));
         Ok(pinned)
     }

@@ -99,23 +99,13 @@ pub fn short_body(found: u64, expected: u64) -> Error {
 }
 
 impl PinnedStore {
-    /// Pins the files of this machine.
-    pub(super) fn local(inner: Arc<dyn ObjectStore>) -> Self {
+    /// Pins the objects of a service, and retries conditional creates until `deadline`; or with `None`, the files of this machine.
+    pub(super) fn new(inner: Arc<dyn ObjectStore>, deadline: Option<Duration>) -> Self {
         Self {
             inner,
             seen: Arc::default(),
-            deadline: None,
-            range_permits: range_permits(),
-        }
-    }
-
-    /// Pins the objects of a service, and retries conditional creates until `deadline`.
-    pub(super) fn remote(inner: Arc<dyn ObjectStore>, deadline: Duration) -> Self {
-        Self {
-            inner,
-            seen: Arc::default(),
-            deadline: Some(deadline),
-            range_permits: range_permits(),
+            deadline,
+            range_permits: Arc::new(Semaphore::new(CONCURRENT_RANGES)),
         }
     }
 
@@ -160,7 +150,9 @@ impl PinnedStore {
     /// Remembers a log entry's size from a listing. Nothing else records that size; those of data
     /// files are in the log.
     fn remember_listed(&self, meta: &ObjectMeta) {
-        if !is_in_log(&meta.location) || is_pointer(&meta.location) {
+        let mut parts = meta.location.parts();
+        let is_in_log = parts.any(|part| part.as_ref() == LOG_DIRECTORY);
+        if !is_in_log || is_pointer(&meta.location) {
             return;
         }
         let mut all = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
@@ -226,10 +218,6 @@ impl PinnedStore {
     }
 }
 
-fn range_permits() -> Arc<Semaphore> {
-    Arc::new(Semaphore::new(CONCURRENT_RANGES))
-}
-
 /// Whether the body of an error answer broke off.
 fn is_broken_answer(error: &Error) -> bool {
     let causes =
@@ -243,11 +231,6 @@ fn is_broken_answer(error: &Error) -> bool {
 /// Whether other writers may replace the object at any time: it points to the latest checkpoint.
 fn is_pointer(path: &Path) -> bool {
     path.filename() == Some("_last_checkpoint")
-}
-
-/// Whether the object lies in a table's log.
-fn is_in_log(path: &Path) -> bool {
-    path.parts().any(|part| part.as_ref() == LOG_DIRECTORY)
 }
 
 /// Makes the answer's stream end in an error if it ends too soon.
@@ -461,7 +444,7 @@ mod tests {
             ),
         ];
         for store in stores {
-            let shown = format!("{:?}", PinnedStore::remote(store, Duration::ZERO));
+            let shown = format!("{:?}", PinnedStore::new(store, Some(Duration::ZERO)));
             assert!(!shown.contains(CANARY), "{shown}");
         }
         let options = StoreOptions {
@@ -495,7 +478,7 @@ mod tests {
             .collect();
         let memory = Arc::new(InMemory::new());
         memory.put(&path, bytes.clone().into()).await.unwrap();
-        let store = PinnedStore::remote(memory, Duration::ZERO);
+        let store = PinnedStore::new(memory, Some(Duration::ZERO));
         // Only the first of these requests does not know the size.
         for _ in 0..2 {
             let got = store

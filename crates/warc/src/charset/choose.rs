@@ -37,35 +37,20 @@ pub struct Choice {
     pub is_other_than_declared: bool,
 }
 
-impl Choice {
-    /// An encoding that the document does not contradict.
-    fn agreed(encoding: &'static Encoding, mark: usize) -> Self {
-        Self {
+/// Finds the encoding of a text, or of a file from its start.
+pub fn choose(bytes: &[u8], hints: &Hints<'_>) -> Choice {
+    let named = || hints.charset.map(|charset| (charset, 0));
+    let plain = || is_plainly_utf_8(bytes).then_some((UTF_8, 0));
+    if let Some((encoding, mark)) = Encoding::for_bom(bytes).or_else(named).or_else(plain) {
+        return Choice {
             encoding,
             mark,
             is_other_than_declared: false,
-        }
-    }
-}
-
-/// Finds the encoding of a text, or of a file from its start.
-pub fn choose(bytes: &[u8], hints: &Hints<'_>) -> Choice {
-    if let Some((encoding, mark)) = Encoding::for_bom(bytes) {
-        return Choice::agreed(encoding, mark);
-    }
-    if let Some(charset) = hints.charset {
-        return Choice::agreed(charset, 0);
-    }
-    if is_plainly_utf_8(bytes) {
-        return Choice::agreed(UTF_8, 0);
+        };
     }
     let header = hints.content_type.and_then(find_charset);
     let header = header.and_then(Encoding::for_label_no_replacement);
-    let within = if hints.is_markup {
-        prescan::prescan(bytes)
-    } else {
-        None
-    };
+    let within = hints.is_markup.then(|| prescan::prescan(bytes)).flatten();
     let declared = header.filter(|header| is_utf_16(header) && can_be_utf_16(bytes, header));
     // Servers say `utf-16` of either kind: the bytes come first.
     let encoding = utf_16(bytes)

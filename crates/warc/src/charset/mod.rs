@@ -36,16 +36,6 @@ pub struct Decoded<'a> {
     pub is_malformed: bool,
 }
 
-impl<'a> Decoded<'a> {
-    /// A text without a malformed byte.
-    fn right(text: &'a str) -> Self {
-        Self {
-            text,
-            is_malformed: false,
-        }
-    }
-}
-
 /// The text of a document: borrowed from `bytes` if these are UTF-8 or ASCII, or else decoded into `buffer`.
 pub fn decode<'a>(bytes: &'a [u8], hints: &Hints<'_>, buffer: &'a mut String) -> Decoded<'a> {
     let choice = choose(bytes, hints);
@@ -93,7 +83,10 @@ fn decode_as<'a>(
 ) -> Decoded<'a> {
     let is_borrowed = encoding == UTF_8 || (encoding.is_ascii_compatible() && bytes.is_ascii());
     if is_borrowed && let Ok(text) = simdutf8::basic::from_utf8(bytes) {
-        return Decoded::right(text);
+        return Decoded {
+            text,
+            is_malformed: false,
+        };
     }
     buffer.clear();
     buffer.reserve(bytes.len() + bytes.len() / 4);

@@ -15,15 +15,11 @@ pub(super) fn decode(body: &[u8], output: &mut Vec<u8>) -> Option<Extent> {
     let mut rest = body;
     let mut chunks = 0;
     loop {
-        let line_end = memchr(b'\n', &rest[..rest.len().min(MAX_LINE)]);
-        let Some(line_end) = line_end else {
+        let Some((size, behind)) = read_size(rest) else {
             // Cut off here, or damaged.
             return (chunks > 0).then_some(Extent::Start);
         };
-        let Some(size) = parse_size(&rest[..line_end]) else {
-            return (chunks > 0).then_some(Extent::Start);
-        };
-        rest = &rest[line_end + 1..];
+        rest = behind;
         chunks += 1;
         if size == 0 {
             return Some(Extent::Whole);
@@ -75,9 +71,8 @@ pub(super) fn decode_behind_damage(body: &[u8], output: &mut Vec<u8>) -> Option<
         return None;
     }
     let content = &body[line_end + 1..];
-    let ends = memmem::find_iter(content, b"\r\n");
-    let mut ends = ends.filter(|end| are_chunks_to_the_end(&content[end + 2..]));
-    let end = ends.next()?;
+    let mut ends = memmem::find_iter(content, b"\r\n");
+    let end = ends.find(|end| are_chunks_to_the_end(&content[end + 2..]))?;
     output.extend_from_slice(&content[..end]);
     decode(&content[end + 2..], output)?;
     Some(Extent::Start)
@@ -87,19 +82,14 @@ pub(super) fn decode_behind_damage(body: &[u8], output: &mut Vec<u8>) -> Option<
 fn are_chunks_to_the_end(mut rest: &[u8]) -> bool {
     let mut chunks = 0;
     loop {
-        let line_end = memchr(b'\n', &rest[..rest.len().min(MAX_LINE)]);
-        let size = line_end.and_then(|end| Some((end, parse_size(&rest[..end])?)));
-        let Some((line_end, size)) = size else {
+        let Some((size, behind)) = read_size(rest) else {
             return false;
         };
-        rest = &rest[line_end + 1..];
         if size == 0 {
-            return chunks > 0 && rest.trim_ascii().is_empty();
+            return chunks > 0 && behind.trim_ascii().is_empty();
         }
-        let after = rest
-            .get(size..)
-            .and_then(|after| after.strip_prefix(b"\r\n"));
-        let Some(after) = after else {
+        let after = behind.get(size..);
+        let Some(after) = after.and_then(|after| after.strip_prefix(b"\r\n")) else {
             return false;
         };
         rest = after;
@@ -107,9 +97,12 @@ fn are_chunks_to_the_end(mut rest: &[u8]) -> bool {
     }
 }
 
-/// The size in a line such as `1f8;name=value\r`. A line without a carriage return is none: text may begin with a number.
-fn parse_size(line: &[u8]) -> Option<usize> {
-    parse_digits(line.strip_suffix(b"\r")?)
+/// The size in a first line such as `1f8;name=value\r`, and what is behind the line. A line without a carriage return has none: text may
+/// begin with a number.
+fn read_size(bytes: &[u8]) -> Option<(usize, &[u8])> {
+    let end = memchr(b'\n', &bytes[..bytes.len().min(MAX_LINE)])?;
+    let size = parse_digits(bytes[..end].strip_suffix(b"\r")?)?;
+    Some((size, &bytes[end + 1..]))
 }
 
 /// The size in a line without its end.

@@ -40,7 +40,7 @@ pub(crate) struct Follower {
     dictionary: Option<Dictionary>,
     output: Vec<u8>,
     /// The bytes that may still be decompressed. A chain costs [`PIECE`] more.
-    room: u64,
+    pub(super) room: u64,
 }
 
 impl Follower {
@@ -52,11 +52,6 @@ impl Follower {
             output: vec![0; PIECE],
             room,
         }
-    }
-
-    /// The bytes that may still be decompressed.
-    pub(crate) fn room(&self) -> u64 {
-        self.room
     }
 
     /// Follows the members that `bytes` start with; `is_end` says whether the file ends with them.

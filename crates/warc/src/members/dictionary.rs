@@ -24,9 +24,10 @@ const DICTIONARY: [u8; 4] = [0x37, 0xa4, 0x30, 0xec];
 /// The dictionary that the frames of a `.warc.zst` file are decoded with. Clones share its memory.
 #[derive(Clone)]
 pub struct Dictionary {
-    prepared: Arc<DDict<'static>>,
-    /// SHA-256 of the content of its frame.
-    digest: [u8; 32],
+    /// As the library needs it.
+    pub(super) prepared: Arc<DDict<'static>>,
+    /// SHA-256 of the content of its frame, which tells it from other dictionaries.
+    pub(super) digest: [u8; 32],
 }
 
 impl Dictionary {
@@ -85,16 +86,6 @@ impl Dictionary {
     /// Whether it is the dictionary in this content of a frame.
     pub(super) fn is_in(&self, content: &[u8]) -> bool {
         self.digest == <[u8; 32]>::from(Sha256::digest(content))
-    }
-
-    /// The dictionary as the library needs it.
-    pub(super) fn prepared(&self) -> &DDict<'static> {
-        &self.prepared
-    }
-
-    /// What tells it from other dictionaries.
-    pub(super) fn digest(&self) -> &[u8; 32] {
-        &self.digest
     }
 }
 

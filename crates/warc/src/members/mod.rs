@@ -200,7 +200,7 @@ impl<R: BufRead> Members<R> {
 
     /// Uses the dictionary that the file starts with; for a part that does not start with it.
     pub(crate) fn use_dictionary(&mut self, dictionary: Dictionary) {
-        self.first_dictionary = Some(*dictionary.digest());
+        self.first_dictionary = Some(dictionary.digest);
         self.zstd.use_dictionary(dictionary);
     }
 
@@ -325,7 +325,7 @@ impl<R: BufRead> Members<R> {
     /// Uses the dictionary in the content of a frame for the members behind it; `false` if it is none. The members then keep
     /// the one that they have.
     fn read_dictionary(&mut self, content: &[u8]) -> bool {
-        let current = self.zstd.dictionary();
+        let current = self.zstd.dictionary.as_ref();
         if !current.is_some_and(|current| current.is_in(content)) {
             let room =
                 DICTIONARY_ROOM.saturating_add(self.offset.saturating_mul(DICTIONARY_GROWTH));
@@ -350,7 +350,8 @@ impl<R: BufRead> Members<R> {
 
     /// The digest of the dictionary that is used.
     fn current_dictionary(&self) -> Option<[u8; 32]> {
-        self.zstd.dictionary().map(|current| *current.digest())
+        let current = self.zstd.dictionary.as_ref();
+        current.map(|current| current.digest)
     }
 
     /// Refuses a part that ends with another dictionary than the file starts with, unless the file ends there, too: the reader
@@ -469,7 +470,7 @@ impl<R: BufRead> Members<R> {
         let start = Start::from_bytes(self.input.peek(START_LENGTH)?);
         let mut room = self.room_to_read_again().saturating_sub(self.read_again);
         let before_end = self.again_end.saturating_sub(self.input.offset()) as usize;
-        let mut dictionary = self.zstd.dictionary().cloned();
+        let mut dictionary = self.zstd.dictionary.clone();
         let mut skipped = 0;
         let aim = match start {
             // All frames behind a wrong one would be lost.
@@ -499,9 +500,9 @@ impl<R: BufRead> Members<R> {
         };
         let bytes = self.input.peek(skipped + length)?;
         let is_end = bytes.len() < skipped + length;
-        let mut follower = Follower::new(room, self.zstd.window_log(), dictionary);
+        let mut follower = Follower::new(room, self.zstd.window_log, dictionary);
         let chain = follower.follow(&bytes[skipped..], aim, is_end);
-        self.read_again += room - follower.room();
+        self.read_again += room - follower.room;
         Ok(match chain {
             Chain::Whole | Chain::CutOff => None,
             Chain::TooLong if before_end > 0 => Some(1),

@@ -35,9 +35,8 @@ fn find_zstd(bytes: &[u8]) -> Option<usize> {
 /// Where a line starts that is the start of a record. A record's start within a line does not count: compressed data may have one, as
 /// literal bytes.
 fn find_plain(bytes: &[u8]) -> Option<usize> {
-    let starts = memmem::find_iter(bytes, b"\nWARC/").map(|at| at + 1);
-    let mut starts = starts.filter(|at| is_record_start(&bytes[*at..]));
-    starts.next()
+    let mut starts = memmem::find_iter(bytes, b"\nWARC/").map(|at| at + 1);
+    starts.find(|at| is_record_start(&bytes[*at..]))
 }
 
 /// Where the first member in `bytes` starts, or a dictionary that members behind it need.

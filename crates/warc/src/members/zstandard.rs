@@ -20,8 +20,10 @@ const TOO_LARGE: &str = "Frame requires too much memory for decoding";
 pub(crate) struct Zstandard {
     /// Made for the first frame. It refers to `dictionary`.
     context: Option<DCtx<'static>>,
-    dictionary: Option<Dictionary>,
-    window_log: u32,
+    /// Used for all frames.
+    pub(super) dictionary: Option<Dictionary>,
+    /// The largest window, as a power of two.
+    pub(super) window_log: u32,
     has_ended: bool,
     /// The bytes that the library asks for next; `None` before it was called for the frame.
     wanted: Option<usize>,
@@ -56,7 +58,7 @@ impl Zstandard {
                 let limit = DParameter::WindowLogMax(self.window_log);
                 context.set_parameter(limit).map_err(failed)?;
                 if let Some(dictionary) = &self.dictionary {
-                    context.ref_ddict(dictionary.prepared()).map_err(failed)?;
+                    context.ref_ddict(&dictionary.prepared).map_err(failed)?;
                 }
                 context
             }
@@ -75,21 +77,11 @@ impl Zstandard {
         self.wanted.unwrap_or(0)
     }
 
-    /// The largest window, as a power of two.
-    pub(crate) fn window_log(&self) -> u32 {
-        self.window_log
-    }
-
     /// Uses a dictionary for all frames that follow.
     pub(crate) fn use_dictionary(&mut self, dictionary: Dictionary) {
         // The old context refers to the old dictionary.
         self.context = None;
         self.dictionary = Some(dictionary);
-    }
-
-    /// The dictionary that is used.
-    pub(crate) fn dictionary(&self) -> Option<&Dictionary> {
-        self.dictionary.as_ref()
     }
 
     /// Decodes the next bytes of the frame into `output`, which must not be empty.

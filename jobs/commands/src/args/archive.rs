@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use archive::BatchName;
 use chrono::NaiveDate;
-use clap::{Subcommand, ValueHint};
+use clap::{Args, Subcommand, ValueHint};
 use engine::Profile;
 use engine::run::DaySource;
 
@@ -12,32 +12,71 @@ use super::fingerprint::{ColumnArgs, PipeArgs, SpecArgs};
 use super::setting::Setting;
 use super::values::{choice, date, day};
 
+#[derive(Debug, Args)]
+pub struct CreateArgs {
+    /// Directory or URL of the archive
+    #[arg(value_hint = ValueHint::DirPath)]
+    pub dir: String,
+    /// Type of document ids: string or bigint
+    #[arg(long, value_name = "TYPE", default_value = "string")]
+    pub id_type: archive::IdType,
+    /// Settings that go together; what they say of runs is recorded in the archive, and `archive set` changes it
+    #[arg(long, value_name = "NAME", value_parser = choice(Some(Profile::Sharp)))]
+    pub profile: Option<Profile>,
+    /// Learn document frequencies from these documents, a sample of what the archive will contain: features that many
+    /// of them have count less. The archive keeps the frequencies; `dedup-job idf` learns them once for several archives
+    #[arg(long, value_name = "PATH", num_args = 1.., conflicts_with = "idf", value_hint = ValueHint::AnyPath)]
+    pub learn: Vec<String>,
+    /// With --profile paper: give the archive a column `kept`, which documents were kept when their day was appended. Later runs
+    /// find duplicates of kept documents only, so that a duplicate of a duplicate does not count. Sharp archives have it
+    #[arg(long)]
+    pub decisions: bool,
+    #[command(flatten)]
+    pub columns: ColumnArgs,
+    #[command(flatten)]
+    pub spec: SpecArgs,
+}
+
+#[derive(Debug, Args)]
+pub struct RemoveArgs {
+    /// Directory or URL of the archive
+    #[arg(value_hint = ValueHint::DirPath)]
+    pub dir: String,
+    /// Remove all documents of this day; the day can then be committed again
+    #[arg(long, value_name = "YYYY-MM-DD", value_parser = date, required_unless_present = "ids", conflicts_with = "ids")]
+    pub day: Option<NaiveDate>,
+    /// Remove only the batch of this name of the day
+    #[arg(long, value_name = "NAME", requires = "day", conflicts_with = "ids")]
+    pub batch: Option<BatchName>,
+    /// Then keep what was dropped as a duplicate of the removed documents, and of nothing else that is kept, and say which; what
+    /// was published before stays as it was
+    #[arg(long)]
+    pub repair: bool,
+    /// Remove the documents with these ids, from all days. FILE has one id per line; a .jsonl file has a JSON string,
+    /// number, or object with "id" per line
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub ids: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct TemplatesArgs {
+    /// Directory or URL of the archive
+    #[arg(value_hint = ValueHint::DirPath)]
+    pub dir: String,
+    /// The source: a host, a URL of it, or what --source names
+    #[arg(long)]
+    pub source: String,
+    /// Documents of the source, in whose texts the passages are found: the archive has no texts
+    #[arg(long, value_name = "PATH", num_args = 1.., value_hint = ValueHint::AnyPath)]
+    pub documents: Vec<String>,
+    #[command(flatten)]
+    pub columns: ColumnArgs,
+}
+
 #[derive(Debug, Subcommand)]
 pub enum ArchiveCommand {
     /// Create an empty archive
-    Create {
-        /// Directory or URL of the archive
-        #[arg(value_hint = ValueHint::DirPath)]
-        dir: String,
-        /// Type of document ids: string or bigint
-        #[arg(long, value_name = "TYPE", default_value = "string")]
-        id_type: archive::IdType,
-        /// Settings that go together; what they say of runs is recorded in the archive, and `archive set` changes it
-        #[arg(long, value_name = "NAME", value_parser = choice(Some(Profile::Sharp)))]
-        profile: Option<Profile>,
-        /// Learn document frequencies from these documents, a sample of what the archive will contain: features that many
-        /// of them have count less. The archive keeps the frequencies; `dedup-job idf` learns them once for several archives
-        #[arg(long, value_name = "PATH", num_args = 1.., conflicts_with = "idf", value_hint = ValueHint::AnyPath)]
-        learn: Vec<String>,
-        /// With --profile paper: give the archive a column `kept`, which documents were kept when their day was appended. Later runs
-        /// find duplicates of kept documents only, so that a duplicate of a duplicate does not count. Sharp archives have it
-        #[arg(long)]
-        decisions: bool,
-        #[command(flatten)]
-        columns: ColumnArgs,
-        #[command(flatten)]
-        spec: SpecArgs,
-    },
+    Create(CreateArgs),
     /// Show what an archive contains
     Info {
         /// Directory or URL of the archive
@@ -101,39 +140,9 @@ pub enum ArchiveCommand {
     #[command(
         override_usage = "dedup-job archive remove [OPTIONS] --day <YYYY-MM-DD> <DIR>\n       dedup-job archive remove [OPTIONS] --ids <FILE> <DIR>"
     )]
-    Remove {
-        /// Directory or URL of the archive
-        #[arg(value_hint = ValueHint::DirPath)]
-        dir: String,
-        /// Remove all documents of this day; the day can then be committed again
-        #[arg(long, value_name = "YYYY-MM-DD", value_parser = date, required_unless_present = "ids", conflicts_with = "ids")]
-        day: Option<NaiveDate>,
-        /// Remove only the batch of this name of the day
-        #[arg(long, value_name = "NAME", requires = "day", conflicts_with = "ids")]
-        batch: Option<BatchName>,
-        /// Then keep what was dropped as a duplicate of the removed documents, and of nothing else that is kept, and say which; what
-        /// was published before stays as it was
-        #[arg(long)]
-        repair: bool,
-        /// Remove the documents with these ids, from all days. FILE has one id per line; a .jsonl file has a JSON string,
-        /// number, or object with "id" per line
-        #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-        ids: Option<String>,
-    },
+    Remove(RemoveArgs),
     /// Show the template of a source: passages that many of its pages share, which runs leave out of their texts
-    Templates {
-        /// Directory or URL of the archive
-        #[arg(value_hint = ValueHint::DirPath)]
-        dir: String,
-        /// The source: a host, a URL of it, or what --source names
-        #[arg(long)]
-        source: String,
-        /// Documents of the source, in whose texts the passages are found: the archive has no texts
-        #[arg(long, value_name = "PATH", num_args = 1.., value_hint = ValueHint::AnyPath)]
-        documents: Vec<String>,
-        #[command(flatten)]
-        columns: ColumnArgs,
-    },
+    Templates(TemplatesArgs),
     /// Delete files that the archive no longer needs: those of failed runs, and those that were merged, replaced or removed
     Vacuum {
         /// Directory or URL of the archive

@@ -19,7 +19,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueHint};
 
-pub use self::archive::ArchiveCommand;
+pub use self::archive::{ArchiveCommand, CreateArgs, RemoveArgs, TemplatesArgs};
 pub use self::common::{CommonArgs, LogFormat, StorageArgs};
 pub use self::fingerprint::{
     ColumnArgs, FeatureArgs, FingerprintArgs, Format, IdFrom, IdfArgs, SpecArgs,

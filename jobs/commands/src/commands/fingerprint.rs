@@ -130,12 +130,8 @@ pub fn fingerprint(
 ) -> Result<(), Failure> {
     let made = process::run(common, async |process: &Process| {
         let input = &spooled(process, given.input.to_vec(), given.format).await?;
-        let Process {
-            context,
-            resources,
-            scratch,
-        } = process;
-        let progress = &resources.progress;
+        let (context, scratch) = (&process.context, process.scratch.path());
+        let progress = &process.resources.progress;
         let stores = process.stores();
         let (archive, draft) = match target {
             Target::File { path, overwrite } => {
@@ -156,7 +152,7 @@ pub fn fingerprint(
                     Some(base) => Some(Archive::open(&stores.locate(base)?).await?),
                     None => None,
                 };
-                (base, Some(Draft::new(&place, scratch.path())?))
+                (base, Some(Draft::new(&place, scratch)?))
             }
             Target::Day { archive: dir, .. } => {
                 (Some(Archive::open(&stores.locate(dir)?).await?), None)
@@ -166,7 +162,7 @@ pub fn fingerprint(
         let opened = archive.map(|archive| OpenedArchive::Archive(Box::new(archive)));
         let columns = Columns {
             with_sources: true,
-            spooled: Some(process.scratch.path().to_owned()),
+            spooled: Some(scratch.to_owned()),
             ..given.columns.clone()
         };
         let (mut documents, recipe, id_type) = open_batch(
@@ -186,7 +182,6 @@ pub fn fingerprint(
             }),
             Target::File { .. } => None,
         };
-        let scratch = scratch.path();
         let (batch, templates) = loop {
             let work = Work {
                 process,
@@ -194,7 +189,6 @@ pub fn fingerprint(
                 id_type,
                 day,
                 draft: draft.as_ref().map(Draft::path),
-                scratch,
             };
             match work.make(&mut documents, &recipe).await {
                 Ok(made) => break made,
@@ -264,7 +258,6 @@ struct Work<'a> {
     day: Option<DayBatch>,
     /// The output; without one, the fingerprints are for this process alone.
     draft: Option<&'a Path>,
-    scratch: &'a Path,
 }
 
 impl Work<'_> {
@@ -274,10 +267,8 @@ impl Work<'_> {
         documents: &mut Documents,
         recipe: &Recipe,
     ) -> engine::Result<(FingerprintedBatch, Option<BatchTemplates>)> {
-        let Process {
-            context, resources, ..
-        } = self.process;
-        let progress = &resources.progress;
+        let (context, scratch) = (&self.process.context, self.process.scratch.path());
+        let progress = &self.process.resources.progress;
         documents.leave_out(None);
         let batch = engine::template::Batch {
             context,
@@ -301,13 +292,13 @@ impl Work<'_> {
         let writer = match self.draft {
             Some(path) => FingerprintWriter::create(path, id_type, spec)?,
             None => {
-                let path = self.scratch.join("fingerprints.parquet");
+                let path = scratch.join("fingerprints.parquet");
                 FingerprintWriter::create_scratch(&path, id_type, spec)?
             }
         };
         let rows = fingerprint::local_rows(context, documents, &recipe, id_type, false, progress)?;
         let given = documents.given();
-        let mut made = fingerprint::write_sorted(rows, given, writer, self.scratch).await?;
+        let mut made = fingerprint::write_sorted(rows, given, writer, scratch).await?;
         if let Some(templates) = &templates {
             made.file.day_digest.clone_from(&templates.digest);
         }
@@ -328,38 +319,29 @@ struct Made {
 }
 
 fn report(common: &CommonArgs, target: &Target, made: Made) -> Result<(), Failure> {
-    let Made {
-        batch,
-        read,
-        notes,
-        short,
-        k,
-        day,
-        commit,
-    } = made;
+    let (batch, file) = (&made.batch, &made.batch.file);
     let output = match target {
         Target::File { path, .. } => path.clone(),
         Target::Day { archive, .. } => archive.clone(),
     };
-    let file = &batch.file;
     if common.json {
         return print_json(&Report {
             documents: file.rows,
             without_fingerprint: file.without_fingerprint,
             duplicate_ids: batch.duplicate_ids,
             invalid_utf8: batch.invalid_utf8(),
-            short,
+            short: made.short,
             crawl_records: batch.read.crawl_records.clone(),
-            columns: read,
-            notes,
+            columns: made.read,
+            notes: made.notes,
             digest: file.day_digest.clone(),
             spec: file.spec.clone(),
             spec_digest: file.spec.digest(),
             output,
-            commit,
+            commit: made.commit,
         });
     }
-    let outcome = match (day, commit) {
+    let outcome = match (made.day, made.commit) {
         (Some(day), Commit::Committed(version)) => {
             format!(", day {day}, committed as version {version}")
         }
@@ -368,10 +350,11 @@ fn report(common: &CommonArgs, target: &Target, made: Made) -> Result<(), Failur
         }
         (None, _) => String::new(),
     };
-    let short = short.map_or(String::new(), |short| short_documents(short, k));
+    let short = made.short.map(|short| short_documents(short, made.k));
+    let short = short.unwrap_or_default();
     let records = batch.read.crawl_records.as_ref();
     let records = records.map_or(String::new(), crawl_records);
-    let (columns, notes) = (printing::columns(&read), printing::notes(&notes));
+    let (columns, notes) = (printing::columns(&made.read), printing::notes(&made.notes));
     print_summary(
         common,
         &format!(

@@ -56,26 +56,21 @@ fn build(common: &CommonArgs, args: &IndexBuildArgs) -> Result<(), Failure> {
 }
 
 fn built_text(output: &str, built: &BuildReport) -> String {
-    let mut text = format!(
-        "{output}: version {}, {} documents in {} segments, {}; covers version {} of the archive\n",
+    format!(
+        "{output}: version {}, {} documents in {} segments, {}; covers version {} of the archive\n  {} documents added, {} removed; {} segments merged\n",
         built.version,
         count(built.rows),
         built.segments,
         size(built.bytes),
-        built.archive_version
-    );
-    let _ = writeln!(
-        text,
-        "  {} documents added, {} removed; {} segments merged",
+        built.archive_version,
         count(built.added_rows),
         count(built.removed_rows),
         built.merged
-    );
-    text
+    )
 }
 
 fn info(common: &CommonArgs, dir: &str, verify: bool, cache: &CacheArgs) -> Result<(), Failure> {
-    let info = process::run(common, async |process: &Process| {
+    let (info, spec) = process::run(common, async |process: &Process| {
         let index = Index::open(&files(process, &process.locate(dir)?, cache)?).await?;
         if verify {
             index.model().await?;
@@ -85,7 +80,6 @@ fn info(common: &CommonArgs, dir: &str, verify: bool, cache: &CacheArgs) -> Resu
         }
         Ok((index.info(), index.spec().clone()))
     })?;
-    let (info, spec) = info;
     if common.json {
         let mut value = serde_json::json!(info);
         value["index"] = dir.into();

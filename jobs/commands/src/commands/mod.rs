@@ -14,6 +14,7 @@ pub mod index;
 pub mod job;
 pub mod lookup;
 pub mod output_checks;
+mod pairs;
 pub mod plan;
 pub mod report;
 pub mod run;
@@ -70,22 +71,17 @@ struct ShownDocuments<'a> {
 /// The texts of the documents with the `wanted` ids; and, with an archive that leaves templates out, the words of the `sources`.
 async fn texts_to_show(
     process: &Process,
-    documents: ShownDocuments<'_>,
+    shown: ShownDocuments<'_>,
     wanted: HashSet<DocumentId>,
     sources: &HashSet<String>,
 ) -> Result<CutTexts, Failure> {
-    let ShownDocuments {
-        paths,
-        columns,
-        markup,
-        archive,
-    } = documents;
-    if let (Some(archive), None) = (archive, markup) {
+    let (paths, markup) = (shown.paths, shown.markup);
+    if let (Some(archive), None) = (shown.archive, markup) {
         let archive = Archive::open(&process.locate(archive)?).await?;
         if let Some(left_out) = archive_templates(&archive).await? {
             let columns = Columns {
                 with_sources: true,
-                ..columns
+                ..shown.columns
             };
             let mut documents = open_texts(process, paths, columns).await?;
             let spec = archive.spec();
@@ -110,7 +106,7 @@ async fn texts_to_show(
             });
         }
     }
-    let mut documents = open_texts(process, paths, columns).await?;
+    let mut documents = open_texts(process, paths, shown.columns).await?;
     documents.read_pages(match markup {
         None => Pages::VisibleText,
         Some(Markup::None) => Pages::Source,

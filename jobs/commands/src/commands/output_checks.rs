@@ -154,17 +154,6 @@ impl Outputs<'_> {
     /// The location of a path. Refuses a path that cannot be a file, or lies in an input or a Delta
     /// table.
     async fn check_location(&self, option: &str, path: &str) -> Result<Location, Failure> {
-        let location = self.location_outside_inputs(option, path).await?;
-        match location.table_above().await? {
-            Some(table) => Err(Failure::Usage(format!(
-                "{option} {path} lies in the Delta table {table}"
-            ))),
-            None => Ok(location),
-        }
-    }
-
-    /// The location of a path. Refuses a path that cannot be a file, or lies in an input.
-    async fn location_outside_inputs(&self, option: &str, path: &str) -> Result<Location, Failure> {
         let refused = |reason: &str| Err(Failure::Usage(format!("{option} {path} {reason}")));
         let output = self.stores.locate(path).map_err(|error| match error {
             StorageError::BadPath { .. } => Failure::Usage(format!("{option} {error}")),
@@ -184,13 +173,16 @@ impl Outputs<'_> {
         if let Some(input) = self.input_with(&output).await {
             return refused(&format!("lies in {input}, which is read"));
         }
-        match target.as_deref().and_then(Path::parent) {
-            Some(parent) if !parent.is_dir() => {
-                let missing = format!("there is no directory {}", parent.display());
-                let missing = std::io::Error::new(std::io::ErrorKind::NotFound, missing);
-                Err(StorageError::io(path)(missing).into())
-            }
-            _ => Ok(output),
+        if let Some(parent) = target.as_deref().and_then(Path::parent)
+            && !parent.is_dir()
+        {
+            let missing = format!("there is no directory {}", parent.display());
+            let missing = std::io::Error::new(std::io::ErrorKind::NotFound, missing);
+            return Err(StorageError::io(path)(missing).into());
+        }
+        match output.table_above().await? {
+            Some(table) => refused(&format!("lies in the Delta table {table}")),
+            None => Ok(output),
         }
     }
 }

@@ -67,11 +67,8 @@ pub fn run(common: &CommonArgs, args: &PlanArgs) -> Result<(), Failure> {
         })?,
     };
     let k = inputs.max_distance;
-    let only = args
-        .design
-        .as_ref()
-        .map(|name| Design::named(name, k))
-        .transpose();
+    let only = args.design.as_ref().map(|name| Design::named(name, k));
+    let only = only.transpose();
     let only = only.map_err(|error| Failure::Usage(error.to_string()))?;
     let queries = inputs.archive + inputs.documents;
     let plans = plans(&inputs, k, only, process::memory_limit(common), queries)?;

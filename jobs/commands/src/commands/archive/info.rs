@@ -200,24 +200,15 @@ fn as_text(dir: &str, known: &Known, verified: Option<Verified>) -> String {
             size(templates.bytes as u64)
         );
     }
+    let sizes = |day: &DayInfo| {
+        let (rows, bytes) = (count(day.rows), size(day.bytes));
+        format!("{rows} fingerprints, {} files, {bytes}", day.files)
+    };
     for (date, day) in &info.days {
-        let _ = writeln!(
-            text,
-            "  {date}: {} fingerprints, {} files, {}{}",
-            count(day.rows),
-            day.files,
-            size(day.bytes),
-            batches_text(day)
-        );
+        let _ = writeln!(text, "  {date}: {}{}", sizes(day), batches_text(day));
     }
     if info.without_day.files > 0 {
-        let _ = writeln!(
-            text,
-            "  without a day: {} fingerprints, {} files, {}",
-            count(info.without_day.rows),
-            info.without_day.files,
-            size(info.without_day.bytes)
-        );
+        let _ = writeln!(text, "  without a day: {}", sizes(&info.without_day));
     }
     if let Some(features) = &info.unwritable {
         let _ = writeln!(

@@ -10,7 +10,6 @@ mod templates;
 mod vacuum;
 
 use documents::Columns;
-use engine::Profile;
 
 use super::fingerprint::{Given, Target, fingerprint};
 use crate::args::{ArchiveCommand, CommonArgs, SpecArgs};
@@ -18,22 +17,7 @@ use crate::exit::Failure;
 
 pub fn run(common: &CommonArgs, command: ArchiveCommand) -> Result<(), Failure> {
     match command {
-        ArchiveCommand::Create {
-            dir,
-            id_type,
-            profile,
-            learn,
-            decisions,
-            columns,
-            spec,
-        } => {
-            let table = create::Table {
-                id_type,
-                decisions,
-                profile: profile.unwrap_or(Profile::Sharp),
-            };
-            create::run(common, &dir, table, &spec, &learn, &columns)
-        }
+        ArchiveCommand::Create(args) => create::run(common, &args),
         ArchiveCommand::Info { dir, verify } => info::run(common, &dir, verify),
         ArchiveCommand::Set { dir, settings } => set::run(common, &dir, &settings),
         ArchiveCommand::Append {
@@ -77,19 +61,8 @@ pub fn run(common: &CommonArgs, command: ArchiveCommand) -> Result<(), Failure> 
             before,
             rows_per_file,
         } => compact::run(common, &dir, before, rows_per_file),
-        ArchiveCommand::Remove {
-            dir,
-            day,
-            batch,
-            repair,
-            ids,
-        } => remove::run(common, &dir, (day, batch), ids.as_deref(), repair),
-        ArchiveCommand::Templates {
-            dir,
-            source,
-            documents,
-            columns,
-        } => templates::run(common, &dir, &source, &documents, &columns),
+        ArchiveCommand::Remove(args) => remove::run(common, &args),
+        ArchiveCommand::Templates(args) => templates::run(common, &args),
         ArchiveCommand::Vacuum {
             dir,
             jobs,

@@ -3,27 +3,21 @@
 use std::collections::{BTreeSet, HashSet};
 use std::fmt::Write as _;
 
-use ::archive::{Archive, ArchiveError, BatchName, DayBatch, IdSet, IdType, RowsByFile};
-use chrono::NaiveDate;
+use ::archive::{Archive, ArchiveError, DayBatch, IdSet, IdType, RowsByFile};
 use engine::progress::Stage;
 use serde::Serialize;
 
-use crate::args::CommonArgs;
+use crate::args::{CommonArgs, RemoveArgs};
 use crate::commands::dropped::decide_again;
 use crate::exit::Failure;
 use crate::printing::{count, date, print_json, print_summary, visible};
 use crate::process::{self, Process};
 
-pub(super) fn run(
-    common: &CommonArgs,
-    dir: &str,
-    (day, batch): (Option<NaiveDate>, Option<BatchName>),
-    ids: Option<&str>,
-    repair: bool,
-) -> Result<(), Failure> {
+pub(super) fn run(common: &CommonArgs, args: &RemoveArgs) -> Result<(), Failure> {
+    let (dir, day, batch, repair) = (&args.dir, args.day, args.batch, args.repair);
     let (removed, asked, later, repaired) = process::run(common, async |process: &Process| {
         let mut archive = Archive::open(&process.locate(dir)?).await?;
-        let ids = match ids {
+        let ids = match &args.ids {
             Some(path) => Some(read_ids(process, path, archive.id_type()).await?),
             None => None,
         };

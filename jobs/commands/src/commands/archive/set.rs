@@ -2,7 +2,6 @@
 
 use ::archive::{Archive, RunDefaults};
 use serde_json::json;
-use simhash::Spec;
 
 use super::info::defaults_text;
 use crate::args::{CommonArgs, Setting};
@@ -10,21 +9,14 @@ use crate::exit::Failure;
 use crate::printing::{print_json, print_summary};
 use crate::process::{self, Process};
 
-/// Refuses settings that the fingerprints of `spec` do not allow.
-fn check(dir: &str, spec: &Spec, settings: &[Setting]) -> Result<(), Failure> {
-    if spec.sketch.is_none() && settings.iter().any(Setting::verifies) {
-        Err(Failure::Usage(format!(
-            "{dir} has no sketches, by which pairs could be verified: create it without `--profile paper` and `--sketch 0`"
-        )))
-    } else {
-        Ok(())
-    }
-}
-
 pub(super) fn run(common: &CommonArgs, dir: &str, settings: &[Setting]) -> Result<(), Failure> {
     let (version, defaults) = process::run(common, async |process: &Process| {
         let mut archive = Archive::open(&process.locate(dir)?).await?;
-        check(dir, archive.spec(), settings)?;
+        if archive.spec().sketch.is_none() && settings.iter().any(Setting::verifies) {
+            return Err(Failure::Usage(format!(
+                "{dir} has no sketches, by which pairs could be verified: create it without `--profile paper` and `--sketch 0`"
+            )));
+        }
         let change = |defaults: &mut RunDefaults| {
             settings.iter().for_each(|setting| setting.apply(defaults));
         };

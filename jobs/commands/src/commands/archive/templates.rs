@@ -9,19 +9,14 @@ use serde_json::json;
 use simhash::Template;
 use template::{Remembered, domain, source_said};
 
-use crate::args::{ColumnArgs, CommonArgs};
+use crate::args::{CommonArgs, TemplatesArgs};
 use crate::exit::Failure;
 use crate::printing::{count, print, print_json, visible};
 use crate::process::{self, Process};
 
-pub(super) fn run(
-    common: &CommonArgs,
-    dir: &str,
-    source: &str,
-    documents: &[String],
-    columns: &ColumnArgs,
-) -> Result<(), Failure> {
-    let name = source_said(source).unwrap_or(source.into());
+pub(super) fn run(common: &CommonArgs, args: &TemplatesArgs) -> Result<(), Failure> {
+    let (dir, documents) = (&args.dir, &args.documents);
+    let name = source_said(&args.source).unwrap_or(args.source.as_str().into());
     let (name, known, passages) = process::run(common, async |process: &Process| {
         let archive = Archive::open(&process.locate(dir)?).await?;
         let memory = archive_memory(&archive).await?;
@@ -41,7 +36,7 @@ pub(super) fn run(
         let passages = if documents.is_empty() {
             Vec::new()
         } else {
-            let columns = columns.text_columns();
+            let columns = args.columns.text_columns();
             let opened = OpenedArchive::Archive(Box::new(archive));
             let context = &process.context;
             shared_passages(context, documents, &columns, &opened, &memory, name).await?

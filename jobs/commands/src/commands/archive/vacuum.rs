@@ -63,7 +63,7 @@ pub(super) fn jobs(common: &CommonArgs, prefix: &str, vacuum: Vacuum) -> Result<
 }
 
 pub(super) fn run(common: &CommonArgs, dir: &str, vacuum: Vacuum) -> Result<(), Failure> {
-    let vacuumed = process::run(common, async |process: &Process| {
+    let files = process::run(common, async |process: &Process| {
         let mut archive = Archive::open(&process.locate(dir)?).await?;
         Ok(archive.vacuum(vacuum).await?)
     })?;
@@ -72,19 +72,19 @@ pub(super) fn run(common: &CommonArgs, dir: &str, vacuum: Vacuum) -> Result<(), 
             "archive": dir,
             "dry_run": vacuum.dry_run,
             "older_than_seconds": vacuum.older_than.as_secs(),
-            "files": vacuumed.files,
+            "files": files,
         }));
     }
     let mut text = format!(
         "{dir}: {} files {}\n",
-        count(vacuumed.files.len() as u64),
+        count(files.len() as u64),
         if vacuum.dry_run {
             "would be deleted"
         } else {
             "deleted"
         }
     );
-    for file in &vacuumed.files {
+    for file in &files {
         let _ = writeln!(text, "  {file}");
     }
     print_summary(common, &text)

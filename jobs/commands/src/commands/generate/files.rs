@@ -16,6 +16,7 @@ use engine::pairs::{self, Similarities};
 use futures::StreamExt as _;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
+use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 use simhash::Spec;
 use storage::{Draft, Location, StorageError};
@@ -63,15 +64,8 @@ impl Target {
     }
 }
 
-fn parquet_error(name: &str) -> impl Fn(parquet::errors::ParquetError) -> Failure + use<> {
-    let object = name.to_owned();
-    move |source| {
-        ArchiveError::Parquet {
-            object: object.clone(),
-            source,
-        }
-        .into()
-    }
+fn parquet_error(name: &str, source: impl Into<ParquetError>) -> Failure {
+    ArchiveError::parquet(name)(source.into()).into()
 }
 
 /// The date of the archive's day `number`, from 0.
@@ -79,18 +73,15 @@ pub(super) fn archive_day(args: &GenerateArgs, number: u64) -> NaiveDate {
     args.day - Days::new(u64::from(args.days) - number)
 }
 
-/// Days since 1970, as Arrow counts them.
-pub(super) fn days_since_1970(day: NaiveDate) -> i32 {
-    engine::work_items::days_since_epoch(day)
-}
-
 /// Writes the documents of the batch.
 pub(super) struct BatchWriter {
     draft: Draft,
     writer: ArrowWriter<File>,
     schema: Arc<Schema>,
-    fail: Box<dyn Fn(parquet::errors::ParquetError) -> Failure>,
 }
+
+/// The name of the batch's file.
+const BATCH: &str = "day.parquet";
 
 impl BatchWriter {
     pub(super) fn create(target: &Target, fields: Vec<Field>) -> Result<Self, Failure> {
@@ -100,27 +91,26 @@ impl BatchWriter {
             .set_compression(zstd)
             .set_max_row_group_row_count(Some(BATCH_ROWS as usize))
             .build();
-        let draft = target.draft("day.parquet")?;
-        let file = draft.open()?;
-        let fail = Box::new(parquet_error("day.parquet"));
-        let writer =
-            ArrowWriter::try_new(file, Arc::clone(&schema), Some(properties)).map_err(&fail)?;
+        let draft = target.draft(BATCH)?;
+        let writer = ArrowWriter::try_new(draft.open()?, Arc::clone(&schema), Some(properties))
+            .map_err(|error| parquet_error(BATCH, error))?;
         Ok(Self {
             draft,
             writer,
             schema,
-            fail,
         })
     }
 
     pub(super) fn write(&mut self, columns: Vec<ArrayRef>) -> Result<(), Failure> {
         let batch = RecordBatch::try_new(Arc::clone(&self.schema), columns)
-            .map_err(|error| (self.fail)(error.into()))?;
-        self.writer.write(&batch).map_err(&self.fail)
+            .map_err(|error| parquet_error(BATCH, error))?;
+        let written = self.writer.write(&batch);
+        written.map_err(|error| parquet_error(BATCH, error))
     }
 
     pub(super) async fn close(self) -> Result<(), Failure> {
-        self.writer.close().map_err(&self.fail)?;
+        let closed = self.writer.close();
+        closed.map_err(|error| parquet_error(BATCH, error))?;
         Ok(self.draft.publish().await?)
     }
 }
@@ -184,7 +174,7 @@ pub(super) async fn write_expected<I: Id>(
     };
     let columns = schema.fields().iter().map(column).collect();
     let batch = RecordBatch::try_new(Arc::clone(&schema), columns)
-        .map_err(|error| parquet_error(name)(error.into()))?;
+        .map_err(|error| parquet_error(name, error))?;
     let stream =
         RecordBatchStreamAdapter::new(Arc::clone(&schema), futures::stream::iter([Ok(batch)]));
     let place = OutputTarget::file(target.directory.child(name)?)?;

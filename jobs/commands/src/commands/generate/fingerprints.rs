@@ -10,14 +10,14 @@ use arrow::array::{ArrayRef, Int64Array, RecordBatch};
 use arrow::datatypes::{DataType, Field};
 use arrow::error::ArrowError;
 use datafusion::common::runtime::SpawnedTask;
+use engine::work_items::days_since_epoch;
 use futures::StreamExt as _;
 use simhash::{SketchBits, Spec};
 use testkit::codewords::{BatchFingerprint, Generator, Settings};
 
 use super::Generated;
 use super::files::{
-    BATCH_ROWS, BatchWriter, Expected, Id, Target, archive_day, days_since_1970, write_archive,
-    write_expected,
+    BATCH_ROWS, BatchWriter, Expected, Id, Target, archive_day, write_archive, write_expected,
 };
 use crate::args::GenerateFingerprintsArgs;
 use crate::exit::Failure;
@@ -30,26 +30,15 @@ pub(super) async fn generate(
 ) -> Result<Generated, Failure> {
     match args.id_type {
         IdType::String => {
-            generate_with(
-                args,
-                process,
-                target,
-                |n| format!("new/{n:012}"),
-                |n| format!("archive/{n:012}"),
-            )
-            .await
+            let new_id = |n: u64| format!("new/{n:012}");
+            let base_id = |n: u64| format!("archive/{n:012}");
+            generate_with(args, process, target, new_id, base_id).await
         }
         // The ids of the batch follow those of the archive.
         IdType::Bigint => {
             let above = args.shared.base.cast_signed();
-            generate_with(
-                args,
-                process,
-                target,
-                |n| above + n.cast_signed(),
-                u64::cast_signed,
-            )
-            .await
+            let new_id = |n: u64| above + n.cast_signed();
+            generate_with(args, process, target, new_id, u64::cast_signed).await
         }
     }
 }
@@ -87,7 +76,7 @@ async fn generate_with<I: Id>(
             new: new_id(number as u64),
             base: base_id(base.number),
             distance,
-            day: days_since_1970(archive_day(shared, base.day)),
+            day: days_since_epoch(archive_day(shared, base.day)),
         })
     });
     let expected = write_expected(target, expected.collect()).await?;

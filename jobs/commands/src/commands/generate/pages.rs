@@ -5,6 +5,7 @@ use std::sync::Arc;
 use ::archive::{FingerprintFile, FingerprintWriter, IdType};
 use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Field};
+use engine::work_items::days_since_epoch;
 use rand::{RngCore as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 use simhash::{Fingerprinter, Model, SketchBits};
@@ -13,8 +14,7 @@ use testkit::pages::{Pages, Settings};
 
 use super::Generated;
 use super::files::{
-    BATCH_ROWS, BatchWriter, Expected, Target, archive_day, days_since_1970, write_archive,
-    write_expected,
+    BATCH_ROWS, BatchWriter, Expected, Target, archive_day, write_archive, write_expected,
 };
 use crate::args::GeneratePagesArgs;
 use crate::exit::Failure;
@@ -208,38 +208,26 @@ fn find_expected(
         within.retain(|pair| pair.0 < pair.1);
         (oracle::pairs_by_blocks(&fingerprints, &archived, k), within)
     };
-    let across = across
-        .into_iter()
-        .map(|(i, j, distance)| pair_across(args, numbers[i], archive[j].number, distance));
+    let across = across.into_iter().map(|(new, base, distance)| {
+        let base = archive[base].number;
+        let day = archive_day(&args.shared, base % u64::from(args.shared.days));
+        Expected {
+            new: new_id(numbers[new]),
+            base: archive_id(args, base),
+            distance,
+            day: days_since_epoch(day),
+        }
+    });
+    // The document with the smaller number, and id, is the base.
     let within = within
         .into_iter()
-        .map(|(i, j, distance)| pair_within(args, numbers[i], numbers[j], distance));
+        .map(|(smaller, larger, distance)| Expected {
+            new: new_id(numbers[larger]),
+            base: new_id(numbers[smaller]),
+            distance,
+            day: days_since_epoch(args.shared.day),
+        });
     across.chain(within).collect()
-}
-
-fn pair_across(args: &GeneratePagesArgs, new: u64, base: u64, distance: u32) -> Expected<String> {
-    let day = archive_day(&args.shared, base % u64::from(args.shared.days));
-    Expected {
-        new: new_id(new),
-        base: archive_id(args, base),
-        distance,
-        day: days_since_1970(day),
-    }
-}
-
-/// A pair within the batch: the document with the smaller number, and id, is the base.
-fn pair_within(
-    args: &GeneratePagesArgs,
-    smaller: u64,
-    larger: u64,
-    distance: u32,
-) -> Expected<String> {
-    Expected {
-        new: new_id(larger),
-        base: new_id(smaller),
-        distance,
-        day: days_since_1970(args.shared.day),
-    }
 }
 
 /// Maps `numbers` on `threads` threads; the results are in order.

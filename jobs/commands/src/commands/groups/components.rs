@@ -54,12 +54,12 @@ struct GroupRows {
 }
 
 /// What the decisions say of a component.
-#[derive(Debug, Default, Clone, Copy)]
-struct Counts {
-    documents: u64,
-    groups: u64,
+#[derive(Debug, Default, Clone, Copy, Serialize)]
+pub(super) struct Counts {
+    pub(super) documents: u64,
+    pub(super) groups: u64,
     /// Documents of the largest group.
-    largest_group: u64,
+    pub(super) largest_group: u64,
 }
 
 #[derive(Debug, Default, Serialize)]
@@ -77,10 +77,8 @@ pub(super) struct Summary {
 pub(super) struct Largest {
     /// Its name: the smallest id.
     pub(super) component: String,
-    pub(super) documents: u64,
-    pub(super) groups: u64,
-    /// Documents of the largest of its groups.
-    pub(super) largest_group: u64,
+    #[serde(flatten)]
+    pub(super) counts: Counts,
 }
 
 impl Components {
@@ -168,9 +166,7 @@ impl Components {
         }
         summary.largest = all.first().map(|(root, counts)| Largest {
             component: self.ids[**root as usize].to_string(),
-            documents: counts.documents,
-            groups: counts.groups,
-            largest_group: counts.largest_group,
+            counts: **counts,
         });
         summary
     }

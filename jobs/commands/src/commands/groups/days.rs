@@ -175,7 +175,7 @@ impl Groups {
         let known = groups.duplicates.values_mut().flat_map(HashMap::values_mut);
         known.for_each(|group| group.has_kept = true);
         let several = groups.of_several().count() as u64;
-        groups.singles = groups.kept().saturating_sub(several);
+        groups.singles = groups.sum(|day| day.kept).saturating_sub(several);
         groups
     }
 
@@ -275,24 +275,9 @@ impl Groups {
         })
     }
 
-    fn sum(&self, count: impl Fn(&DayCounts) -> u64) -> u64 {
+    /// A count of all days together.
+    pub(super) fn sum(&self, count: impl Fn(&DayCounts) -> u64) -> u64 {
         self.days.iter().map(count).sum()
-    }
-
-    pub(super) fn documents(&self) -> u64 {
-        self.sum(|day| day.documents)
-    }
-
-    pub(super) fn kept(&self) -> u64 {
-        self.sum(|day| day.kept)
-    }
-
-    pub(super) fn of_earlier(&self) -> u64 {
-        self.sum(|day| day.of_earlier)
-    }
-
-    pub(super) fn within(&self) -> u64 {
-        self.sum(|day| day.within)
     }
 
     /// The number of groups, including those of a single document.
@@ -356,10 +341,10 @@ impl Groups {
         let sizes = self.sizes().into_iter();
         let sizes = sizes.map(|(up_to, groups)| json!({"up_to": up_to, "groups": groups}));
         let mut value = json!({
-            "documents": self.documents(),
-            "kept": self.kept(),
-            "duplicates_of_earlier": self.of_earlier(),
-            "duplicates_within": self.within(),
+            "documents": self.sum(|day| day.documents),
+            "kept": self.sum(|day| day.kept),
+            "duplicates_of_earlier": self.sum(|day| day.of_earlier),
+            "duplicates_within": self.sum(|day| day.within),
             "groups": self.count(),
             "groups_without_kept": self.without_kept(),
             "sizes": sizes.collect::<Vec<_>>(),

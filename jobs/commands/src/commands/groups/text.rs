@@ -17,10 +17,10 @@ pub(super) fn groups(groups: &Groups, most: usize) -> String {
     let _ = writeln!(
         text,
         "{} documents in {files}: {} kept, {} duplicates of earlier days, {} duplicates within their batch",
-        count(groups.documents()),
-        count(groups.kept()),
-        count(groups.of_earlier()),
-        count(groups.within()),
+        count(groups.sum(|day| day.documents)),
+        count(groups.sum(|day| day.kept)),
+        count(groups.sum(|day| day.of_earlier)),
+        count(groups.sum(|day| day.within)),
     );
     if groups.orphans > 0 {
         let _ = writeln!(
@@ -96,9 +96,9 @@ pub(super) fn components(summary: &Summary) -> String {
             text,
             "largest component: {} (documents: {}, groups: {}, documents of its largest group: {})",
             visible(&largest.component),
-            count(largest.documents),
-            count(largest.groups),
-            count(largest.largest_group)
+            count(largest.counts.documents),
+            count(largest.counts.groups),
+            count(largest.counts.largest_group)
         );
     }
     let suspicious = match summary.suspicious {

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::run;
 use crate::args::{CommonArgs, MapArgs, ReduceArgs, RunArgs, SplitArgs};
-use crate::config;
+use crate::config::run_options;
 use crate::exit::Failure;
 use crate::printing::{count, print, print_json, print_summary, size};
 use crate::process::{self, Process};
@@ -29,7 +29,7 @@ pub fn split(common: &CommonArgs, args: &SplitArgs) -> Result<(), Failure> {
         let Some(record) = prepare(process, args).await? else {
             return Ok(None);
         };
-        let run = run_args(&record)?;
+        let run = run_options(&record.options)?;
         run.check().map_err(Failure::Usage)?;
         check_place(process, &args.job, &run)?;
         let settings = run::settings::build(process, &run, &mut None).await?;
@@ -151,11 +151,6 @@ fn check_place(process: &Process, job: &str, run: &RunArgs) -> Result<(), Failur
     Ok(())
 }
 
-/// The options of a job's run.
-fn run_args(record: &Record) -> Result<RunArgs, Failure> {
-    config::run_options(&record.options).map_err(Failure::Configuration)
-}
-
 fn print_split(common: &CommonArgs, split: &Split) -> Result<(), Failure> {
     if common.json {
         return print_json(split);
@@ -264,7 +259,7 @@ pub fn reduce(common: &CommonArgs, args: &ReduceArgs) -> Result<(), Failure> {
     };
     let run = RunArgs {
         metrics: args.metrics.clone(),
-        ..run_args(&record)?
+        ..run_options(&record.options)?
     };
     run::run_with(common, &run, async |process, mut settings| {
         // An earlier `reduce` may have put the copies in their places before it was killed.

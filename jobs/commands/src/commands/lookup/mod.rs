@@ -13,7 +13,7 @@ use super::index::files;
 use super::required;
 use crate::args::{CommonArgs, LookupArgs};
 use crate::exit::Failure;
-use crate::printing::{json_line, print};
+use crate::printing::{has_colours, json_line, print};
 use crate::process::{self, Process};
 use queries::{Asked, Source};
 
@@ -77,7 +77,7 @@ fn answer_all(
         .build()
         .map_err(failed)?;
     let mut answerers: Vec<Answerer> = (0..threads).map(|_| Answerer::new(&index, model)).collect();
-    let style = text::Style::of_stdout();
+    let colours = has_colours();
     for asked in queries::read(sources, TOGETHER * threads) {
         let asked = asked?;
         let each = asked.len().div_ceil(threads).max(1);
@@ -86,7 +86,7 @@ fn answer_all(
                 asked
                     .par_chunks(each)
                     .zip(answerers)
-                    .map(|(asked, answerer)| answer(answerer, asked, wanted, json, &style))
+                    .map(|(asked, answerer)| answer(answerer, asked, wanted, json, colours))
                     .collect()
             })
         };
@@ -116,7 +116,7 @@ fn answer(
     asked: &[Asked],
     wanted: LookupOptions,
     json: bool,
-    style: &text::Style,
+    colours: bool,
 ) -> Result<String, Failure> {
     let mut printed = String::new();
     // Few at once: the answers of a slice are held in memory.
@@ -137,7 +137,7 @@ fn answer(
             if json {
                 printed += &json_line(&as_json(&asked.given, answer))?
             } else {
-                text::write(&mut printed, asked, answer, &wanted, style)
+                text::write(&mut printed, asked, answer, &wanted, colours)
             }
         }
     }

@@ -2,39 +2,14 @@
 
 use std::fmt::Write as _;
 
-use anstyle::Style as AnsiStyle;
 use lookup::{Answer, LookupOptions};
 use unicode_segmentation::UnicodeSegmentation as _;
 
 use super::queries::Asked;
-use crate::printing::visible;
+use crate::printing::{heading, visible};
 
 /// The most characters of a text that its heading shows.
 const SHOWN: usize = 60;
-
-/// Whether the output has colours.
-pub(super) struct Style {
-    colours: bool,
-}
-
-impl Style {
-    /// The style of standard output, by the terminal's rules.
-    pub(super) fn of_stdout() -> Self {
-        Self {
-            colours: anstream::AutoStream::choice(&std::io::stdout())
-                != anstream::ColorChoice::Never,
-        }
-    }
-
-    fn heading(&self, text: &str) -> String {
-        let style = AnsiStyle::new().bold();
-        if self.colours {
-            format!("{style}{text}{style:#}")
-        } else {
-            text.to_owned()
-        }
-    }
-}
 
 /// Writes the answer to a query.
 pub(super) fn write(
@@ -42,7 +17,7 @@ pub(super) fn write(
     asked: &Asked,
     answer: &Answer,
     wanted: &LookupOptions,
-    style: &Style,
+    colours: bool,
 ) {
     let k = wanted.k;
     let given = asked
@@ -54,14 +29,14 @@ pub(super) fn write(
         let _ = writeln!(
             text,
             "{}: no fingerprint, the text has too few features\n",
-            style.heading(&given)
+            heading(&given, colours)
         );
         return;
     };
     let _ = if given.is_empty() {
-        writeln!(text, "{}", style.heading(&format!("{fingerprint:016x}")))
+        writeln!(text, "{}", heading(&format!("{fingerprint:016x}"), colours))
     } else {
-        writeln!(text, "{} ({fingerprint:016x})", style.heading(&given))
+        writeln!(text, "{} ({fingerprint:016x})", heading(&given, colours))
     };
     if answer.hits.is_empty() {
         let _ = if wanted.min_similarity > 0.0 {

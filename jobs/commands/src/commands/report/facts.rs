@@ -152,17 +152,9 @@ impl Facts {
     /// pairs, the pairs of a document.
     pub(super) fn sizes(&self) -> BTreeMap<u64, u64> {
         if self.kind == OutputKind::Pairs {
-            return self
-                .degrees
-                .iter()
-                .map(|(size, count)| (*size, *count))
-                .collect();
+            return self.degrees.clone().into_iter().collect();
         }
-        let mut sizes: BTreeMap<u64, u64> = self
-            .kept_sizes
-            .iter()
-            .map(|(size, groups)| (*size, *groups))
-            .collect();
+        let mut sizes: BTreeMap<u64, u64> = self.kept_sizes.clone().into_iter().collect();
         // The other duplicates belong to groups whose kept document is in the archive, so not among
         // the rows.
         for (size, duplicates) in &self.duplicate_sizes {

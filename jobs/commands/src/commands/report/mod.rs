@@ -160,7 +160,7 @@ async fn count_rows(
     let samples = std::mem::replace(&mut facts.samples, Samples::new(threshold));
     let mut second = samples.into_second_pass();
     let mut sites = std::mem::take(&mut facts.sites);
-    if second.is_needed() || sites.are_known() {
+    if second.is_needed() || sites.are_known {
         let mut add = |row: ReadRow<'_>| {
             second.add(&row);
             sites.add_again(&row);
@@ -169,9 +169,9 @@ async fn count_rows(
             read_rows(file, &mut add).await?;
         }
     }
-    if sites.are_known() {
+    if sites.are_known {
         facts.losses = sites.losses();
-        facts.sources = sites.into_sources();
+        facts.sources = sites.sources;
     }
     Ok((facts, second.into_samples()))
 }
@@ -191,10 +191,8 @@ async fn find_texts(
             markup: args.markup,
             archive: args.archive.as_deref(),
         };
-        let ids = samples
-            .iter()
-            .flat_map(|sample| [&sample.new_id, &sample.base_id]);
-        let wanted = ids.map(|id| DocumentId::Text(id.as_str().into())).collect();
+        let ids = samples.iter().flat_map(|sample| sample.pair.ids());
+        let wanted = ids.map(|id| DocumentId::Text(id.into())).collect();
         let sources = losses.iter().map(|loss| loss.source.clone()).collect();
         found = texts_to_show(process, documents, wanted, &sources).await?;
     }
@@ -202,7 +200,7 @@ async fn find_texts(
         loss.words = found.sources.get(&loss.source).copied();
     }
     let shown = samples.into_iter().map(|sample| {
-        let [new, base] = found.of_pair([&sample.new_id, &sample.base_id]);
+        let [new, base] = found.of_pair(sample.pair.ids());
         let both = new.zip(base);
         let start = |text: &CutText| word_diff::template_start(&text.template);
         Shown {

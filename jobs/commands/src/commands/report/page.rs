@@ -396,20 +396,20 @@ fn write_samples(html: &mut String, report: &Report<'_>) {
 }
 
 fn write_sample(html: &mut String, report: &Report<'_>, shown: &Shown) {
-    let sample = &shown.sample;
+    let pair = &shown.sample.pair;
     let texts = report.texts && html.len() < ENOUGH_BYTES;
     let _ = write!(
         html,
         "<article data-at=\"{}\"><h3><bdi>{}</bdi> <span class=\"why\">and</span> <bdi>{}</bdi></h3><p class=\"why\">{}</p>",
-        sample.distance,
-        escaped_start(&sample.new_id),
-        escaped_start(&sample.base_id),
+        pair.distance,
+        escaped_start(&pair.new_id),
+        escaped_start(&pair.base_id),
         escape(&reason(report, shown, texts))
     );
     match &shown.sides {
         Some(sides) if texts => {
             html.push_str("<div class=\"sides\">");
-            let day = sample
+            let day = pair
                 .base_day
                 .map_or(String::new(), |day| format!(" of {}", date(day)));
             let (new, base) = match report.facts.kind {
@@ -428,13 +428,13 @@ fn write_sample(html: &mut String, report: &Report<'_>, shown: &Shown) {
 
 /// Says why a sample is a pair, and why the page shows it. `texts` says whether its texts follow.
 fn reason(report: &Report<'_>, shown: &Shown, texts: bool) -> String {
-    let sample = &shown.sample;
-    let bits = match sample.distance {
+    let Sample { why, pair } = &shown.sample;
+    let bits = match pair.distance {
         0 => "The fingerprints are equal".to_owned(),
         1 => "The fingerprints differ in 1 bit".to_owned(),
         more => format!("The fingerprints differ in {more} bits"),
     };
-    let similarity = sample.similarity.map_or(String::new(), |similarity| {
+    let similarity = pair.similarity.map_or(String::new(), |similarity| {
         format!("; the similarity is {similarity:.2}")
     });
     let words = match &shown.sides {
@@ -450,7 +450,7 @@ fn reason(report: &Report<'_>, shown: &Shown, texts: bool) -> String {
             )
         }
     };
-    let why = match &sample.why {
+    let why = match why {
         Why::LargeGroup(size) => {
             format!(" One of the largest groups, of {} documents.", count(*size))
         }

@@ -7,6 +7,8 @@ use std::collections::{BTreeMap, BinaryHeap, HashSet};
 use engine::output::ReadRow;
 use simhash::hash::murmur3_low64;
 
+use crate::commands::pairs::{Pair, Smallest};
+
 /// Samples of each stratum: a distance and a range of similarity.
 const OF_STRATUM: usize = 2;
 /// Samples next to the threshold, on each side of it.
@@ -30,71 +32,19 @@ pub(super) enum Why {
     Stratum,
 }
 
-/// A pair, or a duplicate and its kept document.
+/// A pair that is shown.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Sample {
     pub(super) why: Why,
-    pub(super) new_id: String,
-    pub(super) base_id: String,
-    pub(super) distance: i32,
-    pub(super) base_day: Option<i32>,
-    pub(super) similarity: Option<f64>,
+    pub(super) pair: Pair,
 }
 
 impl Sample {
     fn read(row: &ReadRow<'_>, why: Why) -> Option<Self> {
-        let pair = row.pair?;
         Some(Self {
             why,
-            new_id: row.id.to_owned(),
-            base_id: pair.base_id.to_owned(),
-            distance: pair.distance,
-            base_day: pair.base_day,
-            similarity: pair.similarity,
+            pair: Pair::read(row)?,
         })
-    }
-}
-
-/// Keeps the samples with the smallest keys.
-#[derive(Debug)]
-struct Smallest<K> {
-    most: usize,
-    heap: BinaryHeap<(K, u64)>,
-    samples: BTreeMap<u64, Sample>,
-    next: u64,
-}
-
-impl<K: Ord + Clone> Smallest<K> {
-    fn new(most: usize) -> Self {
-        Self {
-            most,
-            heap: BinaryHeap::new(),
-            samples: BTreeMap::new(),
-            next: 0,
-        }
-    }
-
-    fn offer(&mut self, key: K, sample: impl FnOnce() -> Option<Sample>) {
-        let is_full = self.heap.len() == self.most;
-        if is_full && self.heap.peek().is_none_or(|(last, _)| key >= *last) {
-            return;
-        }
-        let Some(sample) = sample() else { return };
-        if is_full && let Some((_, number)) = self.heap.pop() {
-            self.samples.remove(&number);
-        }
-        self.heap.push((key, self.next));
-        self.samples.insert(self.next, sample);
-        self.next += 1;
-    }
-
-    /// The samples, the one with the smallest key first.
-    fn into_samples(self) -> Vec<Sample> {
-        let mut samples = self.samples;
-        let sorted = self.heap.into_sorted_vec().into_iter();
-        sorted
-            .filter_map(|(_, number)| samples.remove(&number))
-            .collect()
     }
 }
 
@@ -110,9 +60,9 @@ type GroupKey = (Reverse<i64>, Option<i32>, Box<str>);
 #[derive(Debug)]
 pub(super) struct Samples {
     threshold: f64,
-    strata: BTreeMap<(i32, usize), Smallest<Hash>>,
-    above: Smallest<(u64, Hash)>,
-    below: Smallest<(u64, Hash)>,
+    strata: BTreeMap<(i32, usize), Smallest<Hash, Sample>>,
+    above: Smallest<(u64, Hash), Sample>,
+    below: Smallest<(u64, Hash), Sample>,
     /// The largest groups: their size, and the day and id of the kept document.
     groups: BinaryHeap<Reverse<Group>>,
     known: HashSet<(Option<i32>, Box<str>)>,
@@ -180,21 +130,19 @@ impl Samples {
 
     /// Ends the first pass, and begins the one that samples the largest groups.
     pub(super) fn into_second_pass(self) -> SecondPass {
-        let groups: Vec<Group> = self
-            .groups
-            .into_iter()
-            .map(|Reverse(group)| group)
-            .collect();
-        let of_groups = groups
-            .into_iter()
-            .map(|(size, Reverse(id), day)| ((Reverse(size), day, id), Smallest::new(OF_GROUP)))
-            .collect();
-        let mut others = self.above.into_samples();
-        others.extend(self.below.into_samples());
+        let groups = self.groups.into_iter();
+        let of_groups = groups.map(|Reverse((size, Reverse(id), day))| {
+            ((Reverse(size), day, id), Smallest::new(OF_GROUP))
+        });
+        let mut others = self.above.into_items();
+        others.extend(self.below.into_items());
         for stratum in self.strata.into_values() {
-            others.extend(stratum.into_samples());
+            others.extend(stratum.into_items());
         }
-        SecondPass { of_groups, others }
+        SecondPass {
+            of_groups: of_groups.collect(),
+            others,
+        }
     }
 }
 
@@ -203,7 +151,7 @@ impl Samples {
 #[derive(Debug)]
 pub(super) struct SecondPass {
     /// The farthest duplicates of each of the largest groups.
-    of_groups: BTreeMap<GroupKey, Smallest<(Reverse<i32>, Hash)>>,
+    of_groups: BTreeMap<GroupKey, Smallest<(Reverse<i32>, Hash), Sample>>,
     others: Vec<Sample>,
 }
 
@@ -232,19 +180,13 @@ impl SecondPass {
     /// All samples, each pair once: those of the largest groups first, then the borderline, then
     /// the others by distance.
     pub(super) fn into_samples(self) -> Vec<Sample> {
-        let of_groups = self
-            .of_groups
-            .into_values()
-            .flat_map(Smallest::into_samples);
+        let of_groups = self.of_groups.into_values().flat_map(Smallest::into_items);
         let mut seen = HashSet::new();
         of_groups
             .chain(self.others)
             .filter(|sample| {
-                seen.insert((
-                    sample.new_id.clone(),
-                    sample.base_id.clone(),
-                    sample.base_day,
-                ))
+                let [new, base] = sample.pair.ids().map(str::to_owned);
+                seen.insert((new, base, sample.pair.base_day))
             })
             .collect()
     }
@@ -310,7 +252,7 @@ mod tests {
         // The largest group first, by its farthest duplicates.
         assert_eq!(forward[0].why, Why::LargeGroup(76));
         assert_eq!(
-            (forward[0].base_id.as_str(), forward[0].distance),
+            (forward[0].pair.base_id.as_str(), forward[0].pair.distance),
             ("006", 4)
         );
         let count = |why: Why| forward.iter().filter(|sample| sample.why == why).count();

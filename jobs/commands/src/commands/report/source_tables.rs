@@ -54,14 +54,8 @@ pub(super) fn write_matrix(html: &mut String, matrix: &Matrix) {
         let _ = write!(html, "<th scope=\"col\">{}</th>", escaped_start(name));
     }
     html.push_str("</tr></thead><tbody>");
-    let largest = matrix
-        .pairs
-        .iter()
-        .flatten()
-        .copied()
-        .max()
-        .unwrap_or(0)
-        .max(1) as f64;
+    let largest = matrix.pairs.iter().flatten().copied().max();
+    let largest = largest.unwrap_or(0).max(1) as f64;
     for (name, row) in matrix.names.iter().zip(&matrix.pairs) {
         let _ = write!(html, "<tr><th scope=\"row\">{}</th>", escaped_start(name));
         for pairs in row {

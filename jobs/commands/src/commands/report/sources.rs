@@ -37,10 +37,11 @@ pub(super) struct Matrix {
 /// the kept document of a duplicate may come behind it.
 #[derive(Debug, Default)]
 pub(super) struct Sites {
-    sources: Sources,
+    pub(super) sources: Sources,
     /// The sources of the kept documents that have duplicates, by the hashes of their ids.
     kept: HashMap<u64, u32>,
-    are_known: bool,
+    /// Whether a row of the first pass has a host or a URL.
+    pub(super) are_known: bool,
     /// The documents of each source, and those that are dropped.
     losses: HashMap<u32, (u64, u64)>,
 }
@@ -55,11 +56,6 @@ pub(super) struct Loss {
 }
 
 impl Sites {
-    /// Whether a row of the first pass has a host or a URL.
-    pub(super) fn are_known(&self) -> bool {
-        self.are_known
-    }
-
     /// Adds a row of the first pass.
     pub(super) fn add(&mut self, row: &ReadRow<'_>) {
         let Some(site) = row.site else { return };
@@ -71,10 +67,7 @@ impl Sites {
         *documents += 1;
         *dropped += u64::from(row.pair.is_some());
         if row.pair.is_none() && row.group_size.is_some_and(|size| size > 1) {
-            let source = self
-                .sources
-                .number(&source_of_site(site).unwrap_or_default());
-            self.kept.insert(id_hash(row.id), source);
+            self.kept.insert(id_hash(row.id), number);
         }
     }
 
@@ -101,17 +94,9 @@ impl Sites {
             });
         let named = |loss: &Loss| loss.dropped > 0 && !loss.source.is_empty();
         let mut losses: Vec<Loss> = losses.filter(named).collect();
-        losses.sort_by(|a, b| {
-            b.dropped
-                .cmp(&a.dropped)
-                .then_with(|| a.source.cmp(&b.source))
-        });
+        losses.sort_by(|a, b| (b.dropped, &a.source).cmp(&(a.dropped, &b.source)));
         losses.truncate(MOST_SOURCES);
         losses
-    }
-
-    pub(super) fn into_sources(self) -> Sources {
-        self.sources
     }
 }
 
@@ -247,7 +232,7 @@ mod tests {
         ];
         let mut sites = Sites::default();
         rows.iter().for_each(|row| sites.add(row));
-        assert!(sites.are_known());
+        assert!(sites.are_known);
         let loss = Loss {
             source: "a.example".into(),
             documents: 2,
@@ -256,13 +241,13 @@ mod tests {
         };
         assert_eq!(sites.losses(), [loss]);
         rows.iter().for_each(|row| sites.add_again(row));
-        let matrix = sites.into_sources().matrix().unwrap();
+        let matrix = sites.sources.matrix().unwrap();
         assert_eq!(matrix.names, ["a.example", "b.example", "c.example"]);
         assert_eq!(matrix.pairs, [[0, 1, 1], [0, 0, 0], [0, 0, 0]]);
         assert_eq!(matrix.others, 1);
         let mut unknown = Sites::default();
         unknown.add(&row("1", None, None));
-        assert!(!unknown.are_known());
+        assert!(!unknown.are_known);
     }
 
     #[test]

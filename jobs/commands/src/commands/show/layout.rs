@@ -7,8 +7,8 @@ use anstyle::{AnsiColor, Style as AnsiStyle};
 use engine::template::CutTexts;
 use unicode_width::UnicodeWidthStr as _;
 
-use super::Pair;
-use crate::printing::{date, visible};
+use crate::commands::pairs::Pair;
+use crate::printing::{date, has_colours, heading, visible};
 use crate::word_diff::{self, Part, template_start};
 
 /// Width, in characters, if the output is no terminal.
@@ -25,14 +25,12 @@ pub(super) struct Style {
 }
 
 impl Style {
-    /// The style of standard output, by the terminal's rules: no colours with NO_COLOR, or if it is
-    /// no terminal.
+    /// The style of standard output.
     pub(super) fn of_stdout() -> Self {
         let width = terminal_size::terminal_size().map(|(width, _)| usize::from(width.0));
-        let choice = anstream::AutoStream::choice(&std::io::stdout());
         Self {
             width: width.unwrap_or(DEFAULT_WIDTH),
-            colours: choice != anstream::ColorChoice::Never,
+            colours: has_colours(),
         }
     }
 
@@ -43,15 +41,6 @@ impl Style {
             format!("{style}{words}{style:#}")
         } else {
             format!("[{words}]")
-        }
-    }
-
-    fn heading(&self, text: &str) -> String {
-        let style = AnsiStyle::new().bold();
-        if self.colours {
-            format!("{style}{text}{style:#}")
-        } else {
-            text.to_owned()
         }
     }
 }
@@ -73,14 +62,14 @@ pub(super) fn write_pair(text: &mut String, shown: &Shown<'_>, style: &Style) {
     let day = pair
         .base_day
         .map_or(String::new(), |day| format!(" ({})", date(day)));
-    let heading = format!(
+    let title = format!(
         "{}. {} and {}{day}: distance {}{similarity}",
         shown.number,
         visible(&pair.new_id),
         visible(&pair.base_id),
         pair.distance
     );
-    let _ = writeln!(text, "{}", style.heading(&heading));
+    let _ = writeln!(text, "{}", heading(&title, style.colours));
     let Some(texts) = shown.texts else {
         return;
     };

@@ -3,8 +3,7 @@
 mod layout;
 mod pager;
 
-use std::cmp::Ordering;
-use std::collections::{BinaryHeap, HashSet};
+use std::collections::HashSet;
 
 use documents::DocumentId;
 use engine::output::{ReadRow, read_rows};
@@ -13,6 +12,7 @@ use serde_json::json;
 use simhash::hash::murmur3_low64;
 
 use self::layout::{Shown, Style};
+use super::pairs::{Pair, Smallest};
 use super::report::sources::source_of_row;
 use super::{ShownDocuments, check_near, texts_to_show};
 use crate::args::{CommonArgs, ShowArgs, SortPairs};
@@ -45,7 +45,7 @@ pub fn run(common: &CommonArgs, args: &ShowArgs) -> Result<(), Failure> {
                 "{path}: no pair has a similarity; a run with --verify writes similarities"
             );
         }
-        let pairs = chosen.into_pairs();
+        let pairs = chosen.pairs.into_items();
         let texts = find_texts(process, args, &pairs).await?;
         Ok((pairs, total, texts))
     })?;
@@ -80,37 +80,6 @@ pub fn run(common: &CommonArgs, args: &ShowArgs) -> Result<(), Failure> {
     pager::print(&text)
 }
 
-/// A pair, or a duplicate and its kept document.
-#[derive(Debug, Clone)]
-pub(super) struct Pair {
-    /// The document of the batch.
-    pub(super) new_id: String,
-    /// The other document.
-    pub(super) base_id: String,
-    pub(super) distance: i32,
-    /// Day of the other document, in days since 1970.
-    pub(super) base_day: Option<i32>,
-    pub(super) similarity: Option<f64>,
-}
-
-impl Pair {
-    pub(super) fn ids(&self) -> [&str; 2] {
-        [&self.new_id, &self.base_id]
-    }
-
-    /// The pair of a row; `None` if the row is a kept document.
-    fn read(row: &ReadRow<'_>) -> Option<Self> {
-        let pair = row.pair?;
-        Some(Self {
-            new_id: row.id.to_owned(),
-            base_id: pair.base_id.to_owned(),
-            distance: pair.distance,
-            base_day: pair.base_day,
-            similarity: pair.similarity,
-        })
-    }
-}
-
 /// The texts of the pairs' documents; `None` without --documents.
 async fn find_texts(
     process: &Process,
@@ -126,8 +95,8 @@ async fn find_texts(
         markup: args.markup,
         archive: args.archive.as_deref(),
     };
-    let ids = pairs.iter().flat_map(|pair| [&pair.new_id, &pair.base_id]);
-    let wanted = ids.map(|id| DocumentId::Text(id.as_str().into())).collect();
+    let ids = pairs.iter().flat_map(Pair::ids);
+    let wanted = ids.map(|id| DocumentId::Text(id.into())).collect();
     let found = texts_to_show(process, documents, wanted, &HashSet::new()).await?;
     Ok(Some(found))
 }
@@ -157,9 +126,7 @@ struct Chosen {
     key: Key,
     /// The only source whose duplicates are shown.
     source: Option<String>,
-    most: usize,
-    /// The chosen pairs; the last one is on top.
-    heap: BinaryHeap<Ranked>,
+    pairs: Smallest<i64, Pair>,
     /// Pairs read.
     read: u64,
     has_similarities: bool,
@@ -177,34 +144,11 @@ enum Key {
     Random,
 }
 
-/// A pair with its key, and its number in the file.
-struct Ranked {
-    key: f64,
-    number: u64,
-    pair: Pair,
+/// An integer of the order that `f64::total_cmp` has.
+fn ordered(key: f64) -> i64 {
+    let bits = key.to_bits().cast_signed();
+    bits ^ ((bits >> 63).cast_unsigned() >> 1).cast_signed()
 }
-
-impl Ord for Ranked {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.key
-            .total_cmp(&other.key)
-            .then(self.number.cmp(&other.number))
-    }
-}
-
-impl PartialOrd for Ranked {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Ranked {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for Ranked {}
 
 impl Chosen {
     fn new(args: &ShowArgs) -> Self {
@@ -215,11 +159,11 @@ impl Chosen {
             (None, Some(SortPairs::Distance)) => Key::Distance,
             (None, None) => Key::File,
         };
+        let most = args.random.or(args.count).unwrap_or(DEFAULT_COUNT);
         Self {
             key,
             source: args.source.clone(),
-            most: args.random.or(args.count).unwrap_or(DEFAULT_COUNT) as usize,
-            heap: BinaryHeap::new(),
+            pairs: Smallest::new(most as usize),
             read: 0,
             has_similarities: false,
         }
@@ -250,26 +194,6 @@ impl Chosen {
                 murmur3_low64(ids.as_bytes(), 0) as f64
             }
         };
-        let is_full = self.heap.len() >= self.most;
-        // Of two equal keys, the first one read comes first.
-        let comes_before = |last: &Ranked| key.total_cmp(&last.key).is_lt();
-        if is_full && !self.heap.peek().is_some_and(comes_before) {
-            return;
-        }
-        if is_full {
-            self.heap.pop();
-        }
-        if let Some(pair) = Pair::read(row) {
-            self.heap.push(Ranked {
-                key,
-                number: self.read,
-                pair,
-            });
-        }
-    }
-
-    fn into_pairs(self) -> Vec<Pair> {
-        let sorted = self.heap.into_sorted_vec();
-        sorted.into_iter().map(|ranked| ranked.pair).collect()
+        self.pairs.offer(ordered(key), || Pair::read(row));
     }
 }

@@ -69,7 +69,8 @@ pub(super) fn advice(compared: &[Tuned], bits: Option<u32>) -> Advice<'_> {
     let of_sharp = Profile::Sharp.sketch().bits();
     let sharp = default.sharp.as_ref();
     let sharp = sharp.filter(|_| bits.is_none_or(|bits| bits == of_sharp));
-    let Some(best) = best(compared, bits) else {
+    let all = compared.iter().flat_map(|tuned| of_spec(tuned, bits));
+    let Some(best) = choose(compared, all) else {
         return match sharp {
             Some(_) => Advice::Sharp(None),
             None => by_texts(default).map_or(Advice::Nothing, Advice::Settings),
@@ -80,14 +81,6 @@ pub(super) fn advice(compared: &[Tuned], bits: Option<u32>) -> Advice<'_> {
         Some(sharp) if best.f1() <= sharp.f1 + ABOUT => Advice::Sharp(Some(best)),
         _ => Advice::Settings(best),
     }
-}
-
-/// The best settings by sketches of `bits`, or of any size; `None` if there are none, or only by texts.
-fn best(compared: &[Tuned], bits: Option<u32>) -> Option<Settings<'_>> {
-    choose(
-        compared,
-        compared.iter().flat_map(|tuned| of_spec(tuned, bits)),
-    )
 }
 
 /// The best settings by sketches with the spec of `tuned`, which is one of `compared`.
@@ -157,6 +150,14 @@ fn is_cheap(default: &Tuned) -> Option<impl Fn(&Settings<'_>) -> bool + use<>> {
 }
 
 impl<'a> Advice<'a> {
+    /// The best of the settings that were compared, whether or not they are recommended.
+    pub(super) fn best(&self) -> Option<&Settings<'a>> {
+        match self {
+            Self::Settings(settings) | Self::Sharp(Some(settings)) => Some(settings),
+            Self::Sharp(None) | Self::Nothing => None,
+        }
+    }
+
     /// The spec of what is recommended, and its largest distance.
     pub(super) fn spec(&self, compared: &'a [Tuned]) -> Option<(&'a Tuned, u32)> {
         match self {

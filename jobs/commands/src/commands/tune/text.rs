@@ -88,11 +88,7 @@ fn write_advice(text: &mut String, compared: &[Tuned], advice: &Advice<'_>, aske
         );
         line(text, &name, found.recall, found.precision, found.f1);
     }
-    let settings = match advice {
-        Advice::Settings(settings) | Advice::Sharp(Some(settings)) => Some(settings),
-        _ => None,
-    };
-    if let Some(settings) = settings {
+    if let Some(settings) = advice.best() {
         let name = format!("the best of those compared ({})", named(settings));
         line(
             text,
@@ -102,8 +98,8 @@ fn write_advice(text: &mut String, compared: &[Tuned], advice: &Advice<'_>, aske
             settings.f1(),
         );
     }
-    let _ = match (advice, settings) {
-        (Advice::Settings(settings), _) => {
+    let _ = match advice {
+        Advice::Settings(settings) => {
             let unrelated = unrelated(settings.at);
             let _ = writeln!(text, "recommended: {}", named(settings));
             let lost = sharp
@@ -166,13 +162,9 @@ fn interval(share: f64, n: usize) -> (f64, f64) {
 
 /// What is recommended, in the `--json` output.
 pub(super) fn advice_json(advice: &Advice<'_>) -> Value {
-    let settings = match advice {
-        Advice::Settings(settings) | Advice::Sharp(Some(settings)) => best::json(settings),
-        _ => Value::Null,
-    };
     json!({
         "profile": if matches!(advice, Advice::Settings(_)) { Value::Null } else { "sharp".into() },
-        "best": settings,
+        "best": advice.best().map(best::json),
     })
 }
 
