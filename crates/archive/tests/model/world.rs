@@ -731,7 +731,8 @@ impl World {
             Existing::Keep
         };
         let work = async |location: Location| {
-            let archive = Archive::open(&location).await?;
+            // So that a batch has several files, which a compaction merges.
+            let archive = Archive::open(&location).await?.with_file_rows(2);
             let mut run = compared_with(archive, Some(batch), input, Some(existing)).await?;
             if run.is_committed {
                 return Ok(None);
