@@ -1,9 +1,10 @@
 //! The archive against a plain model of it: random scenarios of runs, reruns, races, removals, maintenance, other
 //! programs, crashes and lost answers, on a store in memory.
 //!
-//! The model lists all rows with their days, and for each committed day the rows with which its run compared it. After
-//! each step, a second reader ([`other_program`]) must find exactly the model's rows in the table.
-//! A rerun of a day must read exactly the rows that the day was compared with, except those that were removed since.
+//! The model lists all rows with their batches, and for each committed batch the rows with which its run compared it.
+//! After each step, a second reader ([`other_program`]) must find exactly the model's rows in the table.
+//! A rerun of a batch must read exactly the rows that the batch was compared with, except those that were removed since.
+//! Where another program left nothing that says which these are, it may refuse to, but must not read others.
 //!
 //! `DEDUP_JOB_MODEL_STEPS` is the number of steps (2000 by default), `DEDUP_JOB_MODEL_SEED` the seed of the first
 //! scenario; the seed of each next scenario is one higher. A scenario that fails is shrunk, and printed with its seed.
@@ -24,7 +25,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
 
-use step::{DAYS, INPUTS, Step};
+use step::{BATCHES, Batch, DAYS, INPUTS, Lie, Step};
 use store::Fault;
 use world::World;
 
@@ -37,19 +38,27 @@ fn fault() -> impl Strategy<Value = Fault> {
     ]
 }
 
+/// A batch: mostly the one without a name.
+fn batch() -> impl Strategy<Value = Batch> {
+    let name = prop_oneof![3 => Just(None::<usize>), 1 => (0..BATCHES).prop_map(Some)];
+    (0..DAYS, name)
+}
+
 fn step() -> impl Strategy<Value = Step> {
     let day = || 0..DAYS;
     let input = || 0..INPUTS;
+    let lie = prop::sample::select(vec![Lie::Missing, Lie::Garbage, Lie::NoCheckpoint]);
     prop_oneof![
-        6 => (day(), input(), any::<bool>(), fault())
-            .prop_map(|(day, input, replace, fault)| Step::Run { day, input, replace, fault }),
+        6 => (batch(), input(), any::<bool>(), fault())
+            .prop_map(|(batch, input, replace, fault)| Step::Run { batch, input, replace, fault }),
         2 => (day(), input(), fault())
             .prop_map(|(day, input, fault)| Step::Append { day, input, fault }),
-        3 => day().prop_map(|day| Step::Rerun { day }),
+        4 => batch().prop_map(|batch| Step::Rerun { batch }),
         1 => day().prop_map(|day| Step::RerunWithoutDay { day }),
         3 => (day(), input(), day(), input())
             .prop_map(|(one, a, other, b)| Step::Race { one: (one, a), other: (other, b) }),
         1 => (day(), fault()).prop_map(|(day, fault)| Step::RemoveDay { day, fault }),
+        1 => (batch(), fault()).prop_map(|(batch, fault)| Step::RemoveBatch { batch, fault }),
         2 => (input(), fault()).prop_map(|(input, fault)| Step::RemoveIds { input, fault }),
         2 => fault().prop_map(|fault| Step::Compact { fault }),
         1 => Just(Step::RacingCompactions),
@@ -61,6 +70,11 @@ fn step() -> impl Strategy<Value = Step> {
             .prop_map(|(day, input)| Step::OtherAppend { day, input }),
         1 => (day(), input(), prop::option::of(day()))
             .prop_map(|(day, input, to)| Step::RunWhileOtherAppends { day, input, to }),
+        2 => (1..8usize).prop_map(|back| Step::OtherRestores { back }),
+        1 => (day(), input()).prop_map(|(day, input)| Step::OtherOverwritesDay { day, input }),
+        2 => Just(Step::OtherCheckpoints),
+        1 => lie.prop_map(|lie| Step::LastCheckpointLies { lie }),
+        1 => Just(Step::OtherCleansLog),
     ]
 }
 

@@ -4,14 +4,28 @@ use super::store::Fault;
 
 /// Number of days in a scenario.
 pub const DAYS: usize = 4;
+/// Number of batches with a name that a day may have.
+pub const BATCHES: usize = 2;
 /// Number of different inputs.
 pub const INPUTS: usize = 6;
+
+/// What one commit brings: a day, and the number of the batch; `None` is the batch without a name.
+pub type Batch = (usize, Option<usize>);
+
+/// What is wrong with the hint at the last checkpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lie {
+    Missing,
+    Garbage,
+    /// It names a version that has no checkpoint.
+    NoCheckpoint,
+}
 
 /// A step of a scenario.
 #[derive(Debug, Clone)]
 pub enum Step {
     Run {
-        day: usize,
+        batch: Batch,
         input: usize,
         replace: bool,
         fault: Fault,
@@ -22,7 +36,7 @@ pub enum Step {
         fault: Fault,
     },
     Rerun {
-        day: usize,
+        batch: Batch,
     },
     RerunWithoutDay {
         day: usize,
@@ -33,6 +47,10 @@ pub enum Step {
     },
     RemoveDay {
         day: usize,
+        fault: Fault,
+    },
+    RemoveBatch {
+        batch: Batch,
         fault: Fault,
     },
     /// Removes two of the documents of an input.
@@ -66,4 +84,19 @@ pub enum Step {
         input: usize,
         to: Option<usize>,
     },
+    /// Another program makes the table what it was some steps ago.
+    OtherRestores {
+        back: usize,
+    },
+    /// Another program replaces all documents of a day.
+    OtherOverwritesDay {
+        day: usize,
+        input: usize,
+    },
+    OtherCheckpoints,
+    LastCheckpointLies {
+        lie: Lie,
+    },
+    /// Another program deletes the entries of the log before the last checkpoint.
+    OtherCleansLog,
 }

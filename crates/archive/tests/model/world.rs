@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use archive::fingerprint_file::FingerprintWriter;
 use archive::{
-    Append, Archive, ArchiveError, DecisionSettings, DecodedStep, Existing, FingerprintFile, IdSet,
-    IdType, ReadRows, RowColumns, RowDecisions, RunDefaults, Scope, Snapshot, SpecFiles, Vacuum,
+    Append, Archive, ArchiveError, BatchName, DayBatch, DecisionSettings, DecodedStep, Existing,
+    FingerprintFile, IdSet, IdType, ReadRows, RowColumns, RowDecisions, RunDefaults, Scope,
+    Snapshot, SpecFiles, Vacuum,
 };
 use arrow::array::{AsArray as _, BinaryArray, Int64Array, RecordBatch, StringArray};
 use chrono::NaiveDate;
@@ -15,16 +16,24 @@ use object_store::ObjectStoreExt as _;
 use object_store::memory::InMemory;
 use object_store::path::Path;
 use simhash::{SketchBits, Spec};
-use storage::{Location, StoreOptions, Stores};
+use storage::{ErrorKind, Location, StoreOptions, Stores};
 use url::Url;
 
 use super::other_program::{self, OtherProgram, ROOT, Row};
-use super::step::{INPUTS, Step};
+use super::step::{Batch, INPUTS, Lie, Step};
 use super::store::{Fault, Faulty};
 
 /// The date of a day.
 fn date(day: usize) -> NaiveDate {
     NaiveDate::from_ymd_opt(2026, 1, 1 + day as u32).unwrap()
+}
+
+fn day_batch((day, batch): Batch) -> DayBatch {
+    let name: Option<BatchName> = batch.map(|number| format!("batch-{number}").parse().unwrap());
+    DayBatch {
+        day: date(day),
+        name: name.unwrap_or_default(),
+    }
 }
 
 /// An input: its file, as the map writes it, and the rows of the file.
@@ -101,40 +110,87 @@ impl Input {
     }
 }
 
-/// A document in the model: its number in the order of arrival, and its row.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+/// A document in the model: its number in the order of arrival, its row, and the batch that brought it, unless another
+/// program did.
+#[derive(Debug, Clone)]
 struct Document {
     number: u64,
+    batch: Option<Batch>,
     row: Row,
 }
 
-/// A committed day in the model.
+/// A committed batch in the model.
 #[derive(Debug, Clone)]
 struct Committed {
+    /// The version of the table before the step that committed it: the commits of a batch have different ones.
+    base: u64,
     input: usize,
     /// Whether the archive has decisions about it: a run makes some, `archive append` none.
     decided: bool,
     compared_with: HashSet<u64>,
+    /// Whether another program put other rows in the place of those of its day.
+    is_overwritten: bool,
+}
+
+/// What the model was after a step.
+#[derive(Debug, Clone)]
+struct Past {
+    version: u64,
+    documents: Vec<Document>,
+    committed: BTreeMap<Batch, Committed>,
+    unclear: BTreeSet<Batch>,
+}
+
+/// What other programs left of a batch, which says what the archive may refuse.
+#[derive(Debug, Clone, Copy)]
+struct Standing {
+    /// Another program took its files away or brought others back; or its files do not say what they are, nor does the
+    /// log any more.
+    is_unclear: bool,
+    /// The files of its day have rows of another program alone.
+    is_overwritten: bool,
+    /// A file of its day does not say which commit its rows are of.
+    is_untagged: bool,
+    /// The log may no longer say which rows it was compared with.
+    is_mixed: bool,
+    /// Its day has other batches.
+    has_others: bool,
+}
+
+/// A run or an append, for what it may end with.
+#[derive(Debug, Clone, Copy)]
+struct Attempt {
+    batch: Batch,
+    input: usize,
+    decided: bool,
+    replace: bool,
 }
 
 /// An archive in memory, and the model of it.
 pub struct World {
     store: Arc<InMemory>,
     documents: Vec<Document>,
-    committed: BTreeMap<usize, Committed>,
+    committed: BTreeMap<Batch, Committed>,
+    /// Batches whose files are not those of their last commit, or removal: another program restored an earlier version.
+    unclear: BTreeSet<Batch>,
     count: u64,
     /// Whether another program may have put rows of different commits into one file.
     is_mixed: bool,
+    /// The version after the last step.
+    version: u64,
+    /// The version of the checkpoint that the log begins with, once it was cleaned.
+    first: u64,
+    past: Vec<Past>,
     foreign: Vec<Path>,
 }
 
 type Done<T = ()> = Result<T, String>;
 
-/// An unfinished run: the archive as the run opened it, and the rows that it compared its day with.
+/// An unfinished run: the archive as the run opened it, and the rows that it compared its batch with.
 struct Run {
     archive: Archive,
     compared: Vec<Row>,
-    /// Whether the run found its day already committed.
+    /// Whether the run found its batch already committed.
     is_committed: bool,
     scope: Scope,
 }
@@ -142,12 +198,16 @@ struct Run {
 impl World {
     /// A new archive, with two files of somebody else below it.
     pub async fn new() -> Self {
-        let world = Self {
+        let mut world = Self {
             store: Arc::new(InMemory::new()),
             documents: Vec::new(),
             committed: BTreeMap::new(),
+            unclear: BTreeSet::new(),
             count: 0,
             is_mixed: false,
+            version: 0,
+            first: 0,
+            past: Vec::new(),
             foreign: vec![
                 Path::from(format!("{ROOT}/pages/day.parquet")),
                 Path::from(format!("{ROOT}/day=2026-01-01/notes.parquet")),
@@ -168,6 +228,7 @@ impl World {
         for path in &world.foreign {
             world.store.put(path, "foreign".into()).await.unwrap();
         }
+        world.remember().await;
         world
     }
 
@@ -211,16 +272,33 @@ impl World {
 
     /// Takes a step, and compares the table with the model.
     pub async fn step(&mut self, step: &Step) -> Done {
+        self.take_step(step).await?;
+        self.compare().await?;
+        self.remember().await;
+        Ok(())
+    }
+
+    async fn remember(&mut self) {
+        self.version = other_program::version(&self.store).await;
+        self.past.push(Past {
+            version: self.version,
+            documents: self.documents.clone(),
+            committed: self.committed.clone(),
+            unclear: self.unclear.clone(),
+        });
+    }
+
+    async fn take_step(&mut self, step: &Step) -> Done {
         match step.clone() {
             Step::Run {
-                day,
+                batch,
                 input,
                 replace,
                 fault,
-            } => self.run(day, input, replace, fault).await?,
+            } => self.run(batch, input, replace, fault).await?,
             Step::Append { day, input, fault } => self.append(day, input, fault).await?,
-            Step::Rerun { day } => self.rerun(day, Some(date(day))).await?,
-            Step::RerunWithoutDay { day } => self.rerun(day, None).await?,
+            Step::Rerun { batch } => self.rerun(batch, true).await?,
+            Step::RerunWithoutDay { day } => self.rerun((day, None), false).await?,
             Step::Race { one, other } => self.race(one, other).await?,
             Step::RemoveDay { day, fault } => {
                 let work = async |location: Location| {
@@ -233,8 +311,10 @@ impl World {
                 let name = date(day).to_string();
                 self.documents
                     .retain(|document| document.row.2.as_ref() != Some(&name));
-                self.committed.remove(&day);
+                self.committed.retain(|batch, _| batch.0 != day);
+                self.unclear.retain(|batch| batch.0 != day);
             }
+            Step::RemoveBatch { batch, fault } => self.remove_batch(batch, fault).await?,
             Step::RemoveIds { input, fault } => {
                 let ids: Vec<&String> = INPUT[input].rows.iter().map(|row| &row.1).collect();
                 let two: BTreeSet<String> = ids.into_iter().take(2).cloned().collect();
@@ -243,8 +323,7 @@ impl World {
                     Archive::open(&location).await?.remove_ids(&set).await
                 };
                 self.with_fault(fault, work).await?;
-                self.documents
-                    .retain(|document| !two.contains(&document.row.1));
+                self.delete(&two);
             }
             Step::Compact { fault } => {
                 let work =
@@ -277,28 +356,38 @@ impl World {
                 vacuumed.map_err(|error| error.to_string())?;
             }
             Step::OtherOptimize { day } => {
-                self.is_mixed |= self.has_foreign_rows(day);
+                self.is_mixed |= self.has_several_commits(day);
                 let day = date(day).to_string();
                 OtherProgram(&self.store).optimize(&day).await;
             }
             Step::OtherDelete { input } => {
                 if let Some(row) = INPUT[input].rows.first() {
                     OtherProgram(&self.store).delete(&row.1).await;
-                    self.documents.retain(|document| document.row.1 != row.1);
+                    self.delete(&BTreeSet::from([row.1.clone()]));
                 }
             }
             Step::OtherDeletesByVector { input } => self.delete_by_vector(input).await?,
             Step::OtherAppend { day, input } => self.other_append(day, input).await,
             Step::RunWhileOtherAppends { day, input, to } => {
                 let run = self
-                    .begin(Some(date(day)), input, Some(Existing::Keep))
+                    .begin(Some((day, None)), input, Some(Existing::Keep))
                     .await;
                 let Ok(run) = run else { return Ok(()) };
                 self.other_append(to, input).await;
                 self.end(run, day, input, Existing::Keep).await?;
             }
+            Step::OtherRestores { back } => self.restore(back).await,
+            Step::OtherOverwritesDay { day, input } => self.overwrite(day, input).await,
+            Step::OtherCheckpoints => other_program::checkpoint(&self.store).await,
+            Step::LastCheckpointLies { lie } => self.lie(lie).await?,
+            Step::OtherCleansLog => {
+                if let Some(first) = other_program::clean_log(&self.store).await {
+                    self.first = first;
+                    self.past.retain(|past| past.version >= first);
+                }
+            }
         }
-        self.compare().await
+        Ok(())
     }
 
     /// Checks that the table has the model's rows, and that the files of somebody else are still there.
@@ -348,31 +437,38 @@ impl World {
         Ok(())
     }
 
-    /// Whether the day has rows that its commit did not write.
-    fn has_foreign_rows(&self, day: usize) -> bool {
-        let name = date(day).to_string();
-        let rows = self
-            .documents
-            .iter()
-            .filter(|document| document.row.2.as_ref() == Some(&name));
-        let input = self.committed.get(&day).map(|committed| committed.input);
-        let own = input.map(|input| &INPUT[input].rows);
-        let count = rows.clone().count();
-        own.is_none_or(|own| count > own.len())
-            || rows.into_iter().any(|document| {
-                own.is_some_and(|own| {
-                    !own.iter()
-                        .any(|row| row.0 == document.row.0 && row.1 == document.row.1)
-                })
-            })
-            || has_repeated_rows(&self.documents, &name)
+    /// Takes documents out of the model that were deleted in one commit.
+    fn delete(&mut self, ids: &BTreeSet<String>) {
+        let mut rewritten: BTreeMap<Option<String>, BTreeSet<Option<Batch>>> = BTreeMap::new();
+        for document in &self.documents {
+            if ids.contains(&document.row.1) {
+                let of_day = rewritten.entry(document.row.2.clone()).or_default();
+                of_day.insert(document.batch);
+            }
+        }
+        // The log says no more which of a day's new files has the rest of which old one.
+        self.is_mixed |= rewritten.values().any(|batches| batches.len() > 1);
+        self.documents
+            .retain(|document| !ids.contains(&document.row.1));
     }
 
-    fn add(&mut self, day: Option<usize>, rows: &[(i64, String)]) {
+    /// Whether a rewrite of the day's files puts rows of several commits into one.
+    fn has_several_commits(&self, day: usize) -> bool {
+        let name = date(day).to_string();
+        let rows = self.documents.iter();
+        let rows = rows.filter(|document| document.row.2.as_ref() == Some(&name));
+        let mut commits: BTreeSet<Option<Batch>> = rows.map(|document| document.batch).collect();
+        let committed = self.committed.keys().filter(|batch| batch.0 == day);
+        commits.extend(committed.copied().map(Some));
+        commits.len() > 1 || commits.contains(&None)
+    }
+
+    fn add(&mut self, day: Option<usize>, batch: Option<Batch>, rows: &[(i64, String)]) {
         for (fingerprint, id) in rows {
             self.count += 1;
             self.documents.push(Document {
                 number: self.count,
+                batch,
                 row: (
                     *fingerprint,
                     id.clone(),
@@ -380,6 +476,148 @@ impl World {
                 ),
             });
         }
+    }
+
+    /// Takes a batch out of the model, in whose place the archive has the rows `new`. Of the rows on its day that are of no
+    /// batch, those go that the archive removed, too.
+    async fn take(&mut self, batch: Batch, new: &[(i64, String)]) {
+        let day = Some(date(batch.0).to_string());
+        let is_of_none = |document: &Document| {
+            let of = document.batch;
+            document.row.2 == day && of.is_none_or(|of| !self.committed.contains_key(&of))
+        };
+        let others = self.documents.iter().cloned();
+        let others = others.filter(|document| document.batch != Some(batch));
+        let (of_none, mut documents): (Vec<_>, Vec<_>) = others.partition(is_of_none);
+        let mut found = other_program::rows(&self.store).await;
+        for document in &documents {
+            take_row(&mut found, &document.row);
+        }
+        for (fingerprint, id) in new {
+            take_row(&mut found, &(*fingerprint, id.clone(), day.clone()));
+        }
+        let still = of_none.into_iter();
+        documents.extend(still.filter(|document| take_row(&mut found, &document.row)));
+        self.documents = documents;
+    }
+
+    async fn remove_batch(&mut self, batch: Batch, fault: Fault) -> Done {
+        let DayBatch { day, name } = day_batch(batch);
+        let work = async |location: Location| {
+            let mut archive = Archive::open(&location).await?;
+            archive.remove_day(day, Some(name)).await
+        };
+        let standing = self.standing(batch).await;
+        match self.with_fault(fault, work).await {
+            Err(error) if standing.is_untagged && standing.has_others => {
+                return expect(&error, "rewrote files of day");
+            }
+            removed => removed?,
+        };
+        self.take(batch, &[]).await;
+        self.committed.remove(&batch);
+        self.unclear.remove(&batch);
+        Ok(())
+    }
+
+    /// What other programs left of the batch.
+    async fn standing(&self, batch: Batch) -> Standing {
+        let committed = self.committed.get(&batch);
+        let untagged = other_program::untagged(&self.store).await;
+        let is_untagged = untagged.contains(&Some(date(batch.0).to_string()));
+        let is_overwritten = committed.is_some_and(|committed| committed.is_overwritten);
+        let is_forgotten = committed.is_some_and(|committed| committed.base < self.first);
+        let is_unclear =
+            self.unclear.contains(&batch) || (is_forgotten && is_untagged && !is_overwritten);
+        Standing {
+            is_unclear,
+            is_overwritten: is_overwritten && !is_unclear,
+            is_untagged,
+            is_mixed: is_unclear || self.is_mixed || (is_forgotten && !untagged.is_empty()),
+            has_others: self
+                .committed
+                .keys()
+                .any(|other| other.0 == batch.0 && *other != batch),
+        }
+    }
+
+    /// Another program makes the table what it was `back` steps ago. It does not bring back what Delta remembers of commits
+    /// (`txn`): a batch that was committed or removed since is not what its files say.
+    async fn restore(&mut self, back: usize) {
+        let Some(past) = self.past.iter().rev().nth(back).cloned() else {
+            return;
+        };
+        if !OtherProgram(&self.store).restore(past.version).await {
+            return;
+        }
+        let mut unclear = past.unclear;
+        let batches: BTreeSet<Batch> = past
+            .committed
+            .keys()
+            .chain(self.committed.keys())
+            .copied()
+            .collect();
+        for batch in batches {
+            match (past.committed.get(&batch), self.committed.get_mut(&batch)) {
+                (Some(then), Some(now)) if then.base == now.base => {
+                    now.is_overwritten = then.is_overwritten;
+                }
+                _ => {
+                    unclear.insert(batch);
+                }
+            }
+        }
+        self.unclear = unclear;
+        self.documents = past.documents;
+    }
+
+    async fn overwrite(&mut self, day: usize, input: usize) {
+        // As many as a run commits, but others.
+        let rows = INPUT[input].rows.iter();
+        let rows: Vec<(i64, String)> = rows
+            .map(|row| (row.0 ^ 2, format!("over-{}", row.1)))
+            .collect();
+        if rows.is_empty() {
+            return;
+        }
+        let name = date(day).to_string();
+        OtherProgram(&self.store).overwrite(&name, &rows).await;
+        let before = self.documents.len();
+        self.documents
+            .retain(|document| document.row.2.as_ref() != Some(&name));
+        self.unclear.retain(|batch| batch.0 != day);
+        self.is_mixed |= self.documents.len() < before;
+        for (batch, committed) in &mut self.committed {
+            if batch.0 == day {
+                committed.is_overwritten = true;
+                self.is_mixed = true;
+            }
+        }
+        self.add(Some(day), None, &rows);
+    }
+
+    async fn lie(&self, lie: Lie) -> Done {
+        let hint = other_program::hint();
+        let text = match lie {
+            Lie::Missing => {
+                let _ = self.store.delete(&hint).await;
+                return Ok(());
+            }
+            Lie::Garbage => "PAR1{".to_owned(),
+            Lie::NoCheckpoint => format!(r#"{{"version":{},"size":1}}"#, self.version + 1),
+        };
+        self.store.put(&hint, text.into()).await.unwrap();
+        if lie == Lie::NoCheckpoint && self.first > 0 {
+            // Not all entries are there: the archive may be refused as damaged, until somebody mends the hint.
+            let opened = Archive::open(&self.location(Fault::None).0).await;
+            self.store.delete(&hint).await.unwrap();
+            if let Err(error) = opened
+                && error.kind() != ErrorKind::Data
+            {
+                return Err(error.to_string());
+            }
+        }
+        Ok(())
     }
 
     async fn other_append(&mut self, day: Option<usize>, input: usize) {
@@ -397,18 +635,18 @@ impl World {
         OtherProgram(&self.store)
             .append(name.as_deref(), &rows)
             .await;
-        self.add(day, &rows);
+        self.add(day, None, &rows);
     }
 
     /// Opens the archive, and reads what a run of the input would be compared with.
     async fn begin(
         &self,
-        day: Option<NaiveDate>,
+        batch: Option<Batch>,
         input: usize,
         commit: Option<Existing>,
     ) -> Result<Run, ArchiveError> {
         let archive = self.open().await;
-        compared_with(archive, day, input, commit).await
+        compared_with(archive, batch, input, commit).await
     }
 
     /// Commits a run, and records it in the model. Compares its day again each time that another
@@ -430,7 +668,8 @@ impl World {
                 Ok(Append::Committed(_)) => break,
                 Ok(Append::AlreadyThere) => return Ok(()),
                 Ok(Append::Overtaken) => {
-                    let again = compared_with(run.archive, Some(date(day)), input, Some(existing));
+                    let again =
+                        compared_with(run.archive, Some((day, None)), input, Some(existing));
                     run = match again.await {
                         Ok(run) => run,
                         Err(
@@ -452,20 +691,18 @@ impl World {
                 Err(error) => return Err(text(error)),
             }
         }
-        let name = date(day).to_string();
         if let Scope::Without(_) = run.scope {
-            self.documents
-                .retain(|document| document.row.2.as_ref() != Some(&name));
+            self.take((day, None), &INPUT[input].rows).await;
         }
-        self.record(day, input, true, &run.compared)
+        self.record((day, None), input, true, &run.compared)
     }
 
-    /// Records a committed day in the model; the day must have been compared with all of the model's rows.
-    fn record(&mut self, day: usize, input: usize, decided: bool, compared: &[Row]) -> Done {
+    /// Records a committed batch in the model; it must have been compared with all of the model's rows.
+    fn record(&mut self, batch: Batch, input: usize, decided: bool, compared: &[Row]) -> Done {
         let expected: Vec<Row> = sorted(self.documents.iter().map(|document| document.row.clone()));
         if *compared != expected {
             return Err(format!(
-                "day {day} was compared with {compared:?} of {expected:?}"
+                "{batch:?} was compared with {compared:?} of {expected:?}"
             ));
         }
         let compared_with = self
@@ -473,26 +710,30 @@ impl World {
             .iter()
             .map(|document| document.number)
             .collect();
-        self.add(Some(day), &INPUT[input].rows);
+        self.add(Some(batch.0), Some(batch), &INPUT[input].rows);
         let committed = Committed {
+            base: self.version,
             input,
             decided,
             compared_with,
+            is_overwritten: false,
         };
-        self.committed.insert(day, committed);
+        self.committed.insert(batch, committed);
+        self.unclear.remove(&batch);
         Ok(())
     }
 
     /// A run with `--append`, from open to commit: in one process, or in one that dies and one that starts again.
-    async fn run(&mut self, day: usize, input: usize, replace: bool, fault: Fault) -> Done {
+    async fn run(&mut self, batch: Batch, input: usize, replace: bool, fault: Fault) -> Done {
         let existing = if replace {
             Existing::Replace
         } else {
             Existing::Keep
         };
         let work = async |location: Location| {
-            let archive = Archive::open(&location).await?;
-            let mut run = compared_with(archive, Some(date(day)), input, Some(existing)).await?;
+            // So that a batch has several files, which a compaction merges.
+            let archive = Archive::open(&location).await?.with_file_rows(2);
+            let mut run = compared_with(archive, Some(batch), input, Some(existing)).await?;
             if run.is_committed {
                 return Ok(None);
             }
@@ -500,7 +741,7 @@ impl World {
             let staged = run
                 .archive
                 .stage(
-                    date(day),
+                    day_batch(batch),
                     &INPUT[input].file,
                     Some(&INPUT[input].decisions()),
                 )
@@ -511,43 +752,15 @@ impl World {
                 Append::Overtaken => unreachable!("nobody else commits"),
             }
         };
-        let before = self.committed.get(&day);
-        let before = before.map(|committed| (committed.input, committed.decided));
-        let is_unknown = before.is_none() && self.has_rows(day);
+        let standing = self.standing(batch).await;
         let done = self.with_fault(fault, work).await;
-        let same = (input, true);
-        match (before, done) {
-            (Some(before), Ok(_)) if before == same => Ok(()),
-            // Another program put rows of different commits into one file: the run fails and changes nothing.
-            (Some(before), Err(error)) if before == same && self.is_mixed => {
-                expect(&error, "no longer says which rows")
-            }
-            (Some((before, false)), Err(error)) if before == input && !replace => {
-                expect(&error, "without decisions")
-            }
-            (Some(_), Err(error)) if !replace => expect(&error, "with other content"),
-            (None, Err(error)) if is_unknown && !replace => expect(&error, "another program wrote"),
-            (_, Err(error)) => Err(error),
-            (Some(_), Ok(_)) if !replace => Err("another day of that date was committed".into()),
-            (None, Ok(_)) if is_unknown && !replace => {
-                Err("a day with rows of another program was committed".into())
-            }
-            (_, Ok(compared)) => {
-                let name = date(day).to_string();
-                self.documents
-                    .retain(|document| document.row.2.as_ref() != Some(&name));
-                let all = sorted(self.documents.iter().map(|document| document.row.clone()));
-                // A process that died after its commit returns nothing; it was compared with the same rows.
-                self.record(day, input, true, &compared.unwrap_or(all))
-            }
-        }
-    }
-
-    fn has_rows(&self, day: usize) -> bool {
-        let name = date(day).to_string();
-        self.documents
-            .iter()
-            .any(|document| document.row.2.as_ref() == Some(&name))
+        let attempt = Attempt {
+            batch,
+            input,
+            decided: true,
+            replace,
+        };
+        self.settle(attempt, standing, done).await
     }
 
     async fn append(&mut self, day: usize, input: usize, fault: Fault) -> Done {
@@ -556,43 +769,142 @@ impl World {
             let mut archive = Archive::open(&location).await?;
             archive.append(date(day), file, Existing::Keep).await
         };
-        let before = self.committed.get(&day).map(|committed| committed.input);
-        let is_unknown = before.is_none() && self.has_rows(day);
-        match (before, self.with_fault(fault, work).await) {
-            (Some(before), Ok(_)) if before == input => Ok(()),
-            (Some(_), Err(error)) => expect(&error, "with other content"),
-            (None, Err(error)) if is_unknown => expect(&error, "another program wrote"),
-            (None, Ok(_)) if !is_unknown => {
-                let all = sorted(self.documents.iter().map(|document| document.row.clone()));
-                self.record(day, input, false, &all)
-            }
-            (_, done) => Err(format!("{done:?}")),
-        }
+        let standing = self.standing((day, None)).await;
+        let done = self.with_fault(fault, work).await;
+        let attempt = Attempt {
+            batch: (day, None),
+            input,
+            decided: false,
+            replace: false,
+        };
+        self.settle(attempt, standing, done.map(|_| None)).await
     }
 
-    /// Runs a committed day's input again: the run must find it committed, and compare it with the same rows, less
-    /// those that were removed since.
-    async fn rerun(&mut self, day: usize, asked: Option<NaiveDate>) -> Done {
-        let Some(committed) = self.committed.get(&day) else {
+    /// Checks what a run or an append ended with, and records what it committed. `done` has the rows with which it compared
+    /// its batch, if it says them.
+    async fn settle(
+        &mut self,
+        attempt: Attempt,
+        standing: Standing,
+        done: Done<Option<Vec<Row>>>,
+    ) -> Done {
+        let Attempt {
+            batch,
+            input,
+            decided,
+            replace,
+        } = attempt;
+        let before = self.committed.get(&batch);
+        let is_same = before.is_some_and(|before| {
+            before.input == input && (before.decided || !decided) && !standing.is_overwritten
+        });
+        // Files of other programs count as the batch without a name.
+        let is_foreign = before.is_none() && batch.1.is_none() && standing.is_untagged;
+        let compared = match done {
+            Ok(compared) => compared,
+            Err(error) => {
+                let differs = !replace && !standing.is_overwritten;
+                let refusals = [
+                    (
+                        "with other content",
+                        differs && before.is_some_and(|before| before.input != input),
+                    ),
+                    (
+                        "without decisions",
+                        differs && before.is_some_and(|before| !before.decided) && decided,
+                    ),
+                    (
+                        "another program wrote",
+                        !replace && (is_foreign || standing.is_overwritten || standing.is_unclear),
+                    ),
+                    ("no longer says which rows", is_same && standing.is_mixed),
+                    // The remedy that the message names must be one.
+                    (
+                        "(RESTORE)",
+                        standing.is_unclear && !(replace && error.contains("--replace-day")),
+                    ),
+                    (
+                        "rewrote files of day",
+                        replace && standing.is_untagged && standing.has_others,
+                    ),
+                ];
+                let is_expected = |(part, may): &(&str, bool)| *may && error.contains(*part);
+                return if refusals.iter().any(is_expected) {
+                    Ok(())
+                } else {
+                    Err(error)
+                };
+            }
+        };
+        if other_program::version(&self.store).await == self.version {
+            return if is_same {
+                Ok(())
+            } else {
+                Err(format!("{batch:?} was found committed"))
+            };
+        }
+        let has_rows = self
+            .documents
+            .iter()
+            .any(|document| document.batch == Some(batch));
+        let may_commit = if replace {
+            standing.is_unclear || !is_same
+        } else {
+            before.is_none() && !is_foreign && !has_rows
+        };
+        if !may_commit {
+            return Err(format!("{batch:?} was committed over other rows"));
+        }
+        if replace {
+            self.take(batch, &INPUT[input].rows).await;
+        }
+        let all = sorted(self.documents.iter().map(|document| document.row.clone()));
+        // A process that died after its commit returns nothing; it was compared with the same rows.
+        self.record(batch, input, decided, &compared.unwrap_or(all))
+    }
+
+    /// Runs a committed batch's input again, with or without its name: the run must find it committed, and compare it with
+    /// the same rows, less those that were removed since.
+    async fn rerun(&mut self, batch: Batch, is_named: bool) -> Done {
+        let Some(committed) = self.committed.get(&batch) else {
             return Ok(());
         };
-        if asked.is_none() {
-            // The digest names no single day if the input has no documents, or if several days have it.
+        if !is_named {
+            // The digest names no single batch if the input has no documents, or if several batches have it.
             let same = self
                 .committed
                 .values()
-                .filter(|day| day.input == committed.input);
+                .filter(|other| other.input == committed.input);
             if committed.input == 0 || same.count() > 1 {
                 return Ok(());
             }
         }
-        let run = self.begin(asked, committed.input, None).await;
+        let standing = self.standing(batch).await;
+        let may_refuse = standing.is_unclear || standing.is_overwritten;
+        let run = self
+            .begin(is_named.then_some(batch), committed.input, None)
+            .await;
         let run = match run {
-            Err(ArchiveError::Rewritten { .. }) if self.is_mixed => return Ok(()),
+            Err(ArchiveError::Rewritten { .. }) if standing.is_mixed => return Ok(()),
+            Err(ArchiveError::ForeignTable { .. } | ArchiveError::ForeignRows { .. })
+                if may_refuse || (!is_named && !self.unclear.is_empty()) =>
+            {
+                return Ok(());
+            }
             run => run.map_err(|error| error.to_string())?,
         };
+        if !run.is_committed && !is_named && may_refuse {
+            return Ok(());
+        }
+        if run.is_committed && standing.is_overwritten {
+            return Err("rows of another program count as committed".into());
+        }
         if !run.is_committed {
             return Err("it is not recognised as committed".into());
+        }
+        if committed.input == 0 && standing.is_unclear {
+            // Nothing is compared.
+            return Ok(());
         }
         let there = self.documents.iter();
         let same = there.filter(|document| committed.compared_with.contains(&document.number));
@@ -611,7 +923,7 @@ impl World {
     async fn race(&mut self, one: (usize, usize), other: (usize, usize)) -> Done {
         let begin = async |world: &Self, (day, input): (usize, usize)| {
             world
-                .begin(Some(date(day)), input, Some(Existing::Keep))
+                .begin(Some((day, None)), input, Some(Existing::Keep))
                 .await
                 .ok()
         };
@@ -626,14 +938,15 @@ impl World {
     }
 }
 
-/// Whether the day has a row twice.
-fn has_repeated_rows(documents: &[Document], day: &str) -> bool {
-    let rows = documents
-        .iter()
-        .filter(|document| document.row.2.as_deref() == Some(day));
-    let all: Vec<&Row> = rows.map(|document| &document.row).collect();
-    let different: BTreeSet<&Row> = all.iter().copied().collect();
-    different.len() < all.len()
+/// Takes one row that is equal to `row` out of the rows, and says whether there was one.
+fn take_row(rows: &mut Vec<Row>, row: &Row) -> bool {
+    match rows.iter().position(|other| other == row) {
+        Some(at) => {
+            rows.swap_remove(at);
+            true
+        }
+        None => false,
+    }
 }
 
 /// Fails unless the error contains `part`.
@@ -654,13 +967,13 @@ fn sorted(rows: impl Iterator<Item = Row>) -> Vec<Row> {
 /// Opens the archive for a run of the input, and reads the rows that the probe would compare it with.
 async fn compared_with(
     archive: Archive,
-    day: Option<NaiveDate>,
+    batch: Option<Batch>,
     input: usize,
     commit: Option<Existing>,
 ) -> Result<Run, ArchiveError> {
     let (scope, committed) = archive
         .scope_for(
-            day.map(Into::into),
+            batch.map(day_batch),
             &INPUT[input].file,
             commit,
             Some(&decisions()),
