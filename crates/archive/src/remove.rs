@@ -111,8 +111,7 @@ impl Archive {
             }
             let mut transactions = Vec::new();
             for batch in self.batches_of(day, name, &removed_files).await? {
-                let committed = self.transaction_version(batch).await?;
-                if !matches!(committed, None | Some(day_records::REMOVED)) {
+                if self.is_recorded(batch).await? {
                     let removed = Transaction::new(batch.to_string(), day_records::REMOVED);
                     transactions.push(removed);
                 }
@@ -309,8 +308,8 @@ impl Archive {
         Ok(self.files()?.iter().any(DataFile::has_only_kept))
     }
 
-    /// Refuses to take away a batch of a day with several if another program rewrote files of the day: which rows are the batch's, nothing
-    /// says any more.
+    /// Refuses to take away a batch that has a name, or is of a day with several, if another program wrote files of the day: which rows
+    /// are the batch's, nothing says.
     pub(crate) async fn refuse_mixed(&self, batch: DayBatch) -> Result<()> {
         let files = self.files()?;
         let is_untagged =
@@ -318,24 +317,38 @@ impl Archive {
         if !files.iter().any(is_untagged) {
             return Ok(());
         }
-        let mut has_others = false;
-        for other in self.recorded_batches().await? {
-            if other.day == batch.day && other != batch {
-                let committed = self.transaction_version(other).await?;
-                has_others |= !matches!(committed, None | Some(day_records::REMOVED));
-            }
-        }
-        if has_others {
+        let is_mixed = if batch.name == BatchName::default() {
+            self.has_other_batches(batch).await?
+        } else {
+            self.is_recorded(batch).await?
+        };
+        if is_mixed {
             Err(ArchiveError::ForeignTable {
                 path: self.location().given().to_owned(),
                 reason: format!(
-                    "another program rewrote files of day {}, and nothing says any more which rows are of batch {batch}; remove the whole day",
+                    "another program wrote files of day {}, and nothing says which rows are of batch {batch}; remove the whole day",
                     batch.day
                 ),
             })
         } else {
             Ok(())
         }
+    }
+
+    /// Whether other batches of the day of `batch` are committed.
+    pub(crate) async fn has_other_batches(&self, batch: DayBatch) -> Result<bool> {
+        for other in self.recorded_batches().await? {
+            if other.day == batch.day && other != batch && self.is_recorded(other).await? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Whether the last commit of a batch was not its removal.
+    async fn is_recorded(&self, batch: DayBatch) -> Result<bool> {
+        let committed = self.transaction_version(batch).await?;
+        Ok(!matches!(committed, None | Some(day_records::REMOVED)))
     }
 
     /// The batches of a day, or the one of a name, that were ever committed.

@@ -14,7 +14,7 @@ use deltalake_core::logstore::get_actions;
 use storage::ErrorKind;
 
 use crate::commit::Existing;
-use crate::day_batch::DayBatch;
+use crate::day_batch::{BatchName, DayBatch};
 use crate::day_records::CommittedDay;
 use crate::decision_settings::DecisionSettings;
 use crate::delta::catch_async_panic;
@@ -92,6 +92,7 @@ impl Archive {
                 Err(committed.differs(path, batch, &file.day_digest, decisions))
             }
             (Some((batch, committed)), _, Some(Existing::Replace)) if !is_same(&committed) => {
+                self.refuse_mixed(batch).await?;
                 Ok((Scope::Without(batch), None))
             }
             // Another batch of the day is no rerun of the first.
@@ -112,7 +113,17 @@ impl Archive {
                     Some(committed),
                 ))
             }
-            (None, Some(batch), Some(Existing::Replace)) => Ok((Scope::Without(batch), None)),
+            (None, Some(batch), Some(Existing::Replace)) => {
+                self.refuse_mixed(batch).await?;
+                // The rows of others are of the batch without a name.
+                let is_named = batch.name != BatchName::default();
+                let scope = if is_named {
+                    Scope::All
+                } else {
+                    Scope::Without(batch)
+                };
+                Ok((scope, None))
+            }
             (None, ..) => Ok((Scope::All, None)),
         }
     }
@@ -134,15 +145,12 @@ impl Archive {
                     HashMap::new()
                 };
                 let mut before = Vec::new();
-                let has_others = files.iter().any(|file| {
-                    file.day == Some(batch.day)
-                        && file.batch_name != batch.name
-                        && !file.may_have(batch)
-                });
+                // What another program wrote may have rows of the day's other batches.
+                let is_alone = !has_foreign_files || !self.has_other_batches(batch).await?;
                 for file in files {
-                    // The files of a day that was removed and committed again, and then restored, may say that they are older. What
-                    // another program rewrote may have rows of the day's other batches.
-                    if file.batch() == Some(batch) || (file.may_have(batch) && !has_others) {
+                    // The files of a day that was removed and committed again, and then restored, may say that they are older.
+                    let is_own = file.day_digest.is_some() || is_alone;
+                    if file.batch() == Some(batch) && is_own {
                         continue;
                     }
                     let is_before = match file.base_version {

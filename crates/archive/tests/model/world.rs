@@ -153,8 +153,15 @@ struct Standing {
     is_untagged: bool,
     /// The log may no longer say which rows it was compared with.
     is_mixed: bool,
-    /// Its day has other batches.
-    has_others: bool,
+    /// Its day has other batches, or it is committed and has a name.
+    is_one_of_several: bool,
+}
+
+impl Standing {
+    /// Whether nothing says which rows of its day are of the batch.
+    fn may_be_mixed(&self) -> bool {
+        self.is_untagged && self.is_one_of_several
+    }
 }
 
 /// A run or an append, for what it may end with.
@@ -509,8 +516,8 @@ impl World {
         };
         let standing = self.standing(batch).await;
         match self.with_fault(fault, work).await {
-            Err(error) if standing.is_untagged && standing.has_others => {
-                return expect(&error, "rewrote files of day");
+            Err(error) if standing.may_be_mixed() => {
+                return expect(&error, "wrote files of day");
             }
             removed => removed?,
         };
@@ -534,10 +541,10 @@ impl World {
             is_overwritten: is_overwritten && !is_unclear,
             is_untagged,
             is_mixed: is_unclear || self.is_mixed || (is_forgotten && !untagged.is_empty()),
-            has_others: self
+            is_one_of_several: self
                 .committed
                 .keys()
-                .any(|other| other.0 == batch.0 && *other != batch),
+                .any(|other| other.0 == batch.0 && (*other != batch || batch.1.is_some())),
         }
     }
 
@@ -823,10 +830,7 @@ impl World {
                         "(RESTORE)",
                         standing.is_unclear && !(replace && error.contains("--replace-day")),
                     ),
-                    (
-                        "rewrote files of day",
-                        replace && standing.is_untagged && standing.has_others,
-                    ),
+                    ("wrote files of day", replace && standing.may_be_mixed()),
                 ];
                 let is_expected = |(part, may): &(&str, bool)| *may && error.contains(*part);
                 return if refusals.iter().any(is_expected) {
