@@ -1,12 +1,15 @@
 //! Which passages of a source's pages are its template.
 //!
-//! A passage is template if enough distinct pages have it. Copies of one page count once; else an article that a site shows at ten
+//! A passage is of the frame if enough distinct pages have it. Copies of one page count once; else an article that a site shows at ten
 //! addresses would become template. Two pages are copies if they have most of their passages in common. In that comparison, a
 //! passage weighs the less, the more pages have it, because the frame of a site is on all of its pages.
+//!
+//! A passage of few pages is an insert, such as an advertisement, if it is a small part of them and most of the rest is theirs alone.
 
-use crate::learnt::{Learnt, LearntPassage, PAGE, Seen};
+use crate::learnt::{Learnt, LearntPassage, PAGE, Role, Seen};
 use crate::page::{Page, PagePassage};
 use crate::rule::Rule;
+use crate::templates::{Template, is_small_part};
 
 /// The most pages of a source that are looked at: those with the least identities, which are the same in any order.
 pub const MOST_PAGES: usize = 1_024;
@@ -17,27 +20,28 @@ const COPY: u64 = 70;
 /// The least share of what a page does not share with others that stands on each side of a copied article, in hundredths.
 const LESSER_SIDE: u32 = 15;
 
+/// The fewest distinct pages that have an insert.
+const INSERT_PAGES: u32 = 2;
+
 /// The most clusters with which a page is compared, or which are found by a passage: hostile pages share all with all.
 const MOST_CANDIDATES: usize = 64;
 
 /// The template of a source, and what its pages add to what is known of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Chosen {
-    /// The keys of the passages, ascending.
-    pub template: Vec<u32>,
+    pub template: Template,
     /// What [`Learnt::learn`] adds.
     pub seen: Seen,
 }
 
 /// Chooses the template of a source from pages with distinct identities, in the order of these, and from what was learnt before.
 pub fn choose(pages: &[Page], learnt: &Learnt, rule: Rule) -> Chosen {
-    let counted = Counted::of(pages, learnt, rule);
-    let mut template: Vec<u32> = learnt.template().collect();
-    let mut passages: Vec<LearntPassage> = Vec::with_capacity(counted.keys.len());
+    let mut counted = Counted::of(pages, learnt, rule);
+    let novel = counted.novel;
     // A day of many pages counts as much as all that is remembered.
     let scaled = |count: u32| {
-        let most = u64::from(rule.memory).min(u64::from(counted.novel));
-        (u64::from(count * PAGE) * most / u64::from(counted.novel.max(1))) as u32
+        let most = u64::from(rule.memory).min(u64::from(novel));
+        (u64::from(count * PAGE) * most / u64::from(novel.max(1))) as u32
     };
     // Remembered pages are rounded down.
     let is_enough = |of_all: u32, pages: u32| {
@@ -45,32 +49,50 @@ pub fn choose(pages: &[Page], learnt: &Learnt, rule: Rule) -> Chosen {
         let wanted = share.min(u64::from(rule.enough * PAGE) * 100);
         pages.saturating_add(PAGE / 2) >= rule.pages * PAGE && u64::from(pages) * 100 >= wanted
     };
-    for (key, count) in counted.keys.iter().zip(&counted.counts) {
-        let known = learnt.passage(*key);
-        let pages_before = known.map_or(0, |passage| passage.pages);
-        let today = is_enough(counted.clusters * PAGE, count.all * PAGE);
-        let with_earlier = is_enough(
-            (counted.novel * PAGE).saturating_add(learnt.pages),
-            (count.novel * PAGE).saturating_add(pages_before),
-        );
-        let was_template = known.is_some_and(|passage| passage.is_template);
-        let is_template = (today || with_earlier) && (!rule.is_of_many || count.is_around());
-        if is_template && !was_template {
-            template.push(*key);
+    // The pages that have a passage, with those that are remembered.
+    let with_earlier = |known: Option<&LearntPassage>, count: &Count| {
+        (count.novel * PAGE).saturating_add(known.map_or(0, |passage| passage.pages))
+    };
+    let all_with_earlier = (novel * PAGE).saturating_add(learnt.pages);
+    let keys = counted.keys.iter();
+    let known: Vec<Option<&LearntPassage>> = keys.map(|key| learnt.passage(*key)).collect();
+    let mut roles: Vec<Role> = known
+        .iter()
+        .zip(&counted.counts)
+        .map(|(known, count)| {
+            let is_enough = is_enough(counted.leaders.len() as u32 * PAGE, count.all * PAGE)
+                || is_enough(all_with_earlier, with_earlier(*known, count));
+            let is_frame = is_enough && (!rule.is_of_many || count.is_around());
+            let before = known.map_or(Role::Content, |passage| passage.role);
+            before.max(if is_frame { Role::Frame } else { Role::Content })
+        })
+        .collect();
+    if !rule.is_of_many {
+        counted.count_asides(pages, &roles, &known);
+        for ((role, known), count) in roles.iter_mut().zip(&known).zip(&counted.counts) {
+            let pages = with_earlier(*known, count).max(count.all * PAGE);
+            let is_enough = pages.saturating_add(PAGE / 2) >= INSERT_PAGES * PAGE;
+            if is_enough && count.asides > 0 && 2 * count.asides >= count.all {
+                *role = Role::Insert.max(*role);
+            }
         }
-        passages.push(LearntPassage {
-            key: *key,
-            pages: scaled(count.novel),
-            is_template,
-        });
     }
-    template.sort_unstable();
+    let passages = counted.keys.iter().zip(&counted.counts).zip(roles);
+    let seen = Seen {
+        pages: scaled(novel),
+        passages: passages
+            .map(|((key, count), role)| LearntPassage {
+                key: *key,
+                pages: scaled(count.novel),
+                role,
+            })
+            .collect(),
+    };
+    let is_unseen = |passage: &&LearntPassage| counted.keys.binary_search(&passage.key).is_err();
+    let unseen = learnt.passages.iter().filter(is_unseen);
     Chosen {
-        template,
-        seen: Seen {
-            pages: scaled(counted.novel),
-            passages,
-        },
+        template: Template::of(unseen.chain(&seen.passages)),
+        seen,
     }
 }
 
@@ -85,6 +107,8 @@ struct Count {
     sides: u32,
     /// Pages of which the passage is the most part.
     main_part: u32,
+    /// Clusters of whose first page the passage is a small part, while most of the rest is of that cluster alone.
+    asides: u32,
 }
 
 impl Count {
@@ -130,7 +154,9 @@ struct Counted {
     /// The keys of all passages, ascending.
     keys: Vec<u32>,
     counts: Vec<Count>,
-    clusters: u32,
+    numbers: Numbers,
+    /// The first page of each cluster.
+    leaders: Vec<usize>,
     novel: u32,
 }
 
@@ -175,12 +201,12 @@ impl Counted {
         let mut in_cluster = vec![u32::MAX; keys.len()];
         let mut order: Vec<usize> = (0..pages.len()).collect();
         order.sort_by_key(|&page| (clusters[page], page));
-        let (mut found, mut novel) = (0, 0);
+        let (mut leaders, mut novel) = (Vec::new(), 0);
         let mut is_novel = false;
         for page in order {
             let cluster = clusters[page];
-            if cluster == found {
-                found += 1;
+            if cluster as usize == leaders.len() {
+                leaders.push(page);
                 is_novel = learnt.is_novel(&pages[page]);
                 novel += u32::from(is_novel);
             }
@@ -194,19 +220,45 @@ impl Counted {
         let mut counted = Self {
             keys,
             counts,
-            clusters: found,
+            numbers,
+            leaders,
             novel,
         };
         if rule.is_of_many {
             for page in pages {
-                counted.add_sides(page, &pages_with, &numbers);
+                counted.add_sides(page, &pages_with);
             }
         }
         counted
     }
 
+    /// Counts [`Count::asides`], by what is known of each passage and the roles that they have so far.
+    fn count_asides(&mut self, pages: &[Page], roles: &[Role], known: &[Option<&LearntPassage>]) {
+        let mut own: Vec<(usize, u32)> = Vec::new();
+        for &leader in &self.leaders {
+            own.clear();
+            own.extend(pages[leader].passages.iter().filter_map(|passage| {
+                let number = self.numbers.of(passage.key, &self.keys);
+                (roles[number] != Role::Frame).then_some((number, u32::from(passage.words)))
+            }));
+            let is_alone = |number: usize| {
+                self.counts[number].all == 1
+                    && known[number].is_none_or(|passage| passage.pages <= PAGE)
+            };
+            let all: u32 = own.iter().map(|(_, words)| words).sum();
+            let alone = own.iter().filter(|(number, _)| is_alone(*number));
+            let alone: u32 = alone.map(|(_, words)| words).sum();
+            if 2 * alone >= all {
+                for (number, words) in &own {
+                    self.counts[*number].asides += u32::from(is_small_part(*words, all));
+                }
+            }
+        }
+    }
+
     /// Adds on which sides of each shared passage of a page the words stand that no other page has.
-    fn add_sides(&mut self, page: &Page, pages_with: &[u32], numbers: &Numbers) {
+    fn add_sides(&mut self, page: &Page, pages_with: &[u32]) {
+        let numbers = &self.numbers;
         let mut passages: Vec<(u8, u32, usize)> = page
             .passages
             .iter()
@@ -344,7 +396,7 @@ mod tests {
 
     fn is_template(chosen: &Chosen, passage: &str) -> bool {
         let page = Page::of_text(passage.as_bytes());
-        chosen.template.binary_search(&page.passages[0].key).is_ok()
+        chosen.template.frame.contains(&page.passages[0].key)
     }
 
     /// A sentence of words that no other one has.
@@ -381,9 +433,9 @@ mod tests {
             .collect();
         let chosen = choose(&pages(&texts), &Learnt::default(), OF_SOURCE);
         assert!(is_template(&chosen, &frame) && is_template(&chosen, "home"));
-        assert_eq!(chosen.template.len(), 2);
+        assert_eq!(chosen.template.frame.len(), 2);
         let three = choose(&pages(&texts[..3]), &Learnt::default(), OF_SOURCE);
-        assert_eq!(three.template, Vec::<u32>::new());
+        assert_eq!(three.template.frame, Vec::<u32>::new());
     }
 
     #[test]
@@ -459,7 +511,7 @@ mod tests {
         let chosen = choose(&pages(&texts), &Learnt::default(), OF_SOURCE);
         assert!(is_template(&chosen, &frame));
         assert!(!is_template(&chosen, &article));
-        assert_eq!(chosen.template.len(), 1);
+        assert_eq!(chosen.template.frame.len(), 1);
     }
 
     #[test]
@@ -480,13 +532,13 @@ mod tests {
             assert!(is_template(&chosen, frame), "{frame}");
         }
         assert!(!is_template(&chosen, &release));
-        assert_eq!(chosen.template.len(), 3);
+        assert_eq!(chosen.template.frame.len(), 3);
         // The same release alone, with little around it.
         let texts: Vec<String> = (0..40)
             .map(|n| format!("{release}{}", own(n, 20)))
             .collect();
         let chosen = choose(&pages(&texts), &Learnt::default(), OF_MANY_SOURCES);
-        assert_eq!(chosen.template, Vec::<u32>::new());
+        assert_eq!(chosen.template.frame, Vec::<u32>::new());
     }
 
     #[test]
@@ -497,14 +549,14 @@ mod tests {
         for n in 0..60 {
             let chosen = choose(&night(n), &learnt, OF_SOURCE);
             assert_eq!(is_template(&chosen, &frame), n >= 3, "{n}");
-            assert!(chosen.template.len() <= 1);
+            assert!(chosen.template.frame.len() <= 1);
             learnt.learn(&chosen.seen, OF_SOURCE);
         }
         let mut learnt = Learnt::default();
         for n in 0..60 {
             let page = format!("{frame}{}Seen {n} times", sentence("article", 60));
             let chosen = choose(&pages(&[page]), &learnt, OF_SOURCE);
-            assert_eq!(chosen.template, Vec::<u32>::new(), "{n}");
+            assert_eq!(chosen.template.frame, Vec::<u32>::new(), "{n}");
             learnt.learn(&chosen.seen, OF_SOURCE);
         }
     }

@@ -23,7 +23,18 @@ pub struct LearntPassage {
     pub key: u32,
     /// The pages with it, in [`PAGE`]s.
     pub pages: u32,
-    pub is_template: bool,
+    pub role: Role,
+}
+
+/// What a passage is on the pages of its source.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Role {
+    #[default]
+    Content,
+    /// Few pages have it between what each has alone, as an advertisement.
+    Insert,
+    /// Many pages have it, as a navigation.
+    Frame,
 }
 
 /// What the pages of a day add to what is remembered of their source.
@@ -44,13 +55,13 @@ impl Learnt {
                 self.passages.push(other);
             }
             let known = before.next_if(|passage| passage.key == found.key);
-            let (pages, was_template) =
-                known.map_or((0, false), |passage| (passage.pages, passage.is_template));
+            let (pages, role) =
+                known.map_or_else(Default::default, |passage| (passage.pages, passage.role));
             self.passages.push(LearntPassage {
                 key: found.key,
                 // One that only captures of known pages have is of one page.
                 pages: pages.saturating_add(found.pages).max(PAGE),
-                is_template: was_template || found.is_template,
+                role: role.max(found.role),
             });
         }
         self.passages.extend(before);
@@ -71,12 +82,20 @@ impl Learnt {
         self.pages.div_ceil(PAGE)
     }
 
-    /// The keys of the template, ascending.
-    pub fn template(&self) -> impl Iterator<Item = u32> {
+    /// The keys of the passages with a role, ascending.
+    pub fn keys(&self, role: Role) -> impl Iterator<Item = u32> {
         let passages = self.passages.iter();
         passages
-            .filter(|passage| passage.is_template)
+            .filter(move |passage| passage.role == role)
             .map(|passage| passage.key)
+    }
+
+    /// The number of passages that are template.
+    pub fn template_passages(&self) -> usize {
+        let passages = self.passages.iter();
+        passages
+            .filter(|passage| passage.role != Role::Content)
+            .count()
     }
 
     /// Whether a page is none that is remembered: of its words, where those count less that many pages have, a sixteenth or more are
@@ -107,11 +126,11 @@ impl Learnt {
         self.keep_most_shared(rule.passages);
     }
 
-    /// Keeps at most `most` passages: template first, then those of most pages.
+    /// Keeps at most `most` passages: the frame first, then those of most pages.
     pub(crate) fn keep_most_shared(&mut self, most: usize) {
         if self.passages.len() > most {
             let rank = |passage: &LearntPassage| {
-                let by_pages = std::cmp::Reverse((passage.is_template, passage.pages));
+                let by_pages = std::cmp::Reverse((passage.role == Role::Frame, passage.pages));
                 (by_pages, passage.key)
             };
             self.passages.sort_unstable_by_key(rank);
@@ -123,6 +142,6 @@ impl Learnt {
     /// Forgets passages of a single page.
     pub(crate) fn forget_single(&mut self) {
         self.passages
-            .retain(|passage| passage.is_template || passage.pages > PAGE);
+            .retain(|passage| passage.role != Role::Content || passage.pages > PAGE);
     }
 }

@@ -27,10 +27,10 @@ pub mod templates;
 
 pub use choose::{Chosen, MOST_PAGES, choose};
 pub use codec::Damaged;
-pub use learnt::{Learnt, LearntPassage, Seen};
+pub use learnt::{Learnt, LearntPassage, Role, Seen};
 pub use memory::{Memory, Remembered};
 pub use page::Page;
 pub use passages::{Passage, each_passage};
 pub use rule::{OF_MANY_SOURCES, OF_SOURCE, Rule};
 pub use source::{domain, host, source_of_site, source_of_url, source_said};
-pub use templates::{Contents, Templates};
+pub use templates::{Contents, Template, Templates};

@@ -10,9 +10,9 @@ use simhash::hash::murmur3_low64;
 use crate::codec::{
     self, Damaged, read, read_keys, read_name, read_u32, write, write_keys, write_name,
 };
-use crate::learnt::{Learnt, LearntPassage, Seen};
+use crate::learnt::{Learnt, LearntPassage, Role, Seen};
 use crate::rule::{OF_MANY_SOURCES, OF_SOURCE};
-use crate::templates::Templates;
+use crate::templates::{Template, Templates};
 
 /// The first bytes of the file.
 const MAGIC: &[u8; 8] = b"DJTEMPL1";
@@ -52,17 +52,19 @@ impl Memory {
     pub fn template_passages(&self) -> usize {
         let sources = self.sources.values().map(|source| &source.learnt);
         let learnt = sources.chain([&self.many_sources]);
-        learnt.map(|learnt| learnt.template().count()).sum()
+        learnt.map(Learnt::template_passages).sum()
     }
 
     /// The templates of all sources.
     pub fn templates(&self) -> Templates {
-        let keys = |learnt: &Learnt| learnt.template().collect::<Vec<u32>>();
         let sources = self.sources.iter();
-        let sources = sources.map(|(name, source)| (name.clone(), keys(&source.learnt)));
+        let sources =
+            sources.map(|(name, source)| (name.clone(), Template::of(&source.learnt.passages)));
         Templates {
-            many_sources: keys(&self.many_sources),
-            sources: sources.filter(|(_, keys)| !keys.is_empty()).collect(),
+            many_sources: self.many_sources.keys(Role::Frame).collect(),
+            sources: sources
+                .filter(|(_, template)| !template.is_empty())
+                .collect(),
         }
     }
 
@@ -107,7 +109,7 @@ impl Memory {
                 return;
             }
             if let Some(source) = self.sources.get_mut(name)
-                && source.learnt.template().next().is_some()
+                && source.learnt.template_passages() > 0
             {
                 bytes -= bytes_of(name, source);
                 source.learnt.forget_single();
@@ -175,10 +177,7 @@ fn write_learnt(out: &mut Vec<u8>, learnt: &Learnt) {
     let keys: Vec<u32> = learnt.passages.iter().map(|passage| passage.key).collect();
     write_keys(out, &keys);
     for passage in &learnt.passages {
-        write(
-            out,
-            u64::from(passage.pages) << 1 | u64::from(passage.is_template),
-        );
+        write(out, u64::from(passage.pages) << 2 | passage.role as u64);
     }
 }
 
@@ -189,8 +188,13 @@ fn read_learnt(bytes: &mut &[u8]) -> Result<Learnt, Damaged> {
         let word = read(bytes)?;
         passages.push(LearntPassage {
             key,
-            pages: u32::try_from(word >> 1).map_err(|_| Damaged)?,
-            is_template: word & 1 == 1,
+            pages: u32::try_from(word >> 2).map_err(|_| Damaged)?,
+            role: match word & 3 {
+                0 => Role::Content,
+                1 => Role::Insert,
+                2 => Role::Frame,
+                _ => return Err(Damaged),
+            },
         });
     }
     Ok(Learnt { pages, passages })
@@ -204,16 +208,13 @@ mod tests {
     use crate::learnt::PAGE;
 
     fn learnt() -> impl Strategy<Value = Learnt> {
-        let passage = (any::<u32>(), 0..100 * PAGE, any::<bool>());
+        let roles = vec![Role::Content, Role::Insert, Role::Frame];
+        let passage = (any::<u32>(), 0..100 * PAGE, prop::sample::select(roles));
         let passages = prop::collection::vec(passage, 0..20);
         (0..100 * PAGE, passages).prop_map(|(pages, mut passages)| {
             passages.sort_unstable();
             passages.dedup_by_key(|passage| passage.0);
-            let passage = |(key, pages, is_template)| LearntPassage {
-                key,
-                pages,
-                is_template,
-            };
+            let passage = |(key, pages, role)| LearntPassage { key, pages, role };
             Learnt {
                 pages,
                 passages: passages.into_iter().map(passage).collect(),
@@ -258,7 +259,11 @@ mod tests {
             .map(|n| LearntPassage {
                 key: (n + 100 * seed).wrapping_mul(0x9e37_79b1),
                 pages: if n < 50 { pages * PAGE } else { PAGE },
-                is_template: n < 50 && pages > 3,
+                role: if n < 50 && pages > 3 {
+                    Role::Frame
+                } else {
+                    Role::Content
+                },
             })
             .collect();
         passages.sort_unstable_by_key(|passage| passage.key);
@@ -311,7 +316,7 @@ mod tests {
             known = Memory::from_bytes(&bytes).unwrap();
         }
         let learnt = known.sources.values();
-        let learnt = learnt.filter(|source| source.learnt.template().next().is_some());
+        let learnt = learnt.filter(|source| source.learnt.template_passages() > 0);
         assert!(learnt.count() > 100);
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use crate::codec::{self, Damaged, read, read_keys, read_name, write, write_keys, write_name};
+use crate::learnt::{LearntPassage, Role};
 use crate::passages::{Passage, each_passage};
 
 /// The first bytes of templates as bytes.
@@ -15,8 +16,55 @@ const LEAST_WORDS: u32 = 8;
 pub struct Templates {
     /// Keys of passages that many sources share, ascending.
     pub many_sources: Vec<u32>,
-    /// Keys of passages, ascending, by the name of the source.
-    pub sources: HashMap<Box<str>, Vec<u32>>,
+    /// By the name of the source.
+    pub sources: HashMap<Box<str>, Template>,
+}
+
+/// The template of a source: keys of passages, ascending.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Template {
+    pub frame: Vec<u32>,
+    /// Inserts are left out of pages of which they are a small part.
+    pub inserts: Vec<u32>,
+}
+
+impl Template {
+    /// The passages that are no content.
+    pub(crate) fn of<'p>(passages: impl IntoIterator<Item = &'p LearntPassage>) -> Self {
+        let mut template = Self::default();
+        for passage in passages {
+            match passage.role {
+                Role::Content => {}
+                Role::Insert => template.inserts.push(passage.key),
+                Role::Frame => template.frame.push(passage.key),
+            }
+        }
+        template.inserts.sort_unstable();
+        template.frame.sort_unstable();
+        template
+    }
+
+    pub fn len(&self) -> usize {
+        self.frame.len() + self.inserts.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    pub fn has(&self, key: u32) -> bool {
+        has(&self.frame, key) || has(&self.inserts, key)
+    }
+}
+
+fn has(keys: &[u32], key: u32) -> bool {
+    keys.binary_search(&key).is_ok()
+}
+
+/// Whether inserts of so many words are a small part of a page that has so many `own` words beside the frame. A copy on another
+/// site, where they are not known, is still similar then.
+pub(crate) fn is_small_part(inserts: u32, own: u32) -> bool {
+    3 * u64::from(inserts) <= u64::from(own)
 }
 
 impl Templates {
@@ -25,11 +73,12 @@ impl Templates {
         let mut body = Vec::new();
         write_keys(&mut body, &self.many_sources);
         write(&mut body, self.sources.len() as u64);
-        let mut sources: Vec<(&Box<str>, &Vec<u32>)> = self.sources.iter().collect();
-        sources.sort_unstable();
-        for (name, keys) in sources {
+        let mut sources: Vec<(&Box<str>, &Template)> = self.sources.iter().collect();
+        sources.sort_unstable_by_key(|(name, _)| *name);
+        for (name, template) in sources {
             write_name(&mut body, name);
-            write_keys(&mut body, keys);
+            write_keys(&mut body, &template.frame);
+            write_keys(&mut body, &template.inserts);
         }
         codec::compress(&body, MAGIC)
     }
@@ -45,7 +94,11 @@ impl Templates {
         let mut sources = HashMap::new();
         for _ in 0..read(&mut rest)? {
             let name = read_name(&mut rest)?;
-            sources.insert(name.into(), read_keys(&mut rest)?);
+            let template = Template {
+                frame: read_keys(&mut rest)?,
+                inserts: read_keys(&mut rest)?,
+            };
+            sources.insert(name.into(), template);
         }
         Ok(Self {
             many_sources,
@@ -56,8 +109,7 @@ impl Templates {
     /// Whether a passage is template in `source`.
     pub fn has(&self, source: &str, key: u32) -> bool {
         let own = self.sources.get(source);
-        own.is_some_and(|keys| keys.binary_search(&key).is_ok())
-            || self.many_sources.binary_search(&key).is_ok()
+        own.is_some_and(|template| template.has(key)) || has(&self.many_sources, key)
     }
 }
 
@@ -87,23 +139,32 @@ impl Contents {
         text: &'t [u8],
         mut left_out: impl FnMut(Passage<'t>),
     ) -> &'t [u8] {
-        let own = source.and_then(|source| templates.sources.get(source));
-        let many: &[u32] = match source {
-            Some(_) => &templates.many_sources,
-            None => &[],
+        let Some(source) = source else {
+            return text;
         };
-        let own: &[u32] = own.map_or(&[], |keys| keys);
+        let (many, nothing) = (&templates.many_sources, Template::default());
+        let own = templates.sources.get(source).unwrap_or(&nothing);
         if own.is_empty() && many.is_empty() {
             return text;
         }
+        let is_frame = |key: u32| has(&own.frame, key) || has(many, key);
+        let (mut words, mut of_inserts) = (0, 0);
+        if !own.inserts.is_empty() {
+            each_passage(text, |passage| {
+                if !passage.key.is_some_and(is_frame) {
+                    words += passage.words;
+                    let is_insert = passage.key.is_some_and(|key| has(&own.inserts, key));
+                    of_inserts += if is_insert { passage.words } else { 0 };
+                }
+            });
+        }
+        let leaves_inserts_out = of_inserts > 0 && is_small_part(of_inserts, words);
         let content = &mut self.content;
         content.clear();
         let mut left = 0;
         each_passage(text, |passage| {
-            let is_template = passage.key.is_some_and(|key| {
-                own.binary_search(&key).is_ok() || many.binary_search(&key).is_ok()
-            });
-            if is_template {
+            let is_left_out = |key| is_frame(key) || (leaves_inserts_out && has(&own.inserts, key));
+            if passage.key.is_some_and(is_left_out) {
                 left_out(passage);
             } else {
                 content.extend_from_slice(passage.text);
@@ -115,7 +176,7 @@ impl Contents {
         }
         if left < LEAST_WORDS {
             content.push(b'\n');
-            content.extend_from_slice(source.unwrap_or_default().as_bytes());
+            content.extend_from_slice(source.as_bytes());
         }
         content
     }
@@ -133,9 +194,13 @@ mod tests {
 
     #[test]
     fn templates_are_left_out_by_source() {
+        let template = Template {
+            frame: keys("Home\nImprint"),
+            inserts: keys("Buy two now!\nAnd one for a friend."),
+        };
         let templates = Templates {
             many_sources: keys("We use cookies."),
-            sources: [("a.example".into(), keys("Home\nImprint"))].into(),
+            sources: [("a.example".into(), template)].into(),
         };
         let article = "An article of more words than seven, and a second line.\n";
         let text = format!("Home\n{article}We use cookies! Imprint");
@@ -148,6 +213,11 @@ mod tests {
         let with_frame = format!("Home\n{article}Imprint");
         assert_eq!(content(Some("b.example"), &text), with_frame);
         assert_eq!(content(None, &text), text);
+        let with_insert = format!("{article}Buy two now!\n");
+        assert_eq!(content(Some("a.example"), &with_insert), article);
+        // Together they are more than a third of the page.
+        let with_inserts = format!("{with_insert}And one for a friend.\n");
+        assert_eq!(content(Some("a.example"), &with_inserts), with_inserts);
         let few = "Home\nfew words\nImprint";
         assert_eq!(content(Some("a.example"), few), "few words\n\na.example");
         assert_eq!(content(Some("a.example"), "Home\nImprint"), "Home\nImprint");

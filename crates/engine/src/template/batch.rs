@@ -157,7 +157,11 @@ impl Batch<'_> {
 impl BatchTemplates {
     pub fn counts(&self) -> TemplateCounts {
         let templates = &self.left_out.templates;
-        let passages: usize = templates.sources.values().map(Vec::len).sum();
+        let passages: usize = templates
+            .sources
+            .values()
+            .map(template::Template::len)
+            .sum();
         TemplateCounts {
             sources: self.sources,
             with_template: templates.sources.len() as u64,

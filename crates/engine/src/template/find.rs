@@ -192,7 +192,7 @@ impl Choosing {
             let learnt = known.map_or(&nothing, |known| &known.learnt);
             let chosen = choose(&source.pages, learnt, OF_SOURCE);
             let first = source.pages.first();
-            let page = first.map(|page| page.without(&chosen.template, MOST_OF_MANY));
+            let page = first.map(|page| page.without(|key| chosen.template.has(key), MOST_OF_MANY));
             (source.name, chosen, page)
         };
         let chosen: Vec<(Box<str>, Chosen, Option<Page>)> = self
@@ -211,7 +211,7 @@ impl Choosing {
                 self.seen.push((name.clone(), seen));
             }
             if !template.is_empty() {
-                bytes += BYTES_OF_PAGE + name.len() + size_of_val(&*template);
+                bytes += BYTES_OF_PAGE + name.len() + template.len() * size_of::<u32>();
                 self.templates.sources.insert(name, template);
             }
         }
@@ -229,7 +229,7 @@ impl Choosing {
         pages.dedup_by_key(|page| page.identity);
         let many = || choose(&pages, &self.memory.many_sources, OF_MANY_SOURCES);
         let Chosen { template, seen } = self.pool.install(many);
-        self.templates.many_sources = template;
+        self.templates.many_sources = template.frame;
         Ok(Found {
             templates: self.templates,
             seen: self.seen,

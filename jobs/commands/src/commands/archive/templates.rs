@@ -49,10 +49,6 @@ pub(super) fn run(common: &CommonArgs, args: &TemplatesArgs) -> Result<(), Failu
     print(&as_text(&name, &known, &passages, !documents.is_empty()))
 }
 
-fn template_passages(known: &Remembered) -> usize {
-    known.learnt.template().count()
-}
-
 fn as_json(name: &str, known: &Remembered, passages: &[SharedPassage]) -> serde_json::Value {
     let passages = passages.iter().map(|passage| {
         json!({ "passage": passage.text, "documents": passage.documents, "of_many_sources": passage.of_many_sources })
@@ -61,7 +57,7 @@ fn as_json(name: &str, known: &Remembered, passages: &[SharedPassage]) -> serde_
         "source": name,
         "pages": known.learnt.pages_count(),
         "remembered_passages": known.learnt.passages.len(),
-        "template_passages": template_passages(known),
+        "template_passages": known.learnt.template_passages(),
         "passages": passages.collect::<serde_json::Value>(),
     })
 }
@@ -75,7 +71,7 @@ fn as_text(
     let mut text = format!(
         "{}: {} passages are template, {} are remembered of some {} recent pages\n",
         visible(name),
-        count(template_passages(known) as u64),
+        count(known.learnt.template_passages() as u64),
         count(known.learnt.passages.len() as u64),
         known.learnt.pages_count()
     );
