@@ -88,11 +88,14 @@ async fn collect(
     memory: MemoryReservation,
     limit: Arc<Limit>,
 ) -> Result<Collected> {
-    let (mut batches, mut is_whole) = (Vec::new(), false);
+    let mut batches = Vec::new();
     while !limit.is_reached.load(Atomic::Relaxed) {
         let Some(batch) = partition.next().await.transpose()? else {
-            is_whole = true;
-            break;
+            return Ok(Collected {
+                batches,
+                rest: None,
+                memory,
+            });
         };
         let bytes = bytes_of(&batch);
         let used = limit.used.fetch_add(bytes, Atomic::Relaxed) + bytes;
@@ -103,7 +106,7 @@ async fn collect(
     }
     Ok(Collected {
         batches,
-        rest: (!is_whole).then_some(partition),
+        rest: Some(partition),
         memory,
     })
 }

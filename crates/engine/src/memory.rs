@@ -54,7 +54,7 @@ pub(crate) fn reserve(
     memory: &MemoryReservation,
     bytes: usize,
     what: impl FnOnce() -> String,
-) -> std::result::Result<(), EngineError> {
+) -> Result<(), EngineError> {
     let grown = memory.try_grow(bytes);
     grown.map_err(|_| EngineError::OutOfMemory { what: what() })
 }

@@ -308,14 +308,15 @@ impl Progress {
 
     /// The current stage.
     pub fn stage(&self) -> Stage {
+        let stage = *locked(&self.stage);
         let sum = |one: &AtomicU64, other: &AtomicU64| {
             one.load(Ordering::Relaxed) + other.load(Ordering::Relaxed)
         };
         let to_probe = sum(&self.probe_total, &self.within_total);
         let is_probed = to_probe > 0 && sum(&self.probed, &self.probed_within) >= to_probe;
-        match *locked(&self.stage) {
+        match stage {
             Stage::Probe if is_probed => Stage::Sort,
-            stage => stage,
+            _ => stage,
         }
     }
 }

@@ -253,13 +253,15 @@ fn is_of_crawler(url: &str) -> bool {
         "file:///screenshot.png",
         "file:///video-extracted-",
     ];
-    let begins = |start: &&str| starts_with(url.as_bytes(), start.as_bytes());
-    if begins(&"urn:") {
-        let name = &url.as_bytes()[4..];
+    let url = url.as_bytes();
+    if starts_with(url, b"urn:") {
+        let name = &url[4..];
         let published = |known: &&str| starts_with(name, known.as_bytes());
         !PUBLISHED.iter().any(published)
     } else {
-        STARTS.iter().any(begins)
+        STARTS
+            .iter()
+            .any(|start| starts_with(url, start.as_bytes()))
     }
 }
 

@@ -188,9 +188,9 @@ impl UnverifiedPairs {
             let data_type = self.schema.field_with_name(name)?.data_type();
             match found {
                 Some(found) => {
-                    let missing = || format!("pairs of classes have no {name:?}");
-                    let column = found.column_by_name(name);
-                    let column = column.ok_or_else(|| ArrowError::SchemaError(missing()))?;
+                    let missing =
+                        || ArrowError::SchemaError(format!("pairs of classes have no {name:?}"));
+                    let column = found.column_by_name(name).ok_or_else(missing)?;
                     arrow::compute::take(column, &from, None)
                 }
                 None if name == DISTANCE => Ok(Arc::new(Int32Array::from(vec![0; rows]))),
@@ -246,7 +246,7 @@ pub(crate) async fn verify_class_pairs(
             }
         }
     }
-    texts.copy_at(context, verifier, id_type, wanted).await?;
+    texts.copy_both(context, verifier, id_type, wanted).await?;
     let comparer = Comparer::new(texts, verifier, context)?;
     let schema = class_pairs::schema(id_type);
     let pairs = range.end - range.start;

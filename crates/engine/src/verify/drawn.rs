@@ -48,7 +48,7 @@ pub(crate) async fn similarities(
             Other::InArchive(id) => texts.want(Side::Archive, id.clone())?,
         }
     }
-    texts.copy_at(context, verifier, id_type, wanted).await?;
+    texts.copy_both(context, verifier, id_type, wanted).await?;
     let comparer = Comparer::new(texts, verifier, context)?;
     let progress = &comparer.resources.progress;
     progress.begin(Stage::Verify, pairs.len() as u64);

@@ -157,7 +157,7 @@ impl Texts {
 
     /// Prepares the texts of the batch's documents at `positions`, or copies them to the file. [`Self::place_at`] finds
     /// them. Then copies those of the archive that were asked for, if they are at hand.
-    pub(super) async fn copy_at(
+    pub(super) async fn copy_both(
         &mut self,
         context: &SessionContext,
         verifier: &Verifier,

@@ -114,8 +114,11 @@ impl<'a> Walk<'a> {
             }
             let parent = found.parent().unwrap_or(FsPath::new("/")).to_owned();
             // `add_below` checks whether a directory is itself a table.
-            let is_new = checked.insert(parent.clone());
-            let table = is_new.then(|| local_table_above(&parent)).flatten();
+            let table = if checked.insert(parent.clone()) {
+                local_table_above(&parent)
+            } else {
+                None
+            };
             if let Some(table) = table.or_else(|| linked_table(&found)) {
                 return Err(StorageError::in_table(self.location, table.display()));
             }

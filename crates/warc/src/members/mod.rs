@@ -325,7 +325,7 @@ impl<R: BufRead> Members<R> {
     /// Uses the dictionary in the content of a frame for the members behind it; `false` if it is none. The members then keep
     /// the one that they have.
     fn read_dictionary(&mut self, content: &[u8]) -> bool {
-        let current = self.zstd.dictionary.as_ref();
+        let current = self.zstd.dictionary();
         if !current.is_some_and(|current| current.is_in(content)) {
             let room =
                 DICTIONARY_ROOM.saturating_add(self.offset.saturating_mul(DICTIONARY_GROWTH));
@@ -350,7 +350,7 @@ impl<R: BufRead> Members<R> {
 
     /// The digest of the dictionary that is used.
     fn current_dictionary(&self) -> Option<[u8; 32]> {
-        let current = self.zstd.dictionary.as_ref();
+        let current = self.zstd.dictionary();
         current.map(|current| current.digest)
     }
 
@@ -470,7 +470,7 @@ impl<R: BufRead> Members<R> {
         let start = Start::from_bytes(self.input.peek(START_LENGTH)?);
         let mut room = self.room_to_read_again().saturating_sub(self.read_again);
         let before_end = self.again_end.saturating_sub(self.input.offset()) as usize;
-        let mut dictionary = self.zstd.dictionary.clone();
+        let mut dictionary = self.zstd.dictionary().cloned();
         let mut skipped = 0;
         let aim = match start {
             // All frames behind a wrong one would be lost.
@@ -500,7 +500,7 @@ impl<R: BufRead> Members<R> {
         };
         let bytes = self.input.peek(skipped + length)?;
         let is_end = bytes.len() < skipped + length;
-        let mut follower = Follower::new(room, self.zstd.window_log, dictionary);
+        let mut follower = Follower::new(room, self.zstd.window_log(), dictionary);
         let chain = follower.follow(&bytes[skipped..], aim, is_end);
         self.read_again += room - follower.room;
         Ok(match chain {

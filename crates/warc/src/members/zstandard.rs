@@ -20,10 +20,10 @@ const TOO_LARGE: &str = "Frame requires too much memory for decoding";
 pub(crate) struct Zstandard {
     /// Made for the first frame. It refers to `dictionary`.
     context: Option<DCtx<'static>>,
-    /// Used for all frames.
-    pub(super) dictionary: Option<Dictionary>,
+    /// Used for all frames. Private, as is the next: `context` was made with them.
+    dictionary: Option<Dictionary>,
     /// The largest window, as a power of two.
-    pub(super) window_log: u32,
+    window_log: u32,
     has_ended: bool,
     /// The bytes that the library asks for next; `None` before it was called for the frame.
     wanted: Option<usize>,
@@ -47,6 +47,14 @@ impl Zstandard {
             wanted: None,
             is_full: false,
         }
+    }
+
+    pub(super) fn dictionary(&self) -> Option<&Dictionary> {
+        self.dictionary.as_ref()
+    }
+
+    pub(super) fn window_log(&self) -> u32 {
+        self.window_log
     }
 
     /// Prepares for a frame, whose magic number comes next.

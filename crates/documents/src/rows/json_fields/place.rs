@@ -58,11 +58,12 @@ impl<'f, 'de> Place<'f, '_, 'de> {
 
     /// An item of the array here.
     fn item(&mut self) -> Place<'f, '_, 'de> {
-        let (node, field) = (self.node, self.field);
         Place {
-            field,
+            fields: self.fields,
+            node: self.node,
+            field: self.field,
             is_in_array: true,
-            ..self.below(node)
+            record: &mut *self.record,
         }
     }
 

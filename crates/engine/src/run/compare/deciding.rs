@@ -359,10 +359,11 @@ impl Comparison<'_> {
             (None, Some(_)) => SKETCH_BYTES,
             (None, None) => 0,
         };
-        let of_document = DECISION_BYTES + of_content;
+        if self.decide.is_none() {
+            return 0;
+        }
         let documents = usize::try_from(self.batch.file.rows).unwrap_or(usize::MAX);
-        let of_documents = documents.saturating_mul(of_document);
-        self.decide
-            .map_or(0, |_| of_documents.saturating_add(LEAST_DECISION_BYTES))
+        let of_documents = documents.saturating_mul(DECISION_BYTES + of_content);
+        of_documents.saturating_add(LEAST_DECISION_BYTES)
     }
 }
