@@ -38,7 +38,7 @@ FOREIGN = set("svg math g path circle text rect mrow mfrac".split())
 # has.
 KNOWN = {name: re.compile(pattern, re.I | re.S) for name, pattern in {
     "ends of drawings and formulas": r"<(svg|math)\b.*(<font|</(p|br)\b|<!.cdata|<\?)",
-    "the end of a template": r"<template.*<(td|th|caption|object|applet|marquee|select|col)\b",
+    "the end of a template": r"<template.*<(td|th|caption|object|applet|marquee|select|col)\b|<template((?!</template).)*</t",
     "what browsers replace": r"<(rp|meter|progress)\b",
     "a paragraph in ruby": r"<ruby.*<rt",
     "a form": r"<form.*</?form",
@@ -46,6 +46,7 @@ KNOWN = {name: re.compile(pattern, re.I | re.S) for name, pattern in {
     "a dialog": "<dialog",
     "in a select": r"<select\b((?!</select).)*(</(?!select|opt)|<select|$)",
     "misplaced in a table": r"<table((?!</table).)*<(table|caption)",
+    "raw text that is hidden": r"<(textarea|xmp|plaintext)\b[^>]*(hidden|display|popover)",
     "references in a style": "style=[^>]*&",
 }.items()}
 # The same of XHTML: comments that HTML ends elsewhere.
@@ -112,7 +113,8 @@ def texts(element, hidden_by, shown):
                 yield None, None
             if child.name not in NOWHERE or child.namespace != "html":
                 yield from texts(child, within, shown)
-            if gap and child._end_tag_present:
+            # The parser does not say it of raw text.
+            if gap and (child._end_tag_present or child.name in NOWHERE | {"textarea", "xmp"}):
                 yield None, None
 
 
