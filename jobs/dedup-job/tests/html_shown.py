@@ -54,8 +54,8 @@ KNOWN_XML = re.compile(r"<!---?>|<(script|style|textarea)[^>]*>((?!</\1).)*<!--"
 # What these elements of XHTML may have inside, so that HTML does not end them.
 CONTENTS = dict.fromkeys(NOWHERE | {"textarea"}, set()) | dict.fromkeys(["svg", "math"], FOREIGN | {"title"}) | {
     "p": INLINE | {"br", "img", "input"}}
-# In such an end tag of raw text, justhtml looks for another quote.
-END_TAG_WITH_QUOTE = re.compile(r"</[^>]*['\"]")
+# Where justhtml, but no browser, ends an end tag or a comment elsewhere.
+JUSTHTML = re.compile(r"</[^>]*['\"]|<!--!>|---!>")
 # What may hide something.
 HIDES = re.compile(rf"hidden|display|popover|<({'|'.join(HIDDEN)}|dialog)\b", re.I)
 
@@ -188,8 +188,8 @@ def html_words(page):
         raise NotComparable("ends of drawings and formulas")
     if any(element.name in ("option", "optgroup") and not within(element, {"select", "datalist"}) for element in every):
         raise NotComparable("an option alone")
-    if END_TAG_WITH_QUOTE.search(page):
-        raise NotComparable("a quote in an end tag")
+    if JUSTHTML.search(page):
+        raise NotComparable("what justhtml reads otherwise")
     if "\0" in page:
         raise NotComparable("zeros")
     return shown_words(root, engine._stack), engine.moved
