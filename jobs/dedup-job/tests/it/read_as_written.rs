@@ -786,7 +786,7 @@ fn independent_readers_see_the_same_documents() {
     };
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/readers_agree.py");
     let read = Command::new(python)
-        .args([script, env!("CARGO_BIN_EXE_dedup-job"), "--files", "100"])
+        .args([script, env!("CARGO_BIN_EXE_dedup-job"), "--files", "150"])
         .output();
     Ran::of(read.unwrap()).ok();
 }

@@ -1,0 +1,235 @@
+"""What a page of HTML or XHTML shows, by the documents: an independent parser makes the tree (justhtml, which makes that of the
+standard and of browsers; Python's expat for XHTML), and the rules here say which of it is text that a reader sees.
+
+Rules of ours, which browsers do not have, or have otherwise:
+- scripts are on, none runs, and style sheets are not read: only attributes hide (docs/choosing-settings.md, "Pages");
+- options of `select` are left out, `details` are open (docs/BENCHMARKS.md); the text of `textarea` counts;
+- drawings, formulas, and what stands in for a picture, film or program are left out;
+- what `html` and `body` say of themselves hides nothing;
+- a hidden element that is never closed is shown; all are if there are more than three;
+- text that attributes hide counts if it is 400 bytes or more, and twice as many as the visible text; so does a declarative shadow
+  root;
+- words end at tags of all elements but those of running text, also at tags that the standard ignores, and at hidden elements;
+- a table ends a paragraph, also in a page without a document type;
+- text stays where it was written, when the standard moves it out of a table.
+"""
+
+import collections
+import re
+from html.entities import html5
+from xml.parsers import expat
+
+from justhtml.parser.engine import ParseEngine, compile_raw_engine_plan
+
+# What programs call white space here: that of HTML, and the no-break space.
+SPACE = re.compile("[ \t\n\f\r\u00a0]+")
+# Elements of running text, and those that are nowhere on the page.
+INLINE = set("a abbr acronym b bdi bdo big cite code data del dfn em font i ins kbd label mark nobr output q rb rp rt ruby s samp "
+             "slot small span strike strong sub sup time tt u var wbr meta link base basefont bgsound param source track area col "
+             "colgroup script style noscript template datalist html head body #document".split())
+# Their content is never on the page.
+NOWHERE = set("title script style noscript iframe noembed noframes".split())
+# What the element itself hides.
+HIDDEN = set("template datalist select object applet video audio canvas svg math rp meter progress".split())
+FORMATTING = set("a b big code em font i nobr s small strike strong tt u".split())
+# Elements of drawings and formulas that no element of HTML is called like.
+FOREIGN = set("svg math g path circle text rect mrow mfrac".split())
+# Where the program is known to hide something else than browsers, most of it by ending a hidden element elsewhere, by what the page
+# has.
+KNOWN = {name: re.compile(pattern, re.I | re.S) for name, pattern in {
+    "ends of drawings and formulas": r"<(svg|math)\b.*(<font|</(p|br)\b|<!.cdata|<\?)",
+    "the end of a template": r"<template.*<(td|th|caption|object|applet|marquee|select|col)\b|<template((?!</template).)*</t",
+    "what browsers replace": r"<(rp|meter|progress)\b",
+    "a paragraph in ruby": r"<ruby.*<rt",
+    "a form": r"<form.*</?form",
+    "a link in a link": r"<(a|nobr)\b((?!</\1).)*<\1\b",
+    "a dialog": "<dialog",
+    "in a select": r"<select\b((?!</select).)*(</(?!select|opt)|<select|$)",
+    "misplaced in a table": r"<table((?!</table).)*<(table|caption)",
+    "raw text that is hidden": r"<(textarea|xmp|plaintext)\b[^>]*(hidden|display|popover)",
+    "references in a style": "style=[^>]*&",
+}.items()}
+# The same of XHTML: comments that HTML ends elsewhere.
+KNOWN_XML = re.compile(r"<!---?>|<(script|style|textarea)[^>]*>((?!</\1).)*<!--", re.S)
+# What these elements of XHTML may have inside, so that HTML does not end them.
+CONTENTS = dict.fromkeys(NOWHERE | {"textarea"}, set()) | dict.fromkeys(["svg", "math"], FOREIGN | {"title"}) | {
+    "p": INLINE | {"br", "img", "input"}}
+# Where justhtml, but no browser, ends an end tag or a comment elsewhere.
+JUSTHTML = re.compile(r"</[^>]*['\"]|<!--!>|---!>")
+# What may hide something.
+HIDES = re.compile(rf"hidden|display|popover|<({'|'.join(HIDDEN)}|dialog)\b", re.I)
+
+
+class NotComparable(Exception):
+    """Why a page has no text that can be compared."""
+
+
+class Engine(ParseEngine):
+    """Tells whether something was moved out of a table."""
+
+    moved = False
+
+    def _foster_parent_for(self, parent, **of):
+        place = super()._foster_parent_for(parent, **of)
+        self.moved |= place is not None
+        return place
+
+
+def words(text):
+    return [word for word in SPACE.split(text) if word]
+
+
+def hides(element):
+    """Whether the element is hidden: "itself" or by its "attributes"."""
+    attributes = element.attrs or {}
+    if element.name in ("html", "body"):
+        return None
+    if element.name in HIDDEN and not (element.name == "template" and "shadowrootmode" in attributes):
+        return "itself"
+    if "popover" in attributes or (element.name == "dialog" and "open" not in attributes):
+        return "itself"
+    style = {}
+    for declaration in (attributes.get("style") or "").lower().split(";"):
+        property, colon, value = declaration.partition(":")
+        if colon:
+            style[property.strip()] = next(iter(value.replace("!", " ").split()), "")
+    is_hidden = "hidden" in attributes or style.get("display") == "none" or style.get("visibility") == "hidden"
+    return "attributes" if is_hidden else None
+
+
+def children(element):
+    return (getattr(element, "template_content", None) or element).children or ()
+
+
+def texts(element, hidden_by, shown):
+    """The texts inside, each with what hides it; None stands for the end of a word."""
+    for child in children(element):
+        if child.name == "#text":
+            yield child.data or "", hidden_by
+        elif not child.name.startswith(("#", "!")):
+            within = hidden_by or (None if shown(child) else hides(child))
+            gap = child.name not in INLINE and not hidden_by
+            if gap:
+                yield None, None
+            if child.name not in NOWHERE or child.namespace != "html":
+                yield from texts(child, within, shown)
+            # The parser does not say it of raw text.
+            if gap and (child._end_tag_present or child.name in NOWHERE | {"textarea", "xmp"}):
+                yield None, None
+
+
+def within(element, names):
+    """Whether the element is in one of these."""
+    while element := element.parent:
+        if element.name in names:
+            return True
+    return False
+
+
+def elements(element):
+    for child in children(element):
+        if not child.name.startswith(("#", "!")):
+            yield child
+            yield from elements(child)
+
+
+def shown_words(root, unclosed=()):
+    """The words of the text that a page shows."""
+    every = list(elements(root))
+    if any(element.name == "frameset" and element.namespace == "html" for element in every):
+        raise NotComparable("frameset")
+    hidden = [element for element in every if hides(element)]
+    # The program does not open elements again, as the standard does with these: see crates/simhash/src/normalize/html/open.rs.
+    if any(element.name in FORMATTING or not element._end_tag_present and within(element, FORMATTING) for element in hidden):
+        raise NotComparable("hidden formatting")
+    unclosed = [element for element in unclosed if element in hidden]
+    everything = len(unclosed) > 3
+
+    def found(veiled):
+        def shown(element):
+            return everything or any(element is other for other in unclosed) or (veiled and hides(element) == "attributes")
+
+        return list(texts(root, None, shown))
+
+    parts = found(False)
+    sizes = collections.Counter()
+    for part, by in parts:
+        sizes[by] += len((part or "").strip().encode())
+    veiled, visible = sizes["attributes"], sizes[None]
+    # The lengths are those of the source, so some are too near to tell.
+    if 300 < veiled < 600 and veiled > visible or veiled >= 400 and visible < veiled < 4 * visible:
+        raise NotComparable("about as much hidden as the rule wants")
+    if veiled >= 400 and veiled >= 2 * visible:
+        parts = found(True)
+    return words("".join(" " if part is None else part for part, by in parts if by is None))
+
+
+def tree(page):
+    """The tree of a page of HTML, and the parser."""
+    engine = Engine(page, fragment=False, scripting_enabled=True, plan=compile_raw_engine_plan(False, True), iframe_srcdoc=True)
+    engine._quirks_mode = "no-quirks"
+    return engine.parse(), engine
+
+
+def html_words(page):
+    """The words that a page of HTML shows, and whether they come in another order than in the page."""
+    root, engine = tree(page)
+    every = list(elements(root))
+    if HIDES.search(page):
+        known = next((name for name, pattern in KNOWN.items() if pattern.search(page)), None)
+        if not known and any(element.name == "select" and not element._end_tag_present for element in every):
+            known = "in a select"
+        if not known and engine.moved:
+            known = "misplaced in a table"
+        if known:
+            raise NotComparable(known)
+    foreign = {element.name for element in every if element.namespace != "html"}
+    if foreign - FOREIGN or {element.name for element in every} & {"desc", "foreignobject"}:
+        raise NotComparable("ends of drawings and formulas")
+    if any(element.name in ("option", "optgroup") and not within(element, {"select", "datalist"}) for element in every):
+        raise NotComparable("an option alone")
+    if JUSTHTML.search(page):
+        raise NotComparable("what justhtml reads otherwise")
+    if "\0" in page:
+        raise NotComparable("zeros")
+    return shown_words(root, engine._stack), engine.moved
+
+
+class Node:
+    """An element of XHTML, or a text."""
+
+    namespace, _end_tag_present = "html", True
+
+    def __init__(self, name, attrs=None, data=None):
+        self.name, self.attrs, self.data, self.children = name, attrs, data, []
+
+
+def xhtml_words(page):
+    """The words that a page of XHTML shows."""
+    open_elements = [Node("#document")]
+
+    def start(name, attributes):
+        element = Node(name, attributes)
+        open_elements[-1].children.append(element)
+        open_elements.append(element)
+
+    def text(data):
+        open_elements[-1].children.append(Node("#text", data=data))
+
+    if KNOWN_XML.search(page) or ("/>" not in page and "<![CDATA[" not in page and re.search(r"<\?(?!xml)|<!DOCTYPE[^>]*\[", page)):
+        raise NotComparable("comments and declarations")
+    parser = expat.ParserCreate("utf-8")
+    parser.StartElementHandler, parser.CharacterDataHandler = start, text
+    parser.EndElementHandler = lambda _: open_elements.pop()
+    # XHTML's document type declares the names of HTML.
+    parser.SkippedEntityHandler = lambda name, _: text(html5[name + ";"])
+    try:
+        parser.Parse(page.encode(), True)
+    except (expat.ExpatError, KeyError) as error:
+        raise NotComparable("not XML") from error
+    for element in elements(open_elements[0]):
+        inside = [child.name for child in elements(element)]
+        allowed = CONTENTS.get(element.name)
+        if allowed is not None and not set(inside) <= allowed:
+            raise NotComparable("nested otherwise than in HTML")
+    return shown_words(open_elements[0])
