@@ -10,10 +10,14 @@ const EMPTY: [&[u8]; 14] = [
     b"source", b"track", b"wbr",
 ];
 
-/// The same page as HTML: an element that ends in its own start tag gets an end tag, and a CDATA section becomes text.
+/// The same page as HTML: an element that ends in its own start tag gets an end tag, and a CDATA section becomes text. Comments,
+/// which may end elsewhere in HTML, are left out.
 pub(super) fn to_html(page: &str) -> Cow<'_, str> {
     let bytes = page.as_bytes();
-    if memmem::find(bytes, b"/>").is_none() && memmem::find(bytes, b"<![CDATA[").is_none() {
+    if ["/>", "<!", "<?"]
+        .iter()
+        .all(|part| memmem::find(bytes, part.as_bytes()).is_none())
+    {
         return Cow::Borrowed(page);
     }
     let mut html = String::with_capacity(page.len() + page.len() / 16);
@@ -34,8 +38,10 @@ pub(super) fn to_html(page: &str) -> Cow<'_, str> {
         } else if let Some(end) = end_of_declarations(rest) {
             rest = &rest[end..];
             continue;
-        } else if rest.starts_with("<!--") {
-            memmem::find(rest.as_bytes(), b"-->").map(|end| end + 3)
+        } else if let Some(comment) = rest.strip_prefix("<!--") {
+            let end = memmem::find(comment.as_bytes(), b"-->");
+            rest = end.map_or("", |end| &comment[end + 3..]);
+            continue;
         } else {
             tag_length(rest.as_bytes())
         };
@@ -134,7 +140,10 @@ mod tests {
             ),
             ("<![CDATA[a < b & c]]>d", "a &lt; b &amp; cd"),
             ("<![CDATA[a", "a"),
-            ("<!-- <p/> --><p/>", "<!-- <p/> --><p></p>"),
+            ("<!-- <p/> --><p/>", "<p></p>"),
+            ("<!--> a -->b", "b"),
+            ("<script><!-- </script> --></script>", "<script></script>"),
+            ("<!DOCTYPE html [<!ENTITY a 'b'>]><p>a</p>", "<p>a</p>"),
             ("a < b /> <?xml a?><x:y/>", "a < b /> <x:y></x:y>"),
             ("<?php it's ?><p/>", "<p></p>"),
             ("<!DOCTYPE html [ <!ENTITY a \"b\"> ]><p/>", "<p></p>"),

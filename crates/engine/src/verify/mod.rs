@@ -12,6 +12,7 @@ mod text_classes;
 mod texts;
 mod texts_at;
 
+use std::borrow::Cow;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -26,7 +27,7 @@ use datafusion::prelude::SessionContext;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde::{Deserialize, Serialize};
 use simhash::{Measure, Model};
-use texts::{Place, Side, Texts};
+use texts::{Side, Texts};
 
 pub(crate) use class_pairs::{UnverifiedPairs, verify_class_pairs};
 pub(crate) use drawn::{DrawnPair, Other, similarities};
@@ -297,14 +298,16 @@ fn texts_of_pair<'a>(
 ) -> PairTexts<'a> {
     let base_id = DocumentId::read(pairs.base_ids, row);
     let sides = origin.sides(pairs.base_day(row));
-    let others: Vec<Place> = sides
-        .iter()
-        .flat_map(|side| texts.places(*side, &base_id))
-        .copied()
-        .collect();
+    let others = match sides {
+        [side] => Cow::Borrowed(texts.places(*side, &base_id)),
+        _ => {
+            let places = sides.iter().flat_map(|side| texts.places(*side, &base_id));
+            Cow::Owned(places.copied().collect())
+        }
+    };
     PairTexts {
         new: texts.places(Side::Batch, &DocumentId::read(pairs.new_ids, row)),
-        others: others.into(),
+        others,
         is_archived: sides.contains(&Side::Archive),
         distance: pairs.distance(row),
     }

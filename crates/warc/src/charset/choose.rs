@@ -396,6 +396,11 @@ pub(crate) fn can_be_utf_16(bytes: &[u8], declared: &'static Encoding) -> bool {
 /// in Devanagari, the low bytes and the zeros of spaces suffice.
 fn is_utf_8_with_controls(bytes: &[u8]) -> bool {
     let is_control = |byte: &&u8| matches!(byte, 0..=8 | 0x0b | 0x0c | 0x0e..=0x1a | 0x1c..=0x1f);
+    // The sample may end within a character.
+    let bytes = match std::str::from_utf8(bytes) {
+        Err(error) if error.error_len().is_none() => &bytes[..error.valid_up_to()],
+        _ => bytes,
+    };
     let (characters, errors) = utf_8_characters(bytes);
     8 * bytes.iter().filter(is_control).count() <= bytes.len()
         && (bytes.is_ascii() || characters > errors)

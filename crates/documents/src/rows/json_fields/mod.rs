@@ -175,6 +175,7 @@ mod tests {
             row("-7", "18446744073709551615")
         );
         assert_eq!(read(r#"{"id":"12","text":"x"}"#), row("12", "x"));
+        assert_eq!(read(r#"{"id":-0,"text":"x"}"#), row("0", "x"));
         for bad in ["1.5", "true", "[1]", "18446744073709551616"] {
             let error = read(&format!("{{\"id\":{bad}}}")).unwrap_err();
             assert!(error.contains("integer in column \"id\""), "{error}");

@@ -236,10 +236,14 @@ impl<'de> Visitor<'de> for Place<'_, '_, 'de> {
     }
 
     fn visit_f64<E: de::Error>(mut self, number: f64) -> Result<(), E> {
-        if matches!(self.kind(), Some(Kind::Number | Kind::TextOrInteger)) {
+        if !matches!(self.kind(), Some(Kind::Number | Kind::TextOrInteger)) {
+            self.set_number(number);
+        } else if number.to_bits() == (-0.0_f64).to_bits() {
+            // So `-0` is read.
+            self.set_number(0);
+        } else {
             return Err(E::invalid_type(de::Unexpected::Float(number), &self));
         }
-        self.set_number(number);
         Ok(())
     }
 

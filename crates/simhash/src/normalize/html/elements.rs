@@ -29,11 +29,15 @@ pub(super) const SENTENCES: u32 = 1 << 10;
 pub(super) const CONTAINER: u32 = 1 << 11;
 /// Its content is text with line breaks and indents of its own: code, mostly.
 pub(super) const PREFORMATTED: u32 = 1 << 12;
+/// Is of SVG or MathML, and its content is HTML.
+pub(super) const HOLDS_HTML: u32 = 1 << 13;
 
 /// A block as the standard treats most of them.
 const PLAIN: u32 = BLOCK | SPECIAL | CLOSES_P;
 /// The same for the elements that end foreign content.
 const OLD: u32 = PLAIN | ENDS_FOREIGN;
+/// An element of SVG or MathML whose content is HTML.
+const HOLDER: u32 = WORD | SPECIAL | SCOPE | HOLDS_HTML;
 /// An inline element that ends foreign content.
 const STYLE: u32 = ENDS_FOREIGN;
 
@@ -58,7 +62,7 @@ elements! {
     // Inline: words go on at their tags.
     A "a" 0, Abbr "abbr" 0, Acronym "acronym" 0, B "b" STYLE, Bdi "bdi" 0, Bdo "bdo" 0, Big "big" STYLE, Cite "cite" 0,
     Code "code" STYLE, Data "data" 0, Del "del" 0, Dfn "dfn" 0, Em "em" STYLE, Font "font" 0, I "i" STYLE, Ins "ins" 0,
-    Kbd "kbd" 0, Label "label" 0, Mark "mark" 0, Nobr "nobr" STYLE, Output "output" 0, Q "q" 0, Rb "rb" 0, Rp "rp" 0,
+    Kbd "kbd" 0, Label "label" 0, Mark "mark" 0, Nobr "nobr" STYLE, Output "output" 0, Q "q" 0, Rb "rb" 0, Rp "rp" HIDDEN,
     Rt "rt" 0, Ruby "ruby" STYLE, S "s" STYLE, Samp "samp" 0, Slot "slot" 0, Small "small" STYLE, Span "span" STYLE,
     Strike "strike" STYLE, Strong "strong" STYLE, Sub "sub" STYLE, Sup "sup" STYLE, Time "time" 0, Tt "tt" STYLE,
     U "u" STYLE, Var "var" STYLE,
@@ -72,14 +76,17 @@ elements! {
     // Words end at their tags.
     Img "img" EMPTY | WORD | ENDS_FOREIGN, Input "input" EMPTY | WORD, Keygen "keygen" EMPTY | WORD,
     Embed "embed" EMPTY | WORD | ENDS_FOREIGN, Iframe "iframe" EMPTY | WORD, Noembed "noembed" EMPTY | WORD,
-    Noframes "noframes" EMPTY | WORD, Button "button" WORD | SPECIAL, Select "select" WORD | SPECIAL | HIDDEN,
+    Noframes "noframes" EMPTY | WORD, Button "button" WORD | SPECIAL, Select "select" WORD | SPECIAL | SCOPE | HIDDEN,
     Object "object" WORD | SPECIAL | SCOPE | HIDDEN, Applet "applet" WORD | SPECIAL | SCOPE | HIDDEN,
     Video "video" WORD | HIDDEN, Audio "audio" WORD | HIDDEN, Canvas "canvas" WORD | HIDDEN,
+    // Browsers draw a bar instead.
+    Meter "meter" WORD | HIDDEN, Progress "progress" WORD | HIDDEN,
     // The labels of a drawing change with its data, and its title repeats what stands beside it.
     Svg "svg" WORD | HIDDEN,
     // Pages write one formula as MathML, as TeX or as an image, and its letters say little.
     Math "math" WORD | HIDDEN,
-    ForeignObject "foreignobject" SPECIAL | SCOPE, Desc "desc" SPECIAL | SCOPE,
+    ForeignObject "foreignobject" HOLDER, Desc "desc" HOLDER, Mi "mi" HOLDER, Mo "mo" HOLDER, Mn "mn" HOLDER, Ms "ms" HOLDER,
+    Mtext "mtext" HOLDER, AnnotationXml "annotation-xml" HOLDER,
 
     // Lines end at their tags.
     Br "br" EMPTY | ENDS_FOREIGN, Hr "hr" EMPTY | OLD, Html "html" EMPTY | BLOCK, Head "head" EMPTY | BLOCK | ENDS_FOREIGN,
@@ -97,7 +104,7 @@ elements! {
     Article "article" PLAIN | CONTAINER, Main "main" PLAIN | CONTAINER, Aside "aside" PLAIN | CONTAINER,
     Header "header" PLAIN | CONTAINER, Footer "footer" PLAIN | CONTAINER, Nav "nav" PLAIN | CONTAINER,
     Search "search" PLAIN | CONTAINER, Address "address" PLAIN | CONTAINER, Details "details" PLAIN | CONTAINER,
-    Dialog "dialog" PLAIN | CONTAINER, Fieldset "fieldset" PLAIN | CONTAINER, Form "form" PLAIN | CONTAINER,
+    Dialog "dialog" BLOCK | CLOSES_P | CONTAINER, Fieldset "fieldset" PLAIN | CONTAINER, Form "form" PLAIN | CONTAINER,
     Table "table" OLD | SCOPE, Td "td" BLOCK | SPECIAL | SCOPE | TABLE_PART | SENTENCES | CONTAINER,
     Th "th" BLOCK | SPECIAL | SCOPE | TABLE_PART | SENTENCES | CONTAINER, Tr "tr" BLOCK | SPECIAL | TABLE_PART,
     Tbody "tbody" BLOCK | SPECIAL | TABLE_PART, Thead "thead" BLOCK | SPECIAL | TABLE_PART,

@@ -5,7 +5,7 @@
 //! close nothing. Left out: elements that are opened again by themselves (`<b><p></b>`), and text moved out of tables.
 
 use super::elements::{
-    CLOSES_P, EMPTY, ENDS_FOREIGN, Element, HEADING, SCOPE, SPECIAL, TABLE_PART,
+    CLOSES_P, EMPTY, ENDS_FOREIGN, Element, HEADING, HOLDS_HTML, SCOPE, SPECIAL, TABLE_PART,
 };
 use super::names::Key;
 use super::scan::Tag;
@@ -82,9 +82,7 @@ impl<C: Copy + Default> OpenElements<C> {
             if !element.has(ENDS_FOREIGN) {
                 return !tag.self_closing && !element.has(EMPTY);
             }
-            while self.is_foreign() {
-                self.truncate(self.entries.len() - 1);
-            }
+            self.leave_foreign();
         }
         let is_select = |entry: &Entry<C>| entry.element == Element::Select;
         match element {
@@ -95,6 +93,20 @@ impl<C: Copy + Default> OpenElements<C> {
             }
             Element::Input => {
                 self.close_to(self.find(is_select, ends_scope));
+            }
+            Element::Rb | Element::Rp | Element::Rt => {
+                let ruby = self.find(|entry| entry.element == Element::Ruby, ends_scope);
+                if let Some(ruby) = ruby {
+                    self.close_implied(ruby + 1);
+                }
+            }
+            // A table that is not in a cell of another ends it.
+            Element::Table => {
+                let ends = |element: Element| {
+                    element.table_rank() == 1
+                        || matches!(element, Element::Caption | Element::Template)
+                };
+                self.close_to(self.find(|entry| entry.element == element, ends));
             }
             // Such a tag closes the open one and opens none.
             Element::Select if self.close_to(self.find(is_select, ends_scope)) => return false,
@@ -119,15 +131,23 @@ impl<C: Copy + Default> OpenElements<C> {
             return;
         }
         let parent = self.innermost();
+        let is_foreign = match tag.element {
+            Element::Svg | Element::Math => true,
+            // Their content is HTML.
+            _ if tag.element.has(HOLDS_HTML) => false,
+            _ => parent.is_foreign,
+        };
         let entry = Entry {
             name: tag.name,
-            element: tag.element,
-            is_foreign: match tag.element {
-                Element::Svg | Element::Math => true,
-                // Their content is HTML.
-                Element::ForeignObject | Element::Desc => false,
-                _ => parent.is_foreign,
+            // In SVG and MathML, a name of HTML means nothing, nor one of theirs elsewhere.
+            element: if parent.is_foreign && is_foreign
+                || !parent.is_foreign && tag.element.has(HOLDS_HTML)
+            {
+                Element::Unknown
+            } else {
+                tag.element
             },
+            is_foreign,
             hidden_since: parent.hidden_since.or(hides.then_some(tag.at)),
             context,
         };
@@ -138,6 +158,9 @@ impl<C: Copy + Default> OpenElements<C> {
     /// Closes what the end tag closes.
     pub(super) fn close(&mut self, tag: Tag) {
         let element = tag.element;
+        if self.is_foreign() && matches!(element, Element::P | Element::Br) {
+            self.leave_foreign();
+        }
         if element.has(EMPTY) {
             return;
         }
@@ -147,17 +170,22 @@ impl<C: Copy + Default> OpenElements<C> {
             Element::Li => self.find(has_name, |element| {
                 ends_scope(element) || matches!(element, Element::Ul | Element::Ol)
             }),
+            // Nothing in it keeps it open.
+            Element::Template => self.find(has_name, |_| false),
             // The end tag of any heading closes any other.
             _ if element.has(HEADING) => self.find(|entry| entry.element.has(HEADING), ends_scope),
             _ if element.has(TABLE_PART) || element == Element::Table => {
                 self.find(has_name, ends_table)
             }
-            _ if element.has(SPECIAL) => self.find(has_name, ends_scope),
+            _ if element.has(SPECIAL) || element == Element::Dialog => {
+                self.find(has_name, ends_scope)
+            }
             _ => self.find(has_name, |element| element.has(SPECIAL)),
         };
         match found {
-            // A form ends alone: what was opened in it and not closed stays open.
+            // A form ends alone: what was opened in it and not closed stays open, but for paragraphs and items.
             Some(at) if element == Element::Form => {
+                self.close_implied(at + 1);
                 self.entries.remove(at);
             }
             found => {
@@ -192,6 +220,31 @@ impl<C: Copy + Default> OpenElements<C> {
         at.is_some()
     }
 
+    /// Closes SVG and MathML, up to the innermost element of HTML.
+    fn leave_foreign(&mut self) {
+        while self.is_foreign() {
+            self.truncate(self.entries.len() - 1);
+        }
+    }
+
+    /// Closes the innermost elements whose end tags may be left out, down to the first `least` elements.
+    fn close_implied(&mut self, least: usize) {
+        while self.entries.len() > least
+            && matches!(
+                self.innermost().element,
+                Element::Dd
+                    | Element::Dt
+                    | Element::Li
+                    | Element::P
+                    | Element::Rb
+                    | Element::Rp
+                    | Element::Rt
+            )
+        {
+            self.truncate(self.entries.len() - 1);
+        }
+    }
+
     fn truncate(&mut self, len: usize) {
         if self.paragraphs > 0 {
             self.paragraphs -= self.entries[len..]
@@ -214,16 +267,20 @@ impl<C: Copy + Default> OpenElements<C> {
         self.close_to(found);
     }
 
-    /// Closes the parts of the innermost table whose rank is at most this, so that a part of this rank can follow.
+    /// Closes what is open in the innermost table, but for the group and the row that a part of this rank belongs to.
     /// Returns whether there is a table.
     fn close_table_parts(&mut self, rank: u8) -> bool {
         let Some(table) = self.find(|entry| ends_table(entry.element), |_| false) else {
             return false;
         };
-        let parts = self.entries[table..].iter();
-        let mut ranks = parts.map(|entry| entry.element.table_rank());
-        let outermost = ranks.position(|found| (1..=rank).contains(&found));
-        self.close_to(outermost.map(|at| table + at));
+        let inside = self.entries[table + 1..].iter();
+        let mut inside = inside.map(|entry| entry.element);
+        // Of a table, also an element that is misplaced in it.
+        let least = u8::from(self.entries[table].element != Element::Table);
+        let outermost = inside.position(|found| {
+            found == Element::Caption || (least..=rank).contains(&found.table_rank())
+        });
+        self.close_to(outermost.map(|at| table + 1 + at));
         true
     }
 }
@@ -292,6 +349,10 @@ mod tests {
             ),
             ("<div><table><tr><td></div>", "div table tr td"),
             ("<td>a<tr>b", ""),
+            ("<table><div>a<tr><p>b<td>", "table tr td"),
+            ("<table><caption>a<td>b", "table td"),
+            ("<table><tr><table><tr>", "table tr"),
+            ("<template><table><tr><td></template>", ""),
             ("<table><tr><td><b></table>", ""),
             // Inline elements.
             ("<b><i></b>", ""),
@@ -300,6 +361,10 @@ mod tests {
             ("</b></div></p></x-y>", ""),
             // Forms and controls.
             ("<form><div></form>", "div"),
+            ("<form><li>a</form>", ""),
+            ("<div><select><option>a</div>", "div select"),
+            ("<b><dialog></b>", ""),
+            ("<ruby><rp>(<rt>a<rp>)</ruby>", ""),
             ("<select><option>a<option>b<select>", ""),
             ("<select><option>a<input>", ""),
             ("<button>a<button>b", "button"),
@@ -310,6 +375,9 @@ mod tests {
             ("<svg><foreignObject><div><p>", "svg foreignobject div p"),
             ("<svg><g></svg>", ""),
             ("<div><svg><g></div>", ""),
+            ("<svg><section></svg>", ""),
+            ("<svg><g></p>", ""),
+            ("<math><mtext><b></b></mtext></math>", ""),
         ] {
             assert_eq!(open_at_the_end(page), expected, "{page}");
         }

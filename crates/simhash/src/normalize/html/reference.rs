@@ -43,7 +43,8 @@ fn read(page: &str, is_shown: impl Fn(usize) -> bool) -> Result<String, usize> {
         match token {
             Token::String(string) => {
                 if !open.is_hidden() && !is_left_out {
-                    text.push_str(std::str::from_utf8(&string).expect("tags are ASCII"));
+                    let string = std::str::from_utf8(&string).expect("tags are ASCII");
+                    text.extend(string.chars().filter(|c| *c != '\0'));
                 }
             }
             Token::StartTag(start) => {

@@ -51,7 +51,10 @@ fn text_of_pages() {
             "<ul><li>one<li>two</ul><dl><dt>three<dd>four</dl>",
             "one\ntwo\nthree\nfour",
         ),
-        ("<ruby>漢<rt>kan</rt></ruby>", "漢kan"),
+        (
+            "<ruby>漢<rp>(<rt>kan<rp>)</ruby><progress>x</progress>",
+            "漢kan",
+        ),
         // White space.
         (
             "<p> one \n\t two </p>\n\n<p>\n</p> <pre>three\n\n  four</pre>",
@@ -62,6 +65,7 @@ fn text_of_pages() {
             "one two three four",
         ),
         ("one <b> two</b>", "one two"),
+        ("o\0ne &am\0p;", "one &amp;"),
         ("one <br> \u{a0}<br> two", "one\ntwo"),
         // Character references.
         (
@@ -85,6 +89,7 @@ fn text_of_pages() {
         ("<template><p>x<template>y</template>z</template>one", "one"),
         ("one<svg><title>x</title><text>y<path/></svg>two", "one two"),
         ("<math><mi>x</mi></math>one", "one"),
+        ("<math><mtext><b>x</b></mtext></math>one", "one"),
         (
             "<iframe>x<p></iframe><object>x<p>y</object><video>x</video><audio>x</audio><canvas>x</canvas>one",
             "one",
@@ -119,7 +124,13 @@ fn text_of_pages() {
             "<table><tr><td hidden>x<td>one<tr hidden><td>y<tr><td>two</table>",
             "one\ntwo",
         ),
+        (
+            "<table><tr><div hidden>x<td>one<td></table><form><li hidden>x</form>two",
+            "one\ntwo",
+        ),
+        ("<template><table><tr><td>x</template>one", "one"),
         ("<svg><g><p>one", "one"),
+        ("<svg>x</p>one", "one"),
         ("<svg><style><p></style></svg>one", "one"),
         ("<svg/>one<svg><script/><g/></svg>two", "one two"),
         (
@@ -162,7 +173,7 @@ fn hidden_text_counts_where_it_is_most_of_the_page() {
         assert_eq!(hidden, frame.trim(), "{attribute}");
     }
     // No script shows these.
-    for attribute in ["popover", "hidden><select><option"] {
+    for attribute in ["popover", "hidden><datalist><option"] {
         assert_eq!(
             visible_text(&page("a frame", attribute, "few words")),
             "a frame"

@@ -3,7 +3,7 @@
 //! White space is what the standard calls ASCII white space, and the no-break space, with which pages indent and pad.
 //! It becomes one space, or one newline where a line ends, and none at the beginning and end of the output.
 
-use memchr::memchr;
+use memchr::memchr2;
 
 use super::entities::References;
 
@@ -51,10 +51,14 @@ impl<'p, 'o> Writer<'p, 'o> {
         self.collapsed.gap = self.collapsed.gap.max(gap);
     }
 
-    /// Appends a text with character references.
+    /// Appends a text with character references. Zeros are left out, as the standard does.
     pub(super) fn text(&mut self, mut text: &'p str) {
-        while let Some(at) = memchr(b'&', text.as_bytes()) {
+        while let Some(at) = memchr2(b'&', 0, text.as_bytes()) {
             self.collapsed.push(&text[..at]);
+            if text.as_bytes()[at] == 0 {
+                text = &text[at + 1..];
+                continue;
+            }
             let (len, decoded) = self.references.read(&text[at..]);
             self.collapsed.push(decoded);
             text = &text[at + len..];
