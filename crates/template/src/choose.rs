@@ -155,8 +155,8 @@ struct Counted {
     keys: Vec<u32>,
     counts: Vec<Count>,
     numbers: Numbers,
-    /// The first page of each cluster.
-    leaders: Vec<usize>,
+    /// The first page of each cluster, and whether it is none that is remembered.
+    leaders: Vec<(usize, bool)>,
     novel: u32,
 }
 
@@ -206,8 +206,8 @@ impl Counted {
         for page in order {
             let cluster = clusters[page];
             if cluster as usize == leaders.len() {
-                leaders.push(page);
                 is_novel = learnt.is_novel(&pages[page]);
+                leaders.push((page, is_novel));
                 novel += u32::from(is_novel);
             }
             for (number, _) in &weighed[page] {
@@ -235,15 +235,16 @@ impl Counted {
     /// Counts [`Count::asides`], by what is known of each passage and the roles that they have so far.
     fn count_asides(&mut self, pages: &[Page], roles: &[Role], known: &[Option<&LearntPassage>]) {
         let mut own: Vec<(usize, u32)> = Vec::new();
-        for &leader in &self.leaders {
+        for &(leader, is_novel) in &self.leaders {
             own.clear();
             own.extend(pages[leader].passages.iter().filter_map(|passage| {
                 let number = self.numbers.of(passage.key, &self.keys);
                 (roles[number] != Role::Frame).then_some((number, u32::from(passage.words)))
             }));
             let is_alone = |number: usize| {
-                self.counts[number].all == 1
-                    && known[number].is_none_or(|passage| passage.pages <= PAGE)
+                // A page that is remembered may be the one that had the passage.
+                let of_another = |passage: &LearntPassage| is_novel || passage.pages > PAGE;
+                self.counts[number].all == 1 && !known[number].is_some_and(of_another)
             };
             let all: u32 = own.iter().map(|(_, words)| words).sum();
             let alone = own.iter().filter(|(number, _)| is_alone(*number));

@@ -89,7 +89,11 @@ fn a_crawl_has_the_pairs_of_its_pages() {
         pairs(&dir, "pages.warc.gz", "-k 8 --markup text")
     );
     // The main text of two pages is the same, whatever stands around it.
-    let main = pairs(&dir, "pages.warc", "--markup main --id-from url");
+    let main = pairs(
+        &dir,
+        "pages.warc",
+        "--markup main --id-from url --template off",
+    );
     let ids: Vec<_> = main
         .iter()
         .map(|hit| (hit.0.as_str(), hit.1.as_str(), hit.2))
