@@ -203,6 +203,21 @@ impl Answerer {
     }
 }
 
+/// The string that the field `name` of a JSON object is; `None` for one that is missing or null.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn string_of(
+    name: &str,
+    value: Option<serde_json::Value>,
+) -> std::result::Result<Option<String>, String> {
+    match value {
+        None | Some(serde_json::Value::Null) => Ok(None),
+        Some(serde_json::Value::String(text)) => Ok(Some(text)),
+        Some(_) => Err(format!("\"{name}\" is not a string")),
+    }
+}
+
 impl Query {
     /// The fingerprint that a JSON value is: 16 hexadecimal digits, or a number of 64 bits, signed or not.
     ///

@@ -23,7 +23,7 @@ mod serve;
 mod table;
 mod text_model;
 
-pub use answer::{Answer, Answerer, Hit, LookupOptions, Query, parse_fingerprint};
+pub use answer::{Answer, Answerer, Hit, LookupOptions, Query, parse_fingerprint, string_of};
 pub use build::{BuildReport, Settings, build};
 pub use error::{LookupError, Result};
 pub use files::IndexFiles;

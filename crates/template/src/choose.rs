@@ -4,7 +4,7 @@
 //! addresses would become template. Two pages are copies if they have most of their passages in common. In that comparison, a
 //! passage weighs the less, the more pages have it, because the frame of a site is on all of its pages.
 //!
-//! A passage of few pages is an insert, such as an advertisement, if it is a small part of them and most of the rest is theirs alone.
+//! A passage of few pages is an insert, such as an advertisement, if what most of these share with others is a small part of them.
 
 use crate::learnt::{Learnt, LearntPassage, PAGE, Role, Seen};
 use crate::page::{Page, PagePassage};
@@ -22,6 +22,8 @@ const LESSER_SIDE: u32 = 15;
 
 /// The fewest distinct pages that have an insert.
 const INSERT_PAGES: u32 = 2;
+/// What so few pages share is at most this part of each, beside the frame: they may also be about one subject.
+const PART_OF_TWO: u32 = 5;
 
 /// The most clusters with which a page is compared, or which are found by a passage: hostile pages share all with all.
 const MOST_CANDIDATES: usize = 64;
@@ -71,8 +73,13 @@ pub fn choose(pages: &[Page], learnt: &Learnt, rule: Rule) -> Chosen {
         counted.count_asides(pages, &roles, &known);
         for ((role, known), count) in roles.iter_mut().zip(&known).zip(&counted.counts) {
             let pages = with_earlier(*known, count).max(count.all * PAGE);
-            let is_enough = pages.saturating_add(PAGE / 2) >= INSERT_PAGES * PAGE;
-            if is_enough && count.asides > 0 && 2 * count.asides >= count.all {
+            let are = |least: u32| pages.saturating_add(PAGE / 2) >= least * PAGE;
+            let asides = if are(INSERT_PAGES + 1) {
+                count.asides
+            } else {
+                count.small_asides
+            };
+            if are(INSERT_PAGES) && 2 * asides > count.all {
                 *role = Role::Insert.max(*role);
             }
         }
@@ -107,8 +114,10 @@ struct Count {
     sides: u32,
     /// Pages of which the passage is the most part.
     main_part: u32,
-    /// Clusters of whose first page the passage is a small part, while most of the rest is of that cluster alone.
+    /// Clusters of whose first page all that other clusters have is a small part, beside the frame.
     asides: u32,
+    /// Those of which it is at most [`PART_OF_TWO`].
+    small_asides: u32,
 }
 
 impl Count {
@@ -249,10 +258,11 @@ impl Counted {
             let all: u32 = own.iter().map(|(_, words)| words).sum();
             let alone = own.iter().filter(|(number, _)| is_alone(*number));
             let alone: u32 = alone.map(|(_, words)| words).sum();
-            if 2 * alone >= all {
-                for (number, words) in &own {
-                    self.counts[*number].asides += u32::from(is_small_part(*words, all));
-                }
+            let shared = all - alone;
+            for (number, _) in &own {
+                let count = &mut self.counts[*number];
+                count.asides += u32::from(is_small_part(shared, all));
+                count.small_asides += u32::from(PART_OF_TWO * shared <= all);
             }
         }
     }
@@ -437,6 +447,34 @@ mod tests {
         assert_eq!(chosen.template.frame.len(), 2);
         let three = choose(&pages(&texts[..3]), &Learnt::default(), OF_SOURCE);
         assert_eq!(three.template.frame, Vec::<u32>::new());
+    }
+
+    #[test]
+    fn what_few_pages_share_in_passing_is_an_insert() {
+        let (frame, advert) = (sentence("frame", 100), sentence("advert", 15));
+        let own = |n: usize| sentence(&name(n), 80);
+        let mut texts: Vec<String> = (0..10).map(|n| format!("{frame}{}", own(n))).collect();
+        texts[3].push_str(&advert);
+        texts[7].push_str(&advert);
+        let keys = |text: &str| Page::of_text(text.as_bytes()).passages[0].key;
+        let chosen = choose(&pages(&texts), &Learnt::default(), OF_SOURCE);
+        assert_eq!(chosen.template.frame, [keys(&frame)]);
+        assert_eq!(chosen.template.inserts, [keys(&advert)]);
+        // The beginning of an article on a page that lists it.
+        texts[3] = format!("{frame}{}{advert}", sentence("teaser", 15));
+        let chosen = choose(&pages(&texts), &Learnt::default(), OF_SOURCE);
+        assert_eq!(chosen.template.inserts, Vec::<u32>::new());
+        // One page a night.
+        let night = |n: usize, learnt: &Learnt| {
+            let text = format!("{}{advert}", own(20 + n));
+            choose(&pages(&[text]), learnt, OF_SOURCE)
+        };
+        let mut learnt = Learnt::default();
+        learnt.learn(&night(0, &learnt).seen, OF_SOURCE);
+        let second = night(1, &learnt);
+        assert_eq!(second.template.inserts, [keys(&advert)]);
+        learnt.learn(&second.seen, OF_SOURCE);
+        assert_eq!(night(2, &learnt).template.inserts, [keys(&advert)]);
     }
 
     #[test]

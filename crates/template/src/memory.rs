@@ -69,7 +69,7 @@ impl Memory {
     }
 
     /// The file, of `most` bytes at most. What does not fit is forgotten: first passages of a single page in sources that have a
-    /// template, then whole sources. Those go first that had no page for long, then those of few pages, and then some that are the
+    /// frame, then whole sources. Those go first that had no page for long, then those of few pages, and then some that are the
     /// same from day to day, so that others are learnt.
     pub fn to_bytes(mut self, most: usize) -> Vec<u8> {
         let for_many = (most / 8 / PASSAGE_BYTES).min(OF_MANY_SOURCES.passages);
@@ -109,7 +109,7 @@ impl Memory {
                 return;
             }
             if let Some(source) = self.sources.get_mut(name)
-                && source.learnt.template_passages() > 0
+                && source.learnt.keys(Role::Frame).next().is_some()
             {
                 bytes -= bytes_of(name, source);
                 source.learnt.forget_single();

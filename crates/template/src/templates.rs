@@ -52,8 +52,12 @@ impl Template {
         self.len() == 0
     }
 
-    pub fn has(&self, key: u32) -> bool {
-        has(&self.frame, key) || has(&self.inserts, key)
+    fn has(&self, key: u32) -> bool {
+        self.is_frame(key) || has(&self.inserts, key)
+    }
+
+    pub fn is_frame(&self, key: u32) -> bool {
+        has(&self.frame, key)
     }
 }
 
@@ -61,10 +65,9 @@ fn has(keys: &[u32], key: u32) -> bool {
     keys.binary_search(&key).is_ok()
 }
 
-/// Whether inserts of so many words are a small part of a page that has so many `own` words beside the frame. A copy on another
-/// site, where they are not known, is still similar then.
-pub(crate) fn is_small_part(inserts: u32, own: u32) -> bool {
-    3 * u64::from(inserts) <= u64::from(own)
+/// Whether so many words are a small part of a page that has so many `own` words beside the frame.
+pub(crate) fn is_small_part(words: u32, own: u32) -> bool {
+    3 * u64::from(words) <= u64::from(own)
 }
 
 impl Templates {

@@ -1,6 +1,7 @@
 //! [`Index`]: online lookups in an index of an archive.
 
 use std::collections::HashMap;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
@@ -47,9 +48,9 @@ struct Opened {
 #[derive(FromPyObject)]
 struct Options {
     #[pyo3(item)]
-    k: Option<u32>,
+    k: Option<i64>,
     #[pyo3(item)]
-    limit: Option<usize>,
+    limit: Option<i64>,
     #[pyo3(item)]
     min_similarity: Option<f64>,
     /// URL or source of the texts.
@@ -179,12 +180,14 @@ impl Index {
         make: impl Fn(&Piece, &mut Vec<Query>) + Sync,
     ) -> PyResult<Table> {
         let Opened { index, model } = self.current();
+        let k = in_range("k", options.k, 0..=i64::from(lookup::MAX_DISTANCE))?;
+        let limit = in_range("limit", options.limit, 1..=i64::from(u32::MAX))?;
         let (k, min_similarity) = index
-            .nearness(options.k, options.min_similarity)
+            .nearness(k, options.min_similarity)
             .map_err(Failed::from)?;
         let wanted = LookupOptions {
             k,
-            limit: options.limit.unwrap_or(usize::MAX),
+            limit: limit.map_or(usize::MAX, |limit| limit as usize),
             min_similarity,
             id_bytes: usize::MAX,
         };
@@ -216,6 +219,21 @@ impl Index {
         answered.sort_unstable_by_key(|(number, _)| *number);
         let id_type = index.id_type();
         Ok(py.detach(|| hits(id_type, &answered))?)
+    }
+}
+
+/// An argument that must be in `range`.
+fn in_range(
+    name: &str,
+    value: Option<i64>,
+    range: RangeInclusive<i64>,
+) -> Result<Option<u32>, Failed> {
+    let (least, most) = (range.start(), range.end());
+    match value {
+        Some(value) if !range.contains(&value) => Err(Failed::usage(format!(
+            "{name} is {value}; it must be from {least} to {most}"
+        ))),
+        value => Ok(value.and_then(|value| u32::try_from(value).ok())),
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use arrow::array::{Array as _, ArrayRef, AsArray as _, UInt64Array, UInt64Builder};
 use arrow::buffer::{Buffer, NullBuffer, ScalarBuffer};
 use arrow::datatypes::{DataType, Int64Type, UInt64Type};
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -161,15 +161,31 @@ fn as_unsigned(values: &ArrayRef) -> PyResult<UInt64Array> {
 /// The values of a sequence of Python integers.
 fn from_integers(object: &Bound<'_, PyAny>) -> PyResult<UInt64Array> {
     let mut values = UInt64Builder::new();
-    for item in object.try_iter()? {
+    for (row, item) in object.try_iter()?.enumerate() {
         let item = item?;
         if item.is_none() {
             values.append_null();
         } else if let Ok(value) = item.extract::<u64>() {
             values.append_value(value);
         } else {
-            values.append_value(item.extract::<i64>()?.cast_unsigned());
+            let value = item.extract::<i64>();
+            let value = value.map_err(|error| no_fingerprint(row, &item, error))?;
+            values.append_value(value.cast_unsigned());
         }
     }
     Ok(values.finish())
+}
+
+/// The error for an item of a sequence that is no fingerprint.
+fn no_fingerprint(row: usize, item: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
+    if error.is_instance_of::<PyOverflowError>(item.py()) {
+        return Failed::usage(format!(
+            "fingerprint {row} is {item}, which has more than 64 bits"
+        ))
+        .into();
+    }
+    match item.get_type().name() {
+        Ok(kind) => PyTypeError::new_err(format!("fingerprint {row} is a {kind}, not int or None")),
+        Err(error) => error,
+    }
 }

@@ -139,7 +139,7 @@ def test_lookup_of_one(index, documents, texts):
     assert len(index.lookup(documents["text"], 8, limit=1)) <= 400
     assert pickle.loads(pickle.dumps(index)).lookup(texts[0], k=0).to_pylist()[0] == first
     assert index.info().rows == index.info().raw["rows"] and index.refresh() is False
-    with pytest.raises(dedup_job.UsageError, match="at most 8"):
+    with pytest.raises(dedup_job.UsageError, match="from 0 to 8"):
         index.lookup(texts[0], k=9)
 
 

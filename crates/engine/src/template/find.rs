@@ -192,7 +192,8 @@ impl Choosing {
             let learnt = known.map_or(&nothing, |known| &known.learnt);
             let chosen = choose(&source.pages, learnt, OF_SOURCE);
             let first = source.pages.first();
-            let page = first.map(|page| page.without(|key| chosen.template.has(key), MOST_OF_MANY));
+            let page =
+                first.map(|page| page.without(|key| chosen.template.is_frame(key), MOST_OF_MANY));
             (source.name, chosen, page)
         };
         let chosen: Vec<(Box<str>, Chosen, Option<Page>)> = self

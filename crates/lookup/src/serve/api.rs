@@ -16,7 +16,7 @@ use super::current::OpenVersion;
 use super::object::Object;
 use super::problem::Problem;
 use super::{MAX_BATCH, Shared};
-use crate::answer::{Answer, Hit, LookupOptions, Query};
+use crate::answer::{Answer, Hit, LookupOptions, Query, string_of};
 use crate::error::LookupError;
 use crate::index::Index;
 use crate::rows::Id;
@@ -40,29 +40,29 @@ const SMALL: usize = 64;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Body {
-    text: Option<String>,
-    url: Option<String>,
-    source: Option<String>,
+    text: Option<Value>,
+    url: Option<Value>,
+    source: Option<Value>,
     fp: Option<Value>,
-    id: Option<String>,
+    id: Option<Value>,
     queries: Option<Vec<Object<QueryBody>>>,
-    k: Option<u32>,
-    limit: Option<usize>,
-    min_similarity: Option<f64>,
+    k: Option<Value>,
+    limit: Option<Value>,
+    min_similarity: Option<Value>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct QueryBody {
-    text: Option<String>,
+    text: Option<Value>,
     /// The URL of the document, whose host is its source.
-    url: Option<String>,
+    url: Option<Value>,
     /// Its source, if it is not the host.
-    source: Option<String>,
+    source: Option<Value>,
     /// 16 hexadecimal digits, or a signed number as in the column `fp`.
     fp: Option<Value>,
     /// Id to remember; only `/v1/seen` uses it.
-    id: Option<String>,
+    id: Option<Value>,
 }
 
 /// A request whose body is valid.
@@ -77,6 +77,23 @@ fn bad(reason: impl Into<String>) -> Problem {
     Problem::new(StatusCode::BAD_REQUEST, reason)
 }
 
+/// The number that an argument is.
+fn number_of<T>(
+    name: &str,
+    value: Option<Value>,
+    read: impl FnOnce(&Value) -> Option<T>,
+    wanted: &str,
+) -> Result<Option<T>, Problem> {
+    let Some(value) = value else {
+        return Ok(None);
+    };
+    let wrong = || match &value {
+        Value::Number(number) => format!("\"{name}\" is {number}; it must be {wanted}"),
+        _ => format!("\"{name}\" must be {wanted}"),
+    };
+    read(&value).map(Some).ok_or_else(|| bad(wrong()))
+}
+
 /// Reads a body; what it leaves open is as by default in `index`.
 fn checked(bytes: &[u8], index: &Index) -> Result<LookupRequest, Problem> {
     let Object(asked): Object<Body> = serde_json::from_slice(bytes)
@@ -89,7 +106,9 @@ fn checked(bytes: &[u8], index: &Index) -> Result<LookupRequest, Problem> {
         fp: asked.fp,
         id: asked.id,
     };
-    let is_one = one.text.is_some() || one.fp.is_some() || one.id.is_some();
+    let is_one = [&one.text, &one.url, &one.source, &one.fp, &one.id]
+        .iter()
+        .any(|field| field.is_some());
     let all = match asked.queries {
         Some(_) if is_one => return Err(bad("send either one query or \"queries\", not both")),
         Some(queries) => queries.into_iter().map(|Object(query)| query).collect(),
@@ -99,28 +118,47 @@ fn checked(bytes: &[u8], index: &Index) -> Result<LookupRequest, Problem> {
         let reason = format!("{} queries; send at most {MAX_BATCH}", all.len());
         return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, reason));
     }
-    let nearness = index.nearness(asked.k, asked.min_similarity);
-    let (k, min_similarity) = nearness.map_err(|error| bad(error.to_string()))?;
-    let limit = asked.limit.unwrap_or(LIMIT);
-    if !(1..=MAX_LIMIT).contains(&limit) {
-        return Err(bad(format!(
-            "\"limit\" is {limit}; it must be from 1 to {MAX_LIMIT}"
-        )));
-    }
+    let k = number_of("k", asked.k, Value::as_u64, "a whole number from 0 to 8")?;
+    let k = k.map(|k| u32::try_from(k).unwrap_or(u32::MAX));
+    let least = number_of(
+        "min_similarity",
+        asked.min_similarity,
+        Value::as_f64,
+        "a number from 0 to 1",
+    )?;
+    let (k, min_similarity) = index
+        .nearness(k, least)
+        .map_err(|error| bad(error.to_string()))?;
+    let in_range = |limit: &Value| {
+        limit
+            .as_u64()
+            .filter(|limit| (1..=MAX_LIMIT as u64).contains(limit))
+    };
+    let limit = number_of(
+        "limit",
+        asked.limit,
+        in_range,
+        &format!("a whole number from 1 to {MAX_LIMIT}"),
+    )?;
+    let limit = limit.map_or(LIMIT, |limit| limit as usize);
     let mut queries = Vec::with_capacity(all.len());
     let mut ids = Vec::with_capacity(all.len());
     for one in all {
         let fingerprint = one.fp.as_ref().map(Query::fingerprint_of);
         let fingerprint = fingerprint.transpose().map_err(bad)?;
-        if fingerprint.is_none() && one.text.is_none() {
+        let text = string_of("text", one.text).map_err(bad)?;
+        let source = string_of("source", one.source).map_err(bad)?;
+        let url = string_of("url", one.url).map_err(bad)?;
+        let id = string_of("id", one.id).map_err(bad)?;
+        if fingerprint.is_none() && text.is_none() {
             return Err(bad("a query has neither \"text\" nor \"fp\""));
         }
         queries.push(Query {
             fingerprint,
-            text: one.text,
-            source: Query::source_of(one.source.as_deref(), one.url.as_deref(), one.id.as_deref()),
+            text,
+            source: Query::source_of(source.as_deref(), url.as_deref(), id.as_deref()),
         });
-        ids.push(one.id);
+        ids.push(id);
     }
     Ok(LookupRequest {
         queries,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 import os
 import tempfile
 from typing import TYPE_CHECKING, Any, Union
@@ -86,7 +87,7 @@ class Index:
             One row per document found, sorted by query, distance and id: query (row number), id, distance (bits), day, fp
             (uint64), similarity (0 to 1; null for fingerprints, and without sketches).
         """
-        kind, data = open_data([queries] if isinstance(queries, (str, int)) else queries)
+        kind, data = open_data([queries] if isinstance(queries, (str, numbers.Integral)) else queries)
         if kind not in ("fingerprints", "table", "texts"):
             raise UsageError(f"texts or fingerprints are needed, not {kind}")
         with native_progress(progress) as report:

@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::sync_channel;
 
-use lookup::{Query, parse_fingerprint};
+use lookup::{Query, parse_fingerprint, string_of};
 use serde_json::Value;
 use storage::StorageError;
 
@@ -84,21 +84,22 @@ fn line(line: &str) -> Result<Asked, String> {
     if !line.trim_start().starts_with('{') {
         return Ok(plain(line));
     }
-    // What begins with a brace but is not a JSON object is a text.
-    let Ok(given @ Value::Object(_)) = serde_json::from_str::<Value>(line) else {
-        return Ok(plain(line));
+    let given = match serde_json::from_str::<Value>(line) {
+        Ok(given) => given,
+        // What begins as an object with a name was meant as one; something else in braces is a text.
+        Err(error) if line.trim_start()[1..].trim_start().starts_with('"') => {
+            return Err(format!("no JSON object: {error}"));
+        }
+        Err(_) => return Ok(plain(line)),
     };
     let fingerprint = match &given["fp"] {
         Value::Null => None,
         given => Some(Query::fingerprint_of(given)?),
     };
-    let text = match &given["text"] {
-        Value::Null => None,
-        Value::String(text) => Some(text.clone()),
-        _ => return Err("\"text\" is not a string".into()),
-    };
-    let [source, url, id] = ["source", "url", "id"].map(|name| given[name].as_str());
-    let source = Query::source_of(source, url, id);
+    let string = |name| string_of(name, given.get(name).cloned());
+    let (text, source, url) = (string("text")?, string("source")?, string("url")?);
+    // An id may be a number.
+    let source = Query::source_of(source.as_deref(), url.as_deref(), given["id"].as_str());
     if fingerprint.is_none() && text.is_none() {
         return Err("the object has neither \"fp\" nor \"text\"".into());
     }
