@@ -41,7 +41,7 @@ pub enum Append {
     Committed(u64),
     /// The day was already committed with the same rows; nothing was changed.
     AlreadyThere,
-    /// Rows were added or removed after the version that the day was compared with; nothing was changed.
+    /// Rows or rulings were added or removed after the version that the day was compared with; nothing was changed.
     Overtaken,
 }
 
@@ -310,7 +310,7 @@ impl Archive {
     }
 
     /// Commits a day that was compared with the version that the archive is open at. If other commits since then
-    /// changed no rows, commits the day after them; otherwise returns [`Append::Overtaken`], with the archive open at
+    /// changed no rows and no rulings, commits the day after them; otherwise returns [`Append::Overtaken`], with the archive open at
     /// the latest version.
     ///
     /// # Errors

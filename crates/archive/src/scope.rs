@@ -21,6 +21,7 @@ use crate::delta::catch_async_panic;
 use crate::error::{ArchiveError, Result};
 use crate::fingerprint_file::FingerprintFile;
 use crate::operations::is_rewrite;
+use crate::rulings;
 use crate::table::{Archive, DataFile};
 
 /// Which rows of an archive a run reads.
@@ -217,12 +218,14 @@ impl Archive {
         Ok(added)
     }
 
-    /// Whether rows were added or removed after `version`. Maintenance rewrites files without changing rows.
+    /// Whether rows were added or removed after `version`, or rulings were. Maintenance rewrites files without changing rows.
     pub(crate) async fn has_changed_since(&self, version: u64) -> Result<bool> {
         for version in version + 1..=self.version() {
             let changes = |action: &Action| match action {
                 Action::Add(add) => add.data_change,
                 Action::Remove(remove) => remove.data_change,
+                // Rulings can name documents that the archive has not, and are removed with these ids.
+                Action::Txn(txn) => txn.app_id == rulings::TRANSACTION,
                 _ => false,
             };
             match self.log_actions(version).await? {

@@ -174,6 +174,18 @@ impl Documents {
         locations: Vec<Location>,
         columns: &Columns,
     ) -> Result<Self> {
+        let documents = Self::open_some(context, given, locations, columns).await?;
+        documents.check_seen()?;
+        Ok(documents)
+    }
+
+    /// As [`Self::open_files`], of files that may be some of all: others may have a column that none of these has.
+    pub(crate) async fn open_some(
+        context: &SessionContext,
+        given: String,
+        locations: Vec<Location>,
+        columns: &Columns,
+    ) -> Result<Self> {
         let held_files = HeldFiles::new(&context.runtime_env().memory_pool);
         Self::open_holding(context, given, locations, columns, &held_files).await
     }
@@ -223,7 +235,6 @@ impl Documents {
             had_wrong_cut: false,
             skipped: Notes::default(),
         };
-        documents.check_seen()?;
         documents.check_carried()?;
         Ok(documents)
     }
@@ -271,6 +282,7 @@ impl Documents {
         let held = HeldFiles::new(&context.runtime_env().memory_pool).with_known(held);
         let locations = locations.collect();
         let mut reopened = Self::open_holding(context, given, locations, &columns, &held).await?;
+        reopened.check_seen()?;
         reopened.leave_out(self.left_out());
         // Empty files are not opened again, but they count for the common directory.
         for (file, before) in reopened.files.iter_mut().zip(&self.files) {

@@ -183,7 +183,7 @@ impl DocumentsPlan {
             ..self.columns.clone()
         };
         let mut documents =
-            Documents::open_files(context, self.given.clone(), locations, &columns).await?;
+            Documents::open_some(context, self.given.clone(), locations, &columns).await?;
         if documents.files.len() != plans.len() {
             return Err(DocumentsError::TryAgain(format!(
                 "{}: a file had documents when the job was split, and has none now",

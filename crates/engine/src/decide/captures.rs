@@ -182,7 +182,7 @@ impl History {
         self,
         (batch, by_id): (Arc<Batch>, Arc<IdOrder>),
         of_batch: bool,
-        asked: Vec<DocumentId>,
+        mut asked: Vec<DocumentId>,
         (pool, threads): (&Arc<dyn MemoryPool>, usize),
     ) -> Result<Captures> {
         let memory = MemoryConsumer::new("captures").register(pool);
@@ -199,6 +199,7 @@ impl History {
             format!("a table of the documents' ids takes {bytes} bytes")
         })?;
         let on_update = self.on_update;
+        asked.sort_unstable();
         let search = blocking(move || {
             Ok::<_, EngineError>(Search {
                 table: IdTable::new(if of_batch { &by_id.rows } else { &[] }, &batch),
@@ -240,6 +241,7 @@ struct Search {
     by_id: Arc<IdOrder>,
     table: IdTable,
     fingerprints: FingerprintsByRow,
+    /// In their order.
     asked: Vec<DocumentId>,
 }
 

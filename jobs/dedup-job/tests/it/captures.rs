@@ -313,6 +313,33 @@ fn pins_win_over_distances() {
 }
 
 #[test]
+fn each_pin_about_the_archive_counts() {
+    let dir = Dir::new();
+    let (archive, new, pins) = (dir.at("a"), dir.at("n.jsonl"), dir.at("pins.csv"));
+    dedup(&format!("archive create {archive}")).ok();
+    let write = |name: &str, first: u64| {
+        let lines = (0..8).map(|number| {
+            let id = format!("{name}{number}");
+            json!({"id": id, "text": text(first + number)}).to_string()
+        });
+        fs::write(&new, lines.collect::<Vec<_>>().join("\n")).unwrap();
+    };
+    write("a", 0);
+    let run = format!("run {new} --base {archive} -o {}", dir.at("o.csv"));
+    dedup(&format!("{run} --append --day 2026-01-01")).ok();
+    write("b", 8);
+    let lines: String = (0..8)
+        .map(|number| format!("same,a{number},b{number}\n"))
+        .collect();
+    fs::write(&pins, format!("pin,id,other\n{lines}")).unwrap();
+    let decisions = dir.at("d.csv");
+    let ran = dedup(&format!(
+        "{run} --pins {pins} --decisions {decisions} --json"
+    ));
+    assert_eq!(ran.ok().json()["decisions"]["duplicates_of_archive"], 8);
+}
+
+#[test]
 fn a_history_says_what_is_superseded_until_the_day_is_removed() {
     let dir = Dir::new();
     let archive = dir.at("a");

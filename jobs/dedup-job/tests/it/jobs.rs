@@ -1,5 +1,6 @@
 //! Tests of `split`, `map` and `reduce`: whatever happens to the parts, the outputs are those of `run`.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -8,7 +9,7 @@ use std::time::Duration;
 use rand::seq::SliceRandom as _;
 use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
-use serde_json::Value;
+use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use testkit::proxy::{Fault, Request};
 
@@ -643,6 +644,122 @@ fn another_day_is_committed_meanwhile() {
     let reduced = dedup(&format!("reduce {job} --json")).ok().json();
     assert_eq!(reduced["comparisons"], 2);
     twins.same_outputs();
+}
+
+/// Writes random documents to two files, of which one has the column `rank`, and pins about some of them; returns both paths.
+fn write_pinned(dir: &Dir, number: usize, random: &mut ChaCha8Rng) -> (String, String) {
+    let (new, pins) = (
+        dir.at(&format!("new-{number}")),
+        dir.at(&format!("pins-{number}")),
+    );
+    fs::create_dir(&new).unwrap();
+    for name in ["a", "b"] {
+        let mut lines = String::new();
+        for _ in 0..12 {
+            let id = random.random_range(0..30_u32);
+            let content = random.random_range(0..50_u32);
+            let text: String = (0..60).map(|word| format!("c{content}w{word} ")).collect();
+            let mut document = json!({ "id": format!("d{id}"), "text": text });
+            if name == "a" {
+                document["rank"] = json!(random.random_range(0..3_u32));
+            }
+            lines += &format!("{document}\n");
+        }
+        fs::write(format!("{new}/{name}.jsonl"), lines).unwrap();
+    }
+    let mut said: BTreeMap<(u32, Option<u32>), &str> = BTreeMap::new();
+    for _ in 0..8 {
+        let (a, b) = (
+            random.random_range(0..30_u32),
+            random.random_range(0..30_u32),
+        );
+        match ["same", "same", "distinct", "keep"][random.random_range(0..4_usize)] {
+            "keep" => said.insert((a, None), "keep"),
+            kind if a != b => said.insert((a.min(b), Some(a.max(b))), kind),
+            _ => None,
+        };
+    }
+    let mut lines = String::from(if number % 2 == 0 {
+        "pin,id,other\n"
+    } else {
+        ""
+    });
+    for ((id, other), pin) in said {
+        let (id, other) = (format!("d{id}"), other.map(|other| format!("d{other}")));
+        lines += &if number % 2 == 0 {
+            format!("{pin},{id},{}\n", other.unwrap_or_default())
+        } else {
+            format!("{}\n", json!({ "pin": pin, "id": id, "other": other }))
+        };
+    }
+    fs::write(&pins, lines).unwrap();
+    (new, pins)
+}
+
+/// Random histories of several batches a day, with pins and updates; a batch is done once more.
+#[test]
+fn pins_updates_and_batches_are_those_of_a_run() {
+    for seed in 1..3 {
+        let mut random = ChaCha8Rng::seed_from_u64(seed);
+        let twins = Twins { dir: Dir::new() };
+        for twin in ["run", "job"] {
+            fs::create_dir(twins.dir.join(twin)).unwrap();
+            dedup(&format!("archive create {}", twins.at(twin, "archive"))).ok();
+        }
+        let mut committed = Vec::new();
+        for number in 0..5 {
+            let misfortunes = if number % 2 == 0 { NONE } else { ALL };
+            if number < 4 {
+                let (new, pins) = write_pinned(&twins.dir, number, &mut random);
+                let rule = ["both", "keep-new", "keep-old"][random.random_range(0..3_usize)];
+                committed.push(format!(
+                    "{new} --base {{}}/archive --append --day 2026-03-0{} --batch b{} --pins {pins} --on-update {rule} --prefer rank,longest --decisions {{}}/out/d.jsonl --kept {{}}/out/kept/ --output {{}}/out/h.csv",
+                    1 + number / 2,
+                    number % 2
+                ));
+            }
+            let options = match committed.get(number) {
+                Some(options) => options.clone(),
+                None => committed[random.random_range(0..committed.len())].clone(),
+            };
+            twins.clear();
+            twins.compare(&options, misfortunes, &mut random);
+            for command in ["archive info", "groups"] {
+                let [run, job] = ["run", "job"].map(|twin| {
+                    let line = format!("{command} {} --json", twins.at(twin, "archive"));
+                    dedup(&line).ok().stdout.replace(&twins.at(twin, ""), "")
+                });
+                assert_eq!(run, job, "seed {seed}, batch {number}: {command}");
+            }
+        }
+    }
+}
+
+/// Ids that are removed between `split` and `reduce` are in none of the pins that the archive then remembers.
+#[test]
+fn pins_that_are_removed_meanwhile_stay_removed() {
+    let mut random = ChaCha8Rng::seed_from_u64(31);
+    let dir = Dir::new();
+    let (archive, job, ids) = (dir.at("archive"), dir.at("JOB"), dir.at("ids.txt"));
+    dedup(&format!("archive create {archive}")).ok();
+    let options = |day: u32, id: &str| {
+        let [new, pins, output] =
+            ["parquet", "csv", "jsonl"].map(|of| dir.at(&format!("{day}.{of}")));
+        let text = format!("all that is said on day {day}");
+        write_documents(&new, &[("d", text.as_str())]);
+        fs::write(&pins, format!("pin,id,other\nkeep,{id},\n")).unwrap();
+        format!(
+            "{new} --base {archive} --append --day 2026-01-0{day} --pins {pins} --output {output}"
+        )
+    };
+    dedup(&format!("run {}", options(1, "secret"))).ok();
+    do_rounds(&command, &job, &options(2, "d"), NONE, &mut random);
+    fs::write(&ids, "secret\n").unwrap();
+    let remove = format!("archive remove {archive} --ids {ids}");
+    dedup(&remove).ok();
+    dedup(&format!("reduce {job}")).ok();
+    let again = dedup(&remove).ok().stdout;
+    assert!(again.contains("nothing to remove"), "{again}");
 }
 
 /// Jobs that were left behind are found and removed; other files stay.
