@@ -51,7 +51,7 @@ pub enum LookupError {
     )]
     AnswerTooLarge { bytes: usize },
     /// A distance that an index cannot answer.
-    #[error("-k {k}: a lookup takes a k of at most {}", crate::MAX_DISTANCE)]
+    #[error("k is {k}; a lookup takes a k of at most {}", crate::MAX_DISTANCE)]
     Distance { k: u32 },
     /// A least similarity that an index cannot answer.
     #[error("--min-similarity (min_similarity) {least}: {reason}")]
