@@ -54,7 +54,7 @@ pub enum ArchiveError {
     Unwritable { path: String, features: String },
     /// Another program wrote rows of the day that is to be committed.
     #[error(
-        "{path}: another program wrote rows of day {day}; commit the documents as another day, or replace those rows by --replace-day"
+        "{path}: another program wrote rows of day {day}; commit the documents as another day, or replace those rows by --replace-day, or remove the day if it has batches"
     )]
     ForeignRows { path: String, day: String },
     /// The log no longer says which rows a day was compared with.

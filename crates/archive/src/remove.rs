@@ -308,8 +308,8 @@ impl Archive {
         Ok(self.files()?.iter().any(DataFile::has_only_kept))
     }
 
-    /// Refuses to take away a batch that has a name, or is of a day with several, if another program wrote files of the day: which rows
-    /// are the batch's, nothing says.
+    /// Refuses to take away a batch, if another program wrote files of the day, and its rows cannot be told: those of a batch without a
+    /// name in a day with several, and of one with a name whose own files do not have them all.
     pub(crate) async fn refuse_mixed(&self, batch: DayBatch) -> Result<()> {
         let files = self.files()?;
         let is_untagged =
@@ -320,7 +320,7 @@ impl Archive {
         let is_mixed = if batch.name == BatchName::default() {
             self.has_other_batches(batch).await?
         } else {
-            self.is_recorded(batch).await?
+            self.has_lost_files(batch, &files).await?
         };
         if is_mixed {
             Err(ArchiveError::ForeignTable {
@@ -343,6 +343,18 @@ impl Archive {
             }
         }
         Ok(false)
+    }
+
+    /// Whether a committed batch had more rows than its own `files` say.
+    async fn has_lost_files(&self, batch: DayBatch, files: &[DataFile]) -> Result<bool> {
+        let version = match self.transaction_version(batch).await? {
+            None | Some(day_records::REMOVED) => return Ok(false),
+            Some(version) => version,
+        };
+        let record = self.read_record(batch, version).await?;
+        let own = files.iter().filter(|file| file.batch() == Some(batch));
+        let rows: Option<u64> = own.map(|file| file.rows).sum();
+        Ok(record.is_none_or(|record| record.rows.is_none() || record.rows != rows))
     }
 
     /// Whether the last commit of a batch was not its removal.

@@ -116,7 +116,7 @@ impl Archive {
             }
             (None, Some(batch), Some(Existing::Replace)) => {
                 self.refuse_mixed(batch).await?;
-                // The rows of others are of the batch without a name.
+                // Rows of other programs are in the batch without a name.
                 let is_named = batch.name != BatchName::default();
                 let scope = if is_named {
                     Scope::All
@@ -134,7 +134,7 @@ impl Archive {
         let mut files = self.files()?;
         match scope {
             Scope::All => {}
-            Scope::Without(batch) => files.retain(|file| !file.may_have(batch)),
+            Scope::Without(batch) => files.retain(|file| file.batch() != Some(batch)),
             Scope::Before {
                 batch,
                 base_version,
@@ -224,7 +224,7 @@ impl Archive {
             let changes = |action: &Action| match action {
                 Action::Add(add) => add.data_change,
                 Action::Remove(remove) => remove.data_change,
-                // Rulings can name documents that the archive has not, and are removed with these ids.
+                // Rulings may name ids without rows; removing these ids changes rulings alone.
                 Action::Txn(txn) => txn.app_id == rulings::TRANSACTION,
                 _ => false,
             };

@@ -4,9 +4,10 @@
 //! addresses would become template. Two pages are copies if they have most of their passages in common. In that comparison, a
 //! passage weighs the less, the more pages have it, because the frame of a site is on all of its pages.
 //!
-//! A passage of few pages is an insert, such as an advertisement, if what most of these share with others is a small part of them.
+//! A passage on few pages, such as an advertisement, is an insert if most of these pages share little with others.
 
 use crate::learnt::{Learnt, LearntPassage, PAGE, Role, Seen};
+use crate::numbers::Numbers;
 use crate::page::{Page, PagePassage};
 use crate::rule::Rule;
 use crate::templates::{Template, is_small_part};
@@ -73,13 +74,13 @@ pub fn choose(pages: &[Page], learnt: &Learnt, rule: Rule) -> Chosen {
         counted.count_asides(pages, &roles, &known);
         for ((role, known), count) in roles.iter_mut().zip(&known).zip(&counted.counts) {
             let pages = with_earlier(*known, count).max(count.all * PAGE);
-            let are = |least: u32| pages.saturating_add(PAGE / 2) >= least * PAGE;
-            let asides = if are(INSERT_PAGES + 1) {
+            let has_at_least = |least: u32| pages.saturating_add(PAGE / 2) >= least * PAGE;
+            let asides = if has_at_least(INSERT_PAGES + 1) {
                 count.asides
             } else {
                 count.small_asides
             };
-            if are(INSERT_PAGES) && 2 * asides > count.all {
+            if has_at_least(INSERT_PAGES) && 2 * asides > count.all {
                 *role = Role::Insert.max(*role);
             }
         }
@@ -114,9 +115,9 @@ struct Count {
     sides: u32,
     /// Pages of which the passage is the most part.
     main_part: u32,
-    /// Clusters of whose first page all that other clusters have is a small part, beside the frame.
+    /// Clusters whose first page shares, beside the frame, only a small part with other clusters.
     asides: u32,
-    /// Those of which it is at most [`PART_OF_TWO`].
+    /// Those that share at most the part that [`PART_OF_TWO`] says.
     small_asides: u32,
 }
 
@@ -129,42 +130,13 @@ impl Count {
     }
 }
 
-/// Finds the numbers of keys, which are hashes: about where they are follows from their first bits.
-struct Numbers {
-    /// For each value of the first bits, the number of the first key with it or a greater one.
-    starts: Vec<u32>,
-    shift: u32,
-}
-
-impl Numbers {
-    /// Those of `keys`, ascending.
-    fn new(keys: &[u32]) -> Self {
-        let bits = keys.len().max(2).ilog2();
-        let shift = u32::BITS - bits;
-        let mut starts = Vec::with_capacity((1 << bits) + 1);
-        for (number, key) in keys.iter().enumerate() {
-            let first = (key >> shift) as usize;
-            starts.resize(starts.len().max(first + 1), number as u32);
-        }
-        starts.resize((1 << bits) + 1, keys.len() as u32);
-        Self { starts, shift }
-    }
-
-    /// The number of a key that is among the keys.
-    fn of(&self, key: u32, keys: &[u32]) -> usize {
-        let first = (key >> self.shift) as usize;
-        let (start, end) = (self.starts[first] as usize, self.starts[first + 1] as usize);
-        start + keys[start..end].partition_point(|other| *other < key)
-    }
-}
-
 /// The passages of pages, counted.
 struct Counted {
     /// The keys of all passages, ascending.
     keys: Vec<u32>,
     counts: Vec<Count>,
     numbers: Numbers,
-    /// The first page of each cluster, and whether it is none that is remembered.
+    /// The first page of each cluster, and whether it is novel.
     leaders: Vec<(usize, bool)>,
     novel: u32,
 }
@@ -517,25 +489,6 @@ mod tests {
             }
             assert_eq!(clusters(&pages, &pages_with), expected);
         }
-    }
-
-    #[test]
-    fn numbers_are_found_by_keys() {
-        let mut random = ChaCha8Rng::seed_from_u64(45);
-        for count in [1, 2, 3, 100, 5_000] {
-            let mut keys: Vec<u32> = (0..count).map(|_| random.random()).collect();
-            keys.extend([0, u32::MAX]);
-            // Many with the same first bits.
-            keys.extend(0..count / 2);
-            keys.sort_unstable();
-            keys.dedup();
-            let numbers = Numbers::new(&keys);
-            for (number, key) in keys.iter().enumerate() {
-                assert_eq!(numbers.of(*key, &keys), number);
-            }
-        }
-        let one = [7];
-        assert_eq!(Numbers::new(&one).of(7, &one), 0);
     }
 
     #[test]

@@ -31,7 +31,7 @@ pub struct LearntPassage {
 pub enum Role {
     #[default]
     Content,
-    /// Few pages have it between what each has alone, as an advertisement.
+    /// On few pages, beside much that each has alone: an advertisement.
     Insert,
     /// Many pages have it, as a navigation.
     Frame,

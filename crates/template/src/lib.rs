@@ -19,6 +19,7 @@ pub mod choose;
 mod codec;
 pub mod learnt;
 pub mod memory;
+mod numbers;
 pub mod page;
 pub mod passages;
 pub mod rule;

@@ -15,7 +15,7 @@ use crate::rule::{OF_MANY_SOURCES, OF_SOURCE};
 use crate::templates::{Template, Templates};
 
 /// The first bytes of the file.
-const MAGIC: &[u8; 8] = b"DJTEMPL1";
+const MAGIC: &[u8; 8] = b"DJTEMPL2";
 /// Bytes of a passage, and of a source beside its name and its passages, in the file.
 const PASSAGE_BYTES: usize = 6;
 const SOURCE_BYTES: usize = 9;

@@ -7,7 +7,7 @@ use crate::learnt::{LearntPassage, Role};
 use crate::passages::{Passage, each_passage};
 
 /// The first bytes of templates as bytes.
-const MAGIC: &[u8; 8] = b"DJTEMPS1";
+const MAGIC: &[u8; 8] = b"DJTEMPS2";
 /// A text without its template is compared within its source alone if it has fewer words than this.
 const LEAST_WORDS: u32 = 8;
 
@@ -65,7 +65,7 @@ fn has(keys: &[u32], key: u32) -> bool {
     keys.binary_search(&key).is_ok()
 }
 
-/// Whether so many words are a small part of a page that has so many `own` words beside the frame.
+/// Whether `words` are at most a third of a page's `own` words, which are those beside the frame.
 pub(crate) fn is_small_part(words: u32, own: u32) -> bool {
     3 * u64::from(words) <= u64::from(own)
 }

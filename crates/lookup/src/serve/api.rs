@@ -16,6 +16,7 @@ use super::current::OpenVersion;
 use super::object::Object;
 use super::problem::Problem;
 use super::{MAX_BATCH, Shared};
+use crate::MAX_DISTANCE;
 use crate::answer::{Answer, Hit, LookupOptions, Query, string_of};
 use crate::error::LookupError;
 use crate::index::Index;
@@ -118,8 +119,12 @@ fn checked(bytes: &[u8], index: &Index) -> Result<LookupRequest, Problem> {
         let reason = format!("{} queries; send at most {MAX_BATCH}", all.len());
         return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, reason));
     }
-    let k = number_of("k", asked.k, Value::as_u64, "a whole number from 0 to 8")?;
-    let k = k.map(|k| u32::try_from(k).unwrap_or(u32::MAX));
+    let is_near = |k: &Value| {
+        let k = k.as_u64().and_then(|k| u32::try_from(k).ok());
+        k.filter(|k| *k <= MAX_DISTANCE)
+    };
+    let wanted = format!("a whole number from 0 to {MAX_DISTANCE}");
+    let k = number_of("k", asked.k, is_near, &wanted)?;
     let least = number_of(
         "min_similarity",
         asked.min_similarity,

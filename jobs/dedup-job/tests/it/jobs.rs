@@ -285,7 +285,7 @@ fn a_job_is_a_run() {
         let batch = twins.dir.at("data/day.parquet");
         for (number, verify) in verify.into_iter().enumerate() {
             let output = outputs[(number + seed as usize) % outputs.len()];
-            let misfortunes = if number % 2 == 0 { ALL } else { NONE };
+            let misfortunes = if number.is_multiple_of(2) { ALL } else { NONE };
             twins.clear();
             let options = format!("{batch} --base {{}}/archive {output} {verify}");
             twins.compare(&options, misfortunes, &mut random);
@@ -679,14 +679,14 @@ fn write_pinned(dir: &Dir, number: usize, random: &mut ChaCha8Rng) -> (String, S
             _ => None,
         };
     }
-    let mut lines = String::from(if number % 2 == 0 {
+    let mut lines = String::from(if number.is_multiple_of(2) {
         "pin,id,other\n"
     } else {
         ""
     });
     for ((id, other), pin) in said {
         let (id, other) = (format!("d{id}"), other.map(|other| format!("d{other}")));
-        lines += &if number % 2 == 0 {
+        lines += &if number.is_multiple_of(2) {
             format!("{pin},{id},{}\n", other.unwrap_or_default())
         } else {
             format!("{}\n", json!({ "pin": pin, "id": id, "other": other }))
@@ -707,8 +707,8 @@ fn pins_updates_and_batches_are_those_of_a_run() {
             dedup(&format!("archive create {}", twins.at(twin, "archive"))).ok();
         }
         let mut committed = Vec::new();
-        for number in 0..5 {
-            let misfortunes = if number % 2 == 0 { NONE } else { ALL };
+        for number in 0..5_usize {
+            let misfortunes = if number.is_multiple_of(2) { NONE } else { ALL };
             if number < 4 {
                 let (new, pins) = write_pinned(&twins.dir, number, &mut random);
                 let rule = ["both", "keep-new", "keep-old"][random.random_range(0..3_usize)];

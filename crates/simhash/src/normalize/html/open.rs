@@ -100,7 +100,7 @@ impl<C: Copy + Default> OpenElements<C> {
                     self.close_implied(ruby + 1);
                 }
             }
-            // A table that is not in a cell of another ends it.
+            // A table in another, but not in its cell or caption, ends that one.
             Element::Table => {
                 let ends = |element: Element| {
                     element.table_rank() == 1
@@ -139,7 +139,7 @@ impl<C: Copy + Default> OpenElements<C> {
         };
         let entry = Entry {
             name: tag.name,
-            // In SVG and MathML, a name of HTML means nothing, nor one of theirs elsewhere.
+            // HTML names mean nothing in SVG and MathML, nor their names in HTML.
             element: if parent.is_foreign && is_foreign
                 || !parent.is_foreign && tag.element.has(HOLDS_HTML)
             {
@@ -275,7 +275,7 @@ impl<C: Copy + Default> OpenElements<C> {
         };
         let inside = self.entries[table + 1..].iter();
         let mut inside = inside.map(|entry| entry.element);
-        // Of a table, also an element that is misplaced in it.
+        // In a table, misplaced elements (rank 0) close, too.
         let least = u8::from(self.entries[table].element != Element::Table);
         let outermost = inside.position(|found| {
             found == Element::Caption || (least..=rank).contains(&found.table_rank())

@@ -51,7 +51,7 @@ impl<'p, 'o> Writer<'p, 'o> {
         self.collapsed.gap = self.collapsed.gap.max(gap);
     }
 
-    /// Appends a text with character references. Zeros are left out, as the standard does.
+    /// Appends a text with character references. NUL characters are left out, as in the standard.
     pub(super) fn text(&mut self, mut text: &'p str) {
         while let Some(at) = memchr2(b'&', 0, text.as_bytes()) {
             self.collapsed.push(&text[..at]);

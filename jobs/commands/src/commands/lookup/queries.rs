@@ -88,7 +88,9 @@ fn line(line: &str) -> Result<Asked, String> {
         Ok(given) => given,
         // What begins as an object with a name was meant as one; something else in braces is a text.
         Err(error) if line.trim_start()[1..].trim_start().starts_with('"') => {
-            return Err(format!("no JSON object: {error}"));
+            return Err(format!(
+                "no JSON object ({error}); send a text as {{\"text\": …}}"
+            ));
         }
         Err(_) => return Ok(plain(line)),
     };
