@@ -277,7 +277,7 @@ fn requests_are_answered_as_the_description_says() {
         ("{}", "neither"),
         ("{\"fp\": \"12\"}", "16 hexadecimal"),
         ("{\"fp\": 1.5}", "16 hexadecimal"),
-        ("{\"fp\": 1, \"k\": 9}", "at most 8"),
+        ("{\"fp\": 1, \"k\": 9}", "from 0 to 8"),
         ("{\"fp\": 1, \"limit\": 0}", "limit"),
         ("{\"fp\": 1, \"min_similarity\": 2}", "min_similarity"),
         ("[null, null, null, 1]", "openapi.json"),
