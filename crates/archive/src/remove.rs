@@ -111,7 +111,7 @@ impl Archive {
             }
             let mut transactions = Vec::new();
             for batch in self.batches_of(day, name, &removed_files).await? {
-                if self.is_recorded(batch).await? {
+                if self.last_commit(batch).await?.is_some() {
                     let removed = Transaction::new(batch.to_string(), day_records::REMOVED);
                     transactions.push(removed);
                 }
@@ -338,7 +338,8 @@ impl Archive {
     /// Whether other batches of the day of `batch` are committed.
     pub(crate) async fn has_other_batches(&self, batch: DayBatch) -> Result<bool> {
         for other in self.recorded_batches().await? {
-            if other.day == batch.day && other != batch && self.is_recorded(other).await? {
+            let is_other = other.day == batch.day && other != batch;
+            if is_other && self.last_commit(other).await?.is_some() {
                 return Ok(true);
             }
         }
@@ -347,9 +348,8 @@ impl Archive {
 
     /// Whether a committed batch had more rows than its own `files` say.
     async fn has_lost_files(&self, batch: DayBatch, files: &[DataFile]) -> Result<bool> {
-        let version = match self.transaction_version(batch).await? {
-            None | Some(day_records::REMOVED) => return Ok(false),
-            Some(version) => version,
+        let Some(version) = self.last_commit(batch).await? else {
+            return Ok(false);
         };
         let record = self.read_record(batch, version).await?;
         let own = files.iter().filter(|file| file.batch() == Some(batch));
@@ -357,10 +357,10 @@ impl Archive {
         Ok(record.is_none_or(|record| record.rows.is_none() || record.rows != rows))
     }
 
-    /// Whether the last commit of a batch was not its removal.
-    async fn is_recorded(&self, batch: DayBatch) -> Result<bool> {
-        let committed = self.transaction_version(batch).await?;
-        Ok(!matches!(committed, None | Some(day_records::REMOVED)))
+    /// The version of a batch's transaction; `None` if it was never committed, or removed since.
+    async fn last_commit(&self, batch: DayBatch) -> Result<Option<i64>> {
+        let version = self.transaction_version(batch).await?;
+        Ok(version.filter(|version| *version != day_records::REMOVED))
     }
 
     /// The batches of a day, or the one of a name, that were ever committed.

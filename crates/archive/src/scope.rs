@@ -14,7 +14,7 @@ use deltalake_core::logstore::get_actions;
 use storage::ErrorKind;
 
 use crate::commit::Existing;
-use crate::day_batch::{BatchName, DayBatch};
+use crate::day_batch::DayBatch;
 use crate::day_records::CommittedDay;
 use crate::decision_settings::DecisionSettings;
 use crate::delta::catch_async_panic;
@@ -116,14 +116,7 @@ impl Archive {
             }
             (None, Some(batch), Some(Existing::Replace)) => {
                 self.refuse_mixed(batch).await?;
-                // Rows of other programs are in the batch without a name.
-                let is_named = batch.name != BatchName::default();
-                let scope = if is_named {
-                    Scope::All
-                } else {
-                    Scope::Without(batch)
-                };
-                Ok((scope, None))
+                Ok((Scope::Without(batch), None))
             }
             (None, ..) => Ok((Scope::All, None)),
         }
@@ -218,7 +211,7 @@ impl Archive {
         Ok(added)
     }
 
-    /// Whether rows were added or removed after `version`, or rulings were. Maintenance rewrites files without changing rows.
+    /// Whether rows or rulings were added or removed after `version`. Maintenance rewrites files without changing rows.
     pub(crate) async fn has_changed_since(&self, version: u64) -> Result<bool> {
         for version in version + 1..=self.version() {
             let changes = |action: &Action| match action {

@@ -67,7 +67,7 @@ pub(super) struct RowSource {
     pub(super) bytes: u64,
     /// Offsets at which the file is cut into parts that are read one by one, ascending; none if it is read as a whole.
     pub(super) cuts: Vec<u64>,
-    /// The file as it was when it was opened; `None` for an object in a store.
+    /// The state of the file when it was opened, by which a change is noticed; `None` for an object in a store.
     pub(super) local: Option<UnchangedFile>,
     /// All bytes of a small object.
     pub(super) held: Option<Held>,

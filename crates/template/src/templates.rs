@@ -24,7 +24,7 @@ pub struct Templates {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Template {
     pub frame: Vec<u32>,
-    /// Inserts are left out of pages of which they are a small part.
+    /// Left out of a page only if they are a small part of it.
     pub inserts: Vec<u32>,
 }
 

@@ -144,8 +144,7 @@ struct Past {
 /// What other programs left of a batch, which says what the archive may refuse.
 #[derive(Debug, Clone, Copy)]
 struct Standing {
-    /// Another program took its files away or brought others back; or its files do not say what they are, nor does the
-    /// log any more.
+    /// RESTORE took its files away or brought others back; or neither its files nor the log say which commit they are of.
     is_unclear: bool,
     /// The files of its day have rows of another program alone.
     is_overwritten: bool,
@@ -453,7 +452,7 @@ impl World {
                 of_day.insert(document.batch);
             }
         }
-        // The log says no more which of a day's new files has the rest of which old one.
+        // The log no longer says which new file of the day has the rest of which old one.
         self.is_mixed |= rewritten.values().any(|batches| batches.len() > 1);
         self.documents
             .retain(|document| !ids.contains(&document.row.1));

@@ -1,5 +1,6 @@
 //! The routes below `/v1/`: JSON in, lookups, JSON out.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -95,6 +96,17 @@ fn number_of<T>(
     read(&value).map(Some).ok_or_else(|| bad(wrong()))
 }
 
+/// The whole number that an argument is, in `range`.
+fn whole_number(
+    name: &str,
+    value: Option<Value>,
+    range: RangeInclusive<u64>,
+) -> Result<Option<u64>, Problem> {
+    let wanted = format!("a whole number from {} to {}", range.start(), range.end());
+    let read = |value: &Value| value.as_u64().filter(|number| range.contains(number));
+    number_of(name, value, read, &wanted)
+}
+
 /// Reads a body; what it leaves open is as by default in `index`.
 fn checked(bytes: &[u8], index: &Index) -> Result<LookupRequest, Problem> {
     let Object(asked): Object<Body> = serde_json::from_slice(bytes)
@@ -119,12 +131,7 @@ fn checked(bytes: &[u8], index: &Index) -> Result<LookupRequest, Problem> {
         let reason = format!("{} queries; send at most {MAX_BATCH}", all.len());
         return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, reason));
     }
-    let is_near = |k: &Value| {
-        let k = k.as_u64().and_then(|k| u32::try_from(k).ok());
-        k.filter(|k| *k <= MAX_DISTANCE)
-    };
-    let wanted = format!("a whole number from 0 to {MAX_DISTANCE}");
-    let k = number_of("k", asked.k, is_near, &wanted)?;
+    let k = whole_number("k", asked.k, 0..=u64::from(MAX_DISTANCE))?;
     let least = number_of(
         "min_similarity",
         asked.min_similarity,
@@ -132,19 +139,9 @@ fn checked(bytes: &[u8], index: &Index) -> Result<LookupRequest, Problem> {
         "a number from 0 to 1",
     )?;
     let (k, min_similarity) = index
-        .nearness(k, least)
+        .nearness(k.map(|k| k as u32), least)
         .map_err(|error| bad(error.to_string()))?;
-    let in_range = |limit: &Value| {
-        limit
-            .as_u64()
-            .filter(|limit| (1..=MAX_LIMIT as u64).contains(limit))
-    };
-    let limit = number_of(
-        "limit",
-        asked.limit,
-        in_range,
-        &format!("a whole number from 1 to {MAX_LIMIT}"),
-    )?;
+    let limit = whole_number("limit", asked.limit, 1..=MAX_LIMIT as u64)?;
     let limit = limit.map_or(LIMIT, |limit| limit as usize);
     let mut queries = Vec::with_capacity(all.len());
     let mut ids = Vec::with_capacity(all.len());

@@ -646,7 +646,8 @@ fn another_day_is_committed_meanwhile() {
     twins.same_outputs();
 }
 
-/// Writes random documents to two files, of which one has the column `rank`, and pins about some of them; returns both paths.
+/// Writes a folder with two files of random documents, one of which has a column `rank`, and a file of pins about some of these.
+/// Returns the paths of the folder and of the pins.
 fn write_pinned(dir: &Dir, number: usize, random: &mut ChaCha8Rng) -> (String, String) {
     let (new, pins) = (
         dir.at(&format!("new-{number}")),
