@@ -43,6 +43,7 @@ pub fn run(args: &Args) -> Vec<Value> {
         args.max_distance,
         &Limits {
             queries: args.archive,
+            sorted_run: args.archive,
             ..Limits::default()
         },
     )

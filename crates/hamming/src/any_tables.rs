@@ -38,12 +38,12 @@ macro_rules! dispatch {
 }
 
 impl AnyTables {
-    /// Predicts the cost of the tables of `design` over `entries` entries.
-    pub(crate) fn predict(design: &Design, entries: usize) -> Cost {
+    /// See [`MechanismTables::predict`].
+    pub(crate) fn predict(design: &Design, entries: usize, sorted_run: u64) -> Cost {
         match design.mechanism() {
-            Mechanism::Permuted => Permuted::predict(design, entries),
-            Mechanism::Halves => Halves::predict(design, entries),
-            Mechanism::Variants => Variants::predict(design, entries),
+            Mechanism::Permuted => Permuted::predict(design, entries, sorted_run),
+            Mechanism::Halves => Halves::predict(design, entries, sorted_run),
+            Mechanism::Variants => Variants::predict(design, entries, sorted_run),
         }
     }
 

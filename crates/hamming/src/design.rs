@@ -11,11 +11,12 @@
 //! | `nested-N`    | N² | 64/N + (64 − 64/N)/N | agrees on one of N = k + 1 blocks, and on one of the N blocks that the other bits are cut into |
 //! | `halves`      | 4  | 16 + 16 | agrees within 1 bit on a half, and so exactly on one quarter of it and within 1 bit on the other |
 //! | `variants-N`  | N  | 64/N  | agrees within the block's radius (at most 2) on one of N blocks; each entry is stored under every value of the block within that radius |
+//! | `trie`        | at k = 7: 3 | 24, 20, 20 | agrees within 3 bits on the leading block, whose candidates are gathered while sorted queries go by, or within the block's radius (at most 2) on one of two others |
 //! | `exhaustive`  | 1  | 0     | is compared, because the block is empty |
 //!
 //! `halves` takes one lookup in each of only four tables, and yet has few candidates: two halves of radius 1
 //! (Σ(rᵢ + 1) = 4 > 3), each cut once more by the same principle. `variants-N` is for larger distances: its tables are
-//! large, and a query looks up one bucket in each.
+//! large, and a query looks up one bucket in each. In a long sorted archive `trie` has the smaller tables.
 
 use std::fmt;
 
@@ -58,6 +59,12 @@ const VARIANT_BLOCKS: std::ops::RangeInclusive<u32> = 3..=6;
 /// The largest radius of a block of `variants-N`: at a larger one, each entry would have too many variants.
 const MAX_VARIANT_RADIUS: u32 = 2;
 
+/// The bits and the radius of the leading block of `trie`: its candidates take no memory, so it carries most of the errors.
+const TRIE_BITS: u32 = 24;
+const TRIE_RADIUS: u32 = 3;
+/// The distances at which the two other blocks of `trie` have radii from 0 to [`MAX_VARIANT_RADIUS`].
+const TRIE_DISTANCES: std::ops::RangeInclusive<u32> = 5..=9;
+
 /// A family of designs: together with a distance, it determines the blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Family {
@@ -66,6 +73,7 @@ enum Family {
     Nested(u32),
     Halves,
     Variants(u32),
+    Trie,
     Exhaustive,
 }
 
@@ -76,7 +84,7 @@ pub(crate) enum Mechanism {
     Permuted,
     /// A scan of the halves, and tables of their quarters.
     Halves,
-    /// Tables that hold each entry under every key within the block's radius.
+    /// Tables that hold each entry under every key within the block's radius, or a trie in place of the first.
     Variants,
 }
 
@@ -93,7 +101,7 @@ pub struct Design {
 pub enum DesignError {
     /// No family has the name.
     #[error(
-        "unknown design {name:?}: the designs are blocks-N, choose-N-M, nested-N, halves, variants-N and exhaustive"
+        "unknown design {name:?}: the designs are blocks-N, choose-N-M, nested-N, halves, variants-N, trie and exhaustive"
     )]
     Unknown {
         /// The name as given.
@@ -122,6 +130,7 @@ impl fmt::Display for Family {
             Self::Nested(n) => write!(f, "nested-{n}"),
             Self::Halves => f.write_str("halves"),
             Self::Variants(n) => write!(f, "variants-{n}"),
+            Self::Trie => f.write_str("trie"),
             Self::Exhaustive => f.write_str("exhaustive"),
         }
     }
@@ -143,6 +152,7 @@ impl Design {
             ["nested", n] => Family::Nested(number(n)?),
             ["halves"] => Family::Halves,
             ["variants", n] => Family::Variants(number(n)?),
+            ["trie"] => Family::Trie,
             ["exhaustive"] => Family::Exhaustive,
             _ => return Err(unknown()),
         };
@@ -164,6 +174,7 @@ impl Design {
         let families = blocks.chain(choose).chain(variants).chain([
             Family::Nested(k + 1),
             Family::Halves,
+            Family::Trie,
             Family::Exhaustive,
         ]);
         Ok(families
@@ -261,6 +272,22 @@ impl Design {
                 }
                 blocks
             }
+            Family::Trie => {
+                if !TRIE_DISTANCES.contains(&max_distance) {
+                    return refuse("the distance must be between 5 and 9");
+                }
+                let first = u64::MAX << (u64::BITS - TRIE_BITS);
+                let rest = spread_radii(max_distance - TRIE_RADIUS - 1, 2);
+                let radii = std::iter::once(TRIE_RADIUS).chain(rest);
+                (std::iter::once(first)
+                    .chain(split_mask(!first, 2))
+                    .zip(radii))
+                .map(|(mask, radius)| Block {
+                    radius,
+                    ..exact(mask)
+                })
+                .collect()
+            }
             Family::Exhaustive => vec![exact(0)],
         };
         if blocks.len() > 256 {
@@ -285,11 +312,16 @@ impl Design {
         self.max_distance
     }
 
+    /// Whether the leading block has no table: its candidates are gathered while sorted queries go by.
+    pub(crate) fn has_trie(&self) -> bool {
+        self.family == Family::Trie
+    }
+
     /// The mechanism that builds and probes the design's tables.
     pub(crate) fn mechanism(&self) -> Mechanism {
         match self.family {
             Family::Halves => Mechanism::Halves,
-            Family::Variants(_) => Mechanism::Variants,
+            Family::Variants(_) | Family::Trie => Mechanism::Variants,
             Family::Blocks(_) | Family::Choose(..) | Family::Nested(_) | Family::Exhaustive => {
                 Mechanism::Permuted
             }

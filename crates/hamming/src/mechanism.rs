@@ -14,8 +14,8 @@ pub(crate) trait MechanismTables: Sized {
     /// Buffers of a probe, reused from chunk to chunk.
     type Buffers: Default;
 
-    /// Predicts the cost of the tables of `design` over `entries` entries.
-    fn predict(design: &Design, entries: usize) -> Cost;
+    /// Predicts the cost of the tables of `design` over `entries` entries, if `sorted_run` queries are in ascending order.
+    fn predict(design: &Design, entries: usize, sorted_run: u64) -> Cost;
 
     /// Nanoseconds that one entry adds to a probed fingerprint because the batch's values are not random. 0 for `halves`, whose scan
     /// lets few fingerprints through, related ones too.

@@ -9,6 +9,8 @@
 //!   the radius, and the comparison with the candidates there.
 //! - `halves`: the scan, and lookups if the scan lets the fingerprint through, which is rare. The
 //!   scan of the leading half is nearly free in a sorted archive.
+//! - `trie`: the same in two small tables. The candidates of the leading block cost a little for each entry of the nodes
+//!   that sorted queries visit, so it pays where many follow in ascending order.
 //! - `variants-N`: one bucket in each table: its cache lines, and the comparison with the
 //!   candidates whose tags pass.
 //!
@@ -57,6 +59,8 @@ pub struct Limits {
     pub memory: usize,
     /// How many fingerprints will be probed: the more there are, the larger are the tables worth building.
     pub queries: u64,
+    /// How many of them follow in ascending order, on average, as in a sorted file; 1 if nothing is known.
+    pub sorted_run: u64,
     /// A sample of the batch. Without one, its fingerprints are taken for random.
     pub related: Related,
 }
@@ -66,6 +70,7 @@ impl Default for Limits {
         Self {
             memory: usize::MAX,
             queries: u64::MAX,
+            sorted_run: 1,
             related: Related::default(),
         }
     }
@@ -113,9 +118,10 @@ pub enum PlanError {
 }
 
 impl Plan {
-    /// Predicts what `design` costs for a batch of `fingerprints` distinct values in `parts` parts.
+    /// Predicts what `design` costs for a batch of `fingerprints` distinct values in `parts` parts, if `sorted_run` of the
+    /// fingerprints that are probed follow in ascending order.
     #[must_use]
-    pub fn predict(design: Design, fingerprints: usize, parts: usize) -> Self {
+    pub fn predict(design: Design, fingerprints: usize, parts: usize, sorted_run: u64) -> Self {
         let parts = parts.max(1);
         let entries = fingerprints.div_ceil(parts);
         let Cost {
@@ -124,7 +130,7 @@ impl Plan {
             candidates,
             probe_ns,
             build_seconds,
-        } = AnyTables::predict(&design, entries);
+        } = AnyTables::predict(&design, entries, sorted_run.max(1));
         Self {
             design,
             parts,
@@ -218,7 +224,14 @@ impl Plan {
     /// Plans `design` in its cheapest number of parts; `None` if no number fits.
     fn cheapest_parts(design: &Design, fingerprints: usize, limits: &Limits) -> Option<Self> {
         (0..=MAX_PARTS.ilog2())
-            .map(|doublings| Self::predict(design.clone(), fingerprints, 1 << doublings))
+            .map(|doublings| {
+                Self::predict(
+                    design.clone(),
+                    fingerprints,
+                    1 << doublings,
+                    limits.sorted_run,
+                )
+            })
             // Some tables cannot be built in any memory.
             .filter(|plan| plan.bytes <= limits.memory && plan.bytes < usize::MAX)
             .reduce(|fewer, more| {
@@ -235,7 +248,7 @@ impl Plan {
     fn out_of_memory(designs: &[Design], fingerprints: usize, limits: &Limits) -> PlanError {
         let needed = designs
             .iter()
-            .map(|design| Self::predict(design.clone(), fingerprints, MAX_PARTS).bytes)
+            .map(|design| Self::predict(design.clone(), fingerprints, MAX_PARTS, 1).bytes)
             .min();
         PlanError::OutOfMemory {
             fingerprints,
@@ -303,6 +316,22 @@ mod tests {
     }
 
     #[test]
+    fn long_sorted_archives_are_probed_by_a_trie() {
+        let choose = |sorted_run| {
+            let limits = Limits {
+                queries: 1_000_000_000,
+                sorted_run,
+                ..Limits::default()
+            };
+            Plan::choose(1_000_000, 7, &limits).unwrap()
+        };
+        let [long, short] = [1_000_000_000, 1_000_000].map(choose);
+        assert_eq!(long.design.name(), "trie");
+        assert_eq!(short.design.name(), "variants-3");
+        assert!(long.bytes < short.bytes / 4);
+    }
+
+    #[test]
     fn related_fingerprints_are_probed_by_longer_keys() {
         // Bits of most values are equal, as those of texts of one language.
         let values: Vec<u64> = (1..300_000u64)
@@ -357,7 +386,7 @@ mod tests {
                 let queries = 1_000_000_000;
                 let free = Plan::choose(n, k, &limited(usize::MAX, queries)).unwrap();
                 // In unlimited memory, a batch is cut only when its tables cannot be built as a whole.
-                let whole = Plan::predict(free.design.clone(), n, 1);
+                let whole = Plan::predict(free.design.clone(), n, 1, 1);
                 assert!(
                     free.parts == 1 || whole.bytes == usize::MAX,
                     "k = {k}, {n}, {}",
@@ -398,7 +427,7 @@ mod tests {
             ),
             ("variants-3", 1_000_000, "keys of "),
         ] {
-            let plan = Plan::predict(Design::named(name, 3).unwrap(), fingerprints, 1);
+            let plan = Plan::predict(Design::named(name, 3).unwrap(), fingerprints, 1, 1);
             assert!(plan.layout().starts_with(layout), "{}", plan.layout());
         }
     }

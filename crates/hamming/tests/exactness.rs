@@ -143,6 +143,11 @@ fn the_planned_join_is_exact_over_a_billion_pairs() {
     assert!(new.len() * old.len() > 1_000_000_000);
     let truth = oracle::pairs_within(&new, &old, 16);
     assert!(truth.len() > 10_000);
+    // The same in ascending order, twice.
+    let mut order: Vec<usize> = (0..old.len()).collect();
+    order.sort_by_key(|&at| old[at]);
+    order.rotate_left(old.len() / 3);
+    let sorted: Vec<u64> = order.iter().map(|&at| old[at]).collect();
     for k in 0..=16 {
         let batch = Distinct::new(&new);
         let plan = Plan::choose(batch.values().len(), k, &Limits::default()).unwrap();
@@ -158,6 +163,18 @@ fn the_planned_join_is_exact_over_a_billion_pairs() {
                 found.len(),
                 expected.len()
             );
+        }
+        let Ok(trie) = Design::named("trie", k) else {
+            continue;
+        };
+        let tables = Tables::new(Distinct::new(&new), trie);
+        for kernel in Kernel::available() {
+            let mut found = joined(&tables, kernel, &sorted);
+            for pair in &mut found {
+                pair.1 = order[pair.1];
+            }
+            found.sort_unstable();
+            assert!(found == expected, "k = {k}, trie, {}", kernel.name());
         }
     }
 }

@@ -10,6 +10,7 @@ use tokio::sync::{OwnedRwLockReadGuard, RwLock};
 use super::Batch;
 use crate::error::{EngineError, Result};
 use crate::memory::reserve;
+use crate::work_items::Probed;
 use streams::free_bytes;
 
 /// The tables to build: their design, and the part of the batch that they hold.
@@ -49,7 +50,7 @@ impl std::ops::Deref for PartTables {
 }
 
 impl Batch {
-    /// Plans tables of at most `memory` bytes, which `queries` fingerprints will probe: of this
+    /// Plans tables of at most `memory` bytes, which the fingerprints `probed` will probe: of this
     /// `design` or, if it is `None`, of the cheapest one.
     ///
     /// # Errors
@@ -58,13 +59,14 @@ impl Batch {
         &self,
         max_distance: u32,
         design: Option<&str>,
-        queries: u64,
+        probed: Probed,
         memory: usize,
     ) -> Result<Plan> {
         let values = self.distinct.values();
         let limits = Limits {
             memory,
-            queries,
+            queries: probed.fingerprints,
+            sorted_run: probed.sorted_run,
             related: Related::of(values),
         };
         let values = values.len();
@@ -118,7 +120,7 @@ impl Batch {
         let design = Design::named(request.design, request.max_distance)?;
         let values = self.distinct.values().len();
         let range: Range<usize> = Plan::part_range(request.parts as usize, part as usize, values);
-        let plan = Plan::predict(design, range.len(), 1);
+        let plan = Plan::predict(design, range.len(), 1, 1);
         let memory = MemoryConsumer::new("tables").register(pool);
         let (name, bytes) = (plan.design.name(), plan.bytes);
         reserve(&memory, bytes, || {

@@ -13,7 +13,7 @@ use crate::error::{EngineError, Result};
 use crate::probe::{Answer, Probe};
 use crate::reduce::reduce;
 use crate::resources::Resources;
-use crate::work_items::{self, WorkItem};
+use crate::work_items::{self, Probed, WorkItem};
 use streams::free_bytes;
 
 /// Fingerprints to pairs.
@@ -74,12 +74,12 @@ impl ProbeMap {
         &self.probe.columns
     }
 
-    /// The request of all parts that this process does, `queries` fingerprints in all: with the tables that are cheapest here.
+    /// The request of all parts that this process does, which probe the fingerprints `probed`: with the tables that are cheapest here.
     pub(super) async fn request(
         &self,
         job: &Job,
         context: &SessionContext,
-        queries: u64,
+        probed: Probed,
     ) -> Result<Probe> {
         let resources = Resources::from_session(context)?;
         let mut probe = self.probe.clone();
@@ -91,7 +91,7 @@ impl ProbeMap {
         checked?;
         let batch = batch?;
         let free = free_bytes(&pool);
-        let plan = batch.plan(probe.max_distance, self.design.as_deref(), queries, free)?;
+        let plan = batch.plan(probe.max_distance, self.design.as_deref(), probed, free)?;
         probe.design = plan.design.name();
         probe.parts = plan.parts as u32;
         Ok(probe)

@@ -26,7 +26,7 @@ use crate::probe::Probe;
 use crate::progress::{Progress, Stage};
 use crate::resources::Resources;
 use crate::template::pages_schema;
-use crate::work_items::WorkItem;
+use crate::work_items::{Probed, WorkItem};
 use documents::{RowSet, TextRows, positions_and_bytes};
 
 /// Parts ahead whose answers are looked for, or have been.
@@ -364,16 +364,16 @@ async fn find(
                 _ => None,
             };
             let items: Vec<WorkItem> = items.iter().filter_map(work).collect();
-            let all = all.iter().filter_map(|item| work(item));
-            let queries: u64 = all.map(|item| item.fingerprints()).sum();
+            let all: Vec<WorkItem> = all.iter().filter_map(|item| work(item)).collect();
+            let probed = Probed::of(&all);
             let request = match &prepared.probe {
                 Some(request) => request.clone(),
                 None => {
                     let done = progress.probed.load(Ordering::Relaxed);
                     progress
                         .probe_total
-                        .store(done + queries, Ordering::Relaxed);
-                    let request = probe.request(job, context, queries).await?;
+                        .store(done + probed.fingerprints, Ordering::Relaxed);
+                    let request = probe.request(job, context, probed).await?;
                     prepared.probe.insert(request).clone()
                 }
             };

@@ -3,8 +3,8 @@
 use super::queries::{Queries, Survivor};
 use super::strips::{STRIP_LINES, Strip, Strips};
 use super::tag::Tag;
-use super::tag_buckets::{Bucket, View};
-use super::tag_table::TagTable;
+use super::tag_buckets::{Bucket, TagView};
+use super::tag_table::{TagTable, TaggedEntries};
 use crate::isa::{Isa, Work};
 use crate::matches::Matches;
 use crate::mechanism::BatchPart;
@@ -20,16 +20,16 @@ const MANY_SURVIVORS: usize = 256;
 const AT_ONCE: usize = 4;
 
 /// The queries of a table, and where their matches go.
-pub(super) struct Lookups<'a, 'm, T> {
-    pub(super) table: &'a T,
+pub(crate) struct Lookups<'a, 'm, T> {
+    pub(crate) table: &'a T,
     pub(super) part: &'a BatchPart<'a>,
-    pub(super) queries: Queries<'a>,
+    pub(crate) queries: Queries<'a>,
     pub(super) strips: &'a mut Strips,
     pub(super) survivors: &'a mut Vec<Survivor>,
     pub(super) matches: &'a mut Matches<'m>,
 }
 
-impl<T: TagTable> Lookups<'_, '_, T> {
+impl<T: TaggedEntries> Lookups<'_, '_, T> {
     /// Compares the tags in `bucket` with those of `fingerprints`, the first of which has index `query`, and collects
     /// the survivors. Returns true when `matches` is full, so that the probe should stop.
     ///
@@ -38,7 +38,7 @@ impl<T: TagTable> Lookups<'_, '_, T> {
     #[inline(always)]
     fn compare_bucket<I: Isa, const STRIPS_FIRST: bool, const N: usize>(
         &mut self,
-        view: &View<'_, I, T::Tag>,
+        view: TagView<'_, I, T::Tag>,
         bucket: Bucket,
         lines: usize,
         query: u32,
@@ -70,7 +70,7 @@ impl<T: TagTable> Lookups<'_, '_, T> {
             }
         }
         if self.survivors.len() > MANY_SURVIVORS {
-            self.compare_survivors(view.isa);
+            self.compare_survivors(view);
             return self.matches.is_full();
         }
         false
@@ -78,7 +78,7 @@ impl<T: TagTable> Lookups<'_, '_, T> {
 
     /// Empties the list of strips, and collects their survivors.
     #[inline(always)]
-    fn drain_strips<I: Isa>(&mut self, view: &View<'_, I, T::Tag>, lines: usize) {
+    fn drain_strips<I: Isa>(&mut self, view: TagView<'_, I, T::Tag>, lines: usize) {
         for &Strip {
             query,
             mut any,
@@ -97,10 +97,43 @@ impl<T: TagTable> Lookups<'_, '_, T> {
 
     /// Compares the survivors' entries in full, and empties their list.
     #[inline(always)]
-    fn compare_survivors<I: Isa>(&mut self, isa: I) {
+    pub(crate) fn compare_survivors<I: Isa>(&mut self, view: TagView<'_, I, T::Tag>) {
         self.table
-            .compare(isa, self.part, self.queries, self.survivors, self.matches);
+            .compare(view, self.part, self.queries, self.survivors, self.matches);
         self.survivors.clear();
+    }
+
+    /// Compares the tags in `bucket` with those of all queries from index `query` on that are at most `last`. Returns the
+    /// index of the next query, or `None` when `matches` is full, so that the probe should stop.
+    #[inline(always)]
+    pub(crate) fn compare_run<I: Isa, const STRIPS_FIRST: bool>(
+        &mut self,
+        view: TagView<'_, I, T::Tag>,
+        bucket: Bucket,
+        mut query: usize,
+        last: u64,
+    ) -> Option<usize> {
+        let lines = ((bucket.end - bucket.start) as usize).div_ceil(T::Tag::LANES);
+        let lines = lines.clamp(1, STRIP_LINES);
+        loop {
+            let rest = &self.queries.fingerprints[query..];
+            let index = query as u32;
+            let many = rest.first_chunk::<AT_ONCE>();
+            let full = if let Some(many) = many.filter(|many| many[AT_ONCE - 1] <= last) {
+                query += AT_ONCE;
+                self.compare_bucket::<I, STRIPS_FIRST, AT_ONCE>(view, bucket, lines, index, many)
+            } else if let Some(one) = rest.first_chunk::<1>().filter(|one| one[0] <= last) {
+                query += 1;
+                self.compare_bucket::<I, STRIPS_FIRST, 1>(view, bucket, lines, index, one)
+            } else {
+                break;
+            };
+            if full {
+                return None;
+            }
+        }
+        self.drain_strips(view, lines);
+        Some(query)
     }
 }
 
@@ -120,8 +153,6 @@ impl<T: TagTable, const STRIPS_FIRST: bool> Work for OneByOne<'_, '_, T, STRIPS_
         let lanes = T::Tag::LANES;
         let mut buckets = [Bucket::default(); AHEAD];
         let fingerprints = lookups.queries.fingerprints;
-        lookups.survivors.clear();
-        lookups.strips.clear();
         // A pipeline of three stages, each AHEAD queries behind the one before: prefetch the bucket's start, prefetch
         // its lines, compare its tags.
         for at in 0..fingerprints.len() + 2 * AHEAD {
@@ -132,7 +163,7 @@ impl<T: TagTable, const STRIPS_FIRST: bool> Work for OneByOne<'_, '_, T, STRIPS_
             if let Some(query) = at.checked_sub(2 * AHEAD) {
                 let one = &[fingerprints[query]];
                 let full = lookups.compare_bucket::<I, STRIPS_FIRST, 1>(
-                    &view,
+                    view.tags,
                     *bucket,
                     lines,
                     query as u32,
@@ -153,16 +184,16 @@ impl<T: TagTable, const STRIPS_FIRST: bool> Work for OneByOne<'_, '_, T, STRIPS_
                 // boundaries.
                 let lines = view.lines + 1;
                 for line in 0..lines {
-                    prefetch_l2(view.tags, start as usize + line * lanes);
+                    prefetch_l2(view.tags.tags, start as usize + line * lanes);
                 }
                 let more = start as usize + lines * lanes;
                 for line in (more..end as usize + lanes).step_by(lanes) {
-                    prefetch_l2(view.tags, line);
+                    prefetch_l2(view.tags.tags, line);
                 }
             }
         }
-        lookups.drain_strips(&view, lines);
-        lookups.compare_survivors(isa);
+        lookups.drain_strips(view.tags, lines);
+        lookups.compare_survivors(view.tags);
     }
 }
 
@@ -177,37 +208,17 @@ impl<T: TagTable, const STRIPS_FIRST: bool> Work for RunByRun<'_, '_, T, STRIPS_
         let Self(mut lookups) = self;
         let view = lookups.table.buckets().view(isa);
         let fingerprints = lookups.queries.fingerprints;
-        lookups.survivors.clear();
-        lookups.strips.clear();
         let mut query = 0;
         while let Some(&first) = fingerprints.get(query) {
             let bucket = view.bucket(first);
-            let lines = ((bucket.end - bucket.start) as usize).div_ceil(T::Tag::LANES);
-            let lines = lines.clamp(1, STRIP_LINES);
             // The largest fingerprint with this key: only tables whose key is the leading bits are
             // looked up run by run.
             let last = first | (u64::MAX >> view.key.bits);
-            loop {
-                let rest = &fingerprints[query..];
-                let index = query as u32;
-                let many = rest.first_chunk::<AT_ONCE>();
-                let full = if let Some(many) = many.filter(|many| many[AT_ONCE - 1] <= last) {
-                    query += AT_ONCE;
-                    lookups.compare_bucket::<I, STRIPS_FIRST, AT_ONCE>(
-                        &view, bucket, lines, index, many,
-                    )
-                } else if let Some(one) = rest.first_chunk::<1>().filter(|one| one[0] <= last) {
-                    query += 1;
-                    lookups.compare_bucket::<I, STRIPS_FIRST, 1>(&view, bucket, lines, index, one)
-                } else {
-                    break;
-                };
-                if full {
-                    return;
-                }
+            match lookups.compare_run::<I, STRIPS_FIRST>(view.tags, bucket, query, last) {
+                Some(next) => query = next,
+                None => return,
             }
-            lookups.drain_strips(&view, lines);
         }
-        lookups.compare_survivors(isa);
+        lookups.compare_survivors(view.tags);
     }
 }

@@ -25,10 +25,12 @@ mod tag_table;
 
 pub(crate) use cost::{CACHE_LINE_NS, COMPARE_NS, add_tables};
 pub(crate) use field::{Field, counting_sort};
+pub(crate) use lookup_loops::Lookups;
 pub(crate) use plan::TablePlan;
 pub(crate) use probe::{ProbeBuffers, probe_in_given_order, probe_tables};
 pub(crate) use queries::{Queries, Survivor};
+pub(crate) use strips::STRIP_LINES;
 pub(crate) use tag::{Tag, TagTest};
-pub(crate) use tag_buckets::Buckets;
+pub(crate) use tag_buckets::{Bucket, Buckets, TagView};
 pub(crate) use tag_scheme::TagScheme;
-pub(crate) use tag_table::TagTable;
+pub(crate) use tag_table::{TagTable, TaggedEntries};

@@ -28,6 +28,28 @@ pub(crate) struct ProbeBuffers {
     survivors: Vec<Survivor>,
 }
 
+impl ProbeBuffers {
+    /// The lookups of `queries` in `table`.
+    pub(crate) fn lookups<'a, 'm, T>(
+        &'a mut self,
+        table: &'a T,
+        part: &'a BatchPart<'a>,
+        queries: Queries<'a>,
+        matches: &'a mut Matches<'m>,
+    ) -> Lookups<'a, 'm, T> {
+        self.survivors.clear();
+        self.strips.clear();
+        Lookups {
+            table,
+            part,
+            queries,
+            strips: &mut self.strips,
+            survivors: &mut self.survivors,
+            matches,
+        }
+    }
+}
+
 /// Looks up every fingerprint of `chunk` in each of `tables`, until `matches` is full. Several tables may find the same
 /// pair.
 pub(crate) fn probe_tables<T: TagTable>(
@@ -70,14 +92,7 @@ fn probe_table<T: TagTable>(
     // A chunk in the order of the table's keys needs no partitioning.
     let in_order = buckets.key.before == 0 && chunk.is_sorted();
     if in_order && has_runs(buckets, chunk) {
-        let lookups = Lookups {
-            table,
-            part,
-            queries,
-            strips: &mut buffers.strips,
-            survivors: &mut buffers.survivors,
-            matches,
-        };
+        let lookups = buffers.lookups(table, part, queries, matches);
         if buckets.strips_first {
             kernel.execute(RunByRun::<_, true>(lookups))
         } else {
@@ -107,14 +122,7 @@ pub(crate) fn probe_in_given_order<T: TagTable>(
     buffers: &mut ProbeBuffers,
     matches: &mut Matches<'_>,
 ) {
-    let lookups = Lookups {
-        table,
-        part,
-        queries,
-        strips: &mut buffers.strips,
-        survivors: &mut buffers.survivors,
-        matches,
-    };
+    let lookups = buffers.lookups(table, part, queries, matches);
     if table.buckets().strips_first {
         kernel.execute(OneByOne::<_, true>(lookups))
     } else {

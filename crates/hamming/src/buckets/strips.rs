@@ -1,7 +1,7 @@
 //! Strips: the cache lines of a bucket that are compared before the first branch, and the list of those with survivors.
 
 /// The most cache lines of a strip.
-pub(super) const STRIP_LINES: usize = 16;
+pub(crate) const STRIP_LINES: usize = 16;
 /// Strips that are collected before their survivors are sought.
 const CAPACITY: usize = 32;
 

@@ -53,48 +53,59 @@ impl<T: Tag> Buckets<T> {
     /// The view of the buckets for a probe with `isa`.
     pub(super) fn view<I: Isa>(&self, isa: I) -> View<'_, I, T> {
         View {
-            isa,
             key: self.key,
             lines: self.lines,
             starts: &self.starts,
-            tags: &self.tags,
-            scheme: self.scheme,
+            tags: TagView {
+                isa,
+                tags: &self.tags,
+                scheme: self.scheme,
+            },
         }
     }
 }
 
 /// The range of indexes that a query's candidates have among the tags.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Bucket {
-    pub(super) start: u32,
-    pub(super) end: u32,
+pub(crate) struct Bucket {
+    pub(crate) start: u32,
+    pub(crate) end: u32,
 }
 
 /// What a probe reads of [`Buckets`], without indirections.
 #[derive(Clone, Copy)]
 pub(super) struct View<'a, I, T> {
-    pub(super) isa: I,
     pub(super) key: Field,
     /// See [`TablePlan::lines`].
     pub(super) lines: usize,
     pub(super) starts: &'a [u32],
-    pub(super) tags: &'a [T],
-    scheme: TagScheme,
+    pub(super) tags: TagView<'a, I, T>,
 }
 
-impl<'a, I: Isa, T: Tag> View<'a, I, T> {
-    /// The tag of a query.
-    #[inline(always)]
-    pub(super) fn tag(&self, fingerprint: u64) -> T {
-        T::from_bits(self.scheme.tag(fingerprint))
-    }
-
+impl<I: Isa, T: Tag> View<'_, I, T> {
     /// The bucket of a query.
     #[inline(always)]
     pub(super) fn bucket(&self, fingerprint: u64) -> Bucket {
         let key = self.key.extract(fingerprint) as usize;
         let [start, end] = [0, 1].map(|next| self.starts[key + next]);
         Bucket { start, end }
+    }
+}
+
+/// The tags of candidates, and how they are compared.
+#[derive(Clone, Copy)]
+pub(crate) struct TagView<'a, I, T> {
+    pub(crate) isa: I,
+    /// The tags, and behind those of the last bucket room for a whole strip.
+    pub(crate) tags: &'a [T],
+    pub(crate) scheme: TagScheme,
+}
+
+impl<'a, I: Isa, T: Tag> TagView<'a, I, T> {
+    /// The tag of a query.
+    #[inline(always)]
+    pub(super) fn tag(&self, fingerprint: u64) -> T {
+        T::from_bits(self.scheme.tag(fingerprint))
     }
 
     /// The tags of the strip of `lines` cache lines that begins at `start`.

@@ -54,7 +54,7 @@ pub(crate) struct HalvesBuffers {
 impl MechanismTables for Halves {
     type Buffers = HalvesBuffers;
 
-    fn predict(design: &Design, entries: usize) -> Cost {
+    fn predict(design: &Design, entries: usize, _sorted_run: u64) -> Cost {
         HalvesPlan::new(design, entries).cost()
     }
 

@@ -4,7 +4,7 @@
 //! half, in which one bit may differ.
 
 use crate::buckets::{
-    Buckets, Field, Queries, Survivor, TablePlan, TagScheme, TagTable, TagTest, counting_sort,
+    Buckets, Field, Queries, Survivor, TablePlan, TagScheme, TagTable, TagTest, TagView, TaggedEntries, counting_sort,
 };
 use crate::design::Block;
 use crate::huge_array::HugeArray;
@@ -66,16 +66,18 @@ impl QuarterTable {
 }
 
 impl TagTable for QuarterTable {
-    type Tag = u16;
-
     fn buckets(&self) -> &Buckets<u16> {
         &self.buckets
     }
+}
+
+impl TaggedEntries for QuarterTable {
+    type Tag = u16;
 
     #[inline(always)]
     fn compare<I: Isa>(
         &self,
-        _isa: I,
+        _tags: TagView<'_, I, u16>,
         part: &BatchPart<'_>,
         queries: Queries<'_>,
         survivors: &mut Vec<Survivor>,

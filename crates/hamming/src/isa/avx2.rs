@@ -55,6 +55,18 @@ impl Isa for Avx2 {
         // SAFETY: as in `execute`.
         unsafe { line_within_u32_avx2(line, x, mask, limit) }
     }
+
+    #[inline(always)]
+    fn any_within_u32<'a, const N: usize>(
+        self,
+        lines: impl Iterator<Item = &'a [u32; 16]> + Clone,
+        xs: [u32; N],
+        mask: u32,
+        limit: u32,
+    ) -> u32 {
+        // SAFETY: as in `execute`.
+        unsafe { any_within_u32_avx2(lines, xs, mask, limit) }
+    }
 }
 
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
@@ -77,6 +89,14 @@ fn ones_of_bytes(bytes: __m256i) -> __m256i {
         _mm256_shuffle_epi8(ones_of_nibble, low),
         _mm256_shuffle_epi8(ones_of_nibble, high),
     )
+}
+
+/// The number of ones in each lane of 32 bits.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn ones_of_lanes(lanes: __m256i) -> __m256i {
+    let of_16_bits = _mm256_maddubs_epi16(ones_of_bytes(lanes), _mm256_set1_epi8(1));
+    _mm256_madd_epi16(of_16_bits, _mm256_set1_epi16(1))
 }
 
 #[inline]
@@ -104,13 +124,43 @@ fn line_within_u32_avx2(line: &[u32; 16], x: u32, mask: u32, limit: u32) -> u32 
         let lanes = &line.as_chunks::<8>().0[half];
         // SAFETY: `lanes` is 32 readable bytes; the load needs no alignment.
         let lanes = unsafe { _mm256_loadu_si256(lanes.as_ptr().cast()) };
-        let ones = ones_of_bytes(_mm256_and_si256(_mm256_xor_si256(lanes, x), mask));
-        let of_16_bits = _mm256_maddubs_epi16(ones, _mm256_set1_epi8(1));
-        let distances = _mm256_madd_epi16(of_16_bits, _mm256_set1_epi16(1));
+        let distances = ones_of_lanes(_mm256_and_si256(_mm256_xor_si256(lanes, x), mask));
         let near = _mm256_cmpgt_epi32(above, distances);
         _mm256_movemask_ps(_mm256_castsi256_ps(near)).cast_unsigned()
     });
     low | high << 8
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn any_within_u32_avx2<'a, const N: usize>(
+    lines: impl Iterator<Item = &'a [u32; 16]>,
+    xs: [u32; N],
+    mask: u32,
+    limit: u32,
+) -> u32 {
+    let mask = _mm256_set1_epi32(mask.cast_signed());
+    let xs = xs.map(|x| _mm256_and_si256(_mm256_set1_epi32(x.cast_signed()), mask));
+    // The least distance of each lane: one mask at the end costs less than one of each line.
+    let mut least = [_mm256_set1_epi32(i32::MAX); N];
+    for line in lines {
+        for lanes in line.as_chunks::<8>().0 {
+            // SAFETY: `lanes` is 32 readable bytes; the load needs no alignment.
+            let lanes = unsafe { _mm256_loadu_si256(lanes.as_ptr().cast()) };
+            let lanes = _mm256_and_si256(lanes, mask);
+            for (least, x) in least.iter_mut().zip(xs) {
+                let distances = ones_of_lanes(_mm256_xor_si256(lanes, x));
+                *least = _mm256_min_epi32(*least, distances);
+            }
+        }
+    }
+    let above = _mm256_set1_epi32(limit.cast_signed() + 1);
+    let mut any = 0;
+    for (i, least) in least.into_iter().enumerate() {
+        let near = _mm256_cmpgt_epi32(above, least);
+        any |= u32::from(_mm256_movemask_epi8(near) != 0) << i;
+    }
+    any
 }
 
 #[inline]

@@ -40,7 +40,7 @@ pub(crate) struct PermutedBuffers {
 impl MechanismTables for Permuted {
     type Buffers = PermutedBuffers;
 
-    fn predict(design: &Design, entries: usize) -> Cost {
+    fn predict(design: &Design, entries: usize, _sorted_run: u64) -> Cost {
         PermutedPlan::new(design, entries).cost()
     }
 

@@ -10,10 +10,14 @@ mod pigeonring;
 mod plan;
 mod table;
 mod tag_index;
+mod trie;
+mod walk;
 
 pub(crate) use plan::VariantsPlan;
 
-use crate::buckets::{ProbeBuffers, probe_tables};
+use std::time::Instant;
+
+use crate::buckets::{ProbeBuffers, Queries, probe_tables};
 use crate::cost::Cost;
 use crate::design::Design;
 use crate::isa::Kernel;
@@ -22,23 +26,26 @@ use crate::mechanism::{BatchPart, MechanismTables, Times};
 use crate::parallel::build_in_parallel;
 use crate::related::Related;
 use table::VariantTable;
+use trie::Trie;
+use walk::{Path, Walk};
 
 /// Bytes held for one probed fingerprint: the caller's chunk and the partitioned chunk each hold
 /// its 8 bytes and an index of 4 bytes.
 const PROBED_BYTES: usize = 24;
 
-/// One table of variants for each block.
+/// One table of variants for each block; in the design `trie`, a trie for the first.
 #[derive(Debug)]
 pub(crate) struct Variants {
+    trie: Option<Trie>,
     tables: Vec<VariantTable>,
     chunk_len: usize,
 }
 
 impl MechanismTables for Variants {
-    type Buffers = ProbeBuffers;
+    type Buffers = (ProbeBuffers, Path);
 
-    fn predict(design: &Design, entries: usize) -> Cost {
-        VariantsPlan::new(design, entries).cost()
+    fn predict(design: &Design, entries: usize, sorted_run: u64) -> Cost {
+        VariantsPlan::new(design, entries).cost(sorted_run)
     }
 
     fn related_ns(design: &Design, related: &Related) -> f64 {
@@ -51,22 +58,26 @@ impl MechanismTables for Variants {
 
     fn build(values: &[u64], design: &Design, threads: usize) -> Self {
         let plan = VariantsPlan::new(design, values.len());
-        let blocks = design.blocks();
-        let tables = build_in_parallel(blocks.len(), threads, |at| {
-            VariantTable::build(values, &blocks[at], &plan.tables[at])
+        let (first, others) = design.blocks().split_at(usize::from(design.has_trie()));
+        let trie = (first.first()).map(|block| Trie::build(values, block, design.max_distance()));
+        let tables = build_in_parallel(others.len(), threads, |at| {
+            VariantTable::build(values, &others[at], &plan.tables[at])
         });
-        // The chunks of all threads together take an eighth of the tables' bytes; each has 2²⁰ to
-        // 2²³ fingerprints. A large chunk, once partitioned, reads a large table nearly in order.
+        // The chunks of all threads together take an eighth of the tables' bytes, or half of the small ones of a trie; each
+        // has 2²⁰ to 2²³ fingerprints. A large chunk, once partitioned, reads a large table nearly in order.
         let bytes: usize = tables.iter().map(VariantTable::bytes).sum();
-        let most = bytes / 8 / (PROBED_BYTES * threads.max(1));
+        let share = if trie.is_some() { 2 } else { 8 };
+        let most = bytes / share / (PROBED_BYTES * threads.max(1));
         Self {
+            trie,
             tables,
             chunk_len: (most >> 20 << 20).clamp(1 << 20, 1 << 23),
         }
     }
 
     fn bytes(&self) -> usize {
-        self.tables.iter().map(VariantTable::bytes).sum()
+        let tables: usize = self.tables.iter().map(VariantTable::bytes).sum();
+        tables + self.trie.as_ref().map_or(0, Trie::bytes)
     }
 
     fn chunk_len(&self) -> usize {
@@ -78,9 +89,31 @@ impl MechanismTables for Variants {
         kernel: Kernel,
         part: &BatchPart<'_>,
         chunk: &[u64],
-        buffers: &mut ProbeBuffers,
+        (buffers, path): &mut Self::Buffers,
         matches: &mut Matches<'_>,
     ) -> Times {
-        probe_tables(kernel, &self.tables, part, chunk, buffers, matches)
+        let begin = Instant::now();
+        if let Some(trie) = &self.trie {
+            let queries = Queries {
+                fingerprints: chunk,
+                chunk_indexes: None,
+            };
+            kernel.execute(Walk {
+                trie,
+                values: part.values,
+                lookups: buffers.lookups(&trie.tag_index, part, queries, matches),
+                path,
+            });
+        }
+        let mut times = Times {
+            comparing: begin.elapsed(),
+            ..Times::default()
+        };
+        if !matches.is_full() {
+            let of_tables = probe_tables(kernel, &self.tables, part, chunk, buffers, matches);
+            times.partitioning = of_tables.partitioning;
+            times.comparing += of_tables.comparing;
+        }
+        times
     }
 }

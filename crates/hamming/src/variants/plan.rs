@@ -3,16 +3,19 @@
 use super::fill::ENTRY_BYTES;
 use super::pigeonring::pigeonring_scheme;
 use super::tag_index::TagIndex;
+use super::trie;
 use crate::buckets::{CACHE_LINE_NS, COMPARE_NS, TablePlan, Tag as _, add_tables};
-use crate::cost::Cost;
-use crate::design::Design;
+use crate::cost::{BUILD_NS, Cost};
+use crate::design::{Block, Design};
 use crate::related::Related;
 
 /// The layouts of the tables of a design over a number of entries.
 #[derive(Debug)]
 pub(crate) struct VariantsPlan {
     entries: usize,
-    /// The plan of each block's table.
+    /// The leading block, if a trie takes the place of its table.
+    trie: Option<Block>,
+    /// The plan of the table of each other block.
     pub(crate) tables: Vec<TablePlan>,
 }
 
@@ -26,16 +29,26 @@ impl VariantsPlan {
             let sorting = ENTRY_BYTES * entries + (8 << plan.key.bits);
             plan.with_more_bytes(TagIndex::bytes_for(entries), sorting)
         };
+        let trie = design.has_trie().then(|| blocks[0]);
         Self {
             entries,
-            tables: (0..blocks.len()).map(table).collect(),
+            trie,
+            tables: (trie.iter().len()..blocks.len()).map(table).collect(),
         }
     }
 
-    /// The predicted cost.
-    pub(super) fn cost(&self) -> Cost {
+    /// The predicted cost, if `sorted_run` queries are in ascending order.
+    pub(super) fn cost(&self, sorted_run: u64) -> Cost {
         let mut cost = Cost::default();
         add_tables(&mut cost, &self.tables, self.entries, 1.0, true);
+        if let Some(block) = &self.trie {
+            let (candidates, probe_ns) = trie::predict(block, self.entries, sorted_run);
+            cost.candidates += candidates;
+            cost.probe_ns += probe_ns;
+            cost.lookups += 1.0;
+            cost.bytes = cost.bytes.saturating_add(trie::bytes_for(self.entries));
+            cost.build_seconds += 1e-9 * BUILD_NS * self.entries as f64;
+        }
         cost
     }
 
@@ -72,6 +85,13 @@ impl VariantsPlan {
                 )
             })
             .collect();
-        tables.join(", ")
+        let trie = self
+            .trie
+            .as_ref()
+            .map(|block| trie::describe(block, self.entries));
+        trie.into_iter()
+            .chain(tables)
+            .collect::<Vec<_>>()
+            .join(", ")
     }
 }

@@ -230,6 +230,7 @@ impl<'py> Join<'py> {
         let limits = Limits {
             memory: self.memory,
             queries: queries as u64,
+            sorted_run: 1,
             related: Related::of(distinct),
         };
         Ok(Plan::choose(distinct.len(), self.max_distance, &limits).map_err(Failed::from)?)

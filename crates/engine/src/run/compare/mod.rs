@@ -33,7 +33,7 @@ use crate::progress::Stage;
 use crate::reduce::reduce;
 use crate::session;
 use crate::verify::{self, Counts, Origin, TextClasses, Verified, Verifier};
-use crate::work_items;
+use crate::work_items::{self, Probed};
 use documents::{Documents, KeptFiles};
 use streams::free_bytes;
 
@@ -289,7 +289,8 @@ impl Comparison<'_> {
         let pool = Arc::clone(&context.runtime_env().memory_pool);
         let batch = self.run.load(self.batch).await?;
         let distinct = batch.distinct.values().len();
-        let queries = self.view.snapshot.rows() + if settings.within { file.rows } else { 0 };
+        let within = if settings.within { distinct } else { 0 };
+        let probed = Probed::of(&work_items::of_run(&self.view.snapshot, within, 1));
         let design = settings.design.as_deref();
         let k = self.settings.max_distance;
         let free = match self.run.job() {
@@ -297,7 +298,7 @@ impl Comparison<'_> {
             Some(_) => usize::MAX,
             None => free_bytes(&pool).saturating_sub(self.decision_bytes()),
         };
-        let plan = batch.plan(k, design, queries, free)?;
+        let plan = batch.plan(k, design, probed, free)?;
         let parts = plan.parts as u32;
         let probe = self.probe_request(file.clone(), plan.design.name(), parts);
         if self.run.job().is_none() {
