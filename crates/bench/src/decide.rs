@@ -14,7 +14,7 @@ use engine::resources::Resources;
 use serde_json::{Value, json};
 use storage::{StoreOptions, Stores};
 
-use crate::machine;
+use crate::{machine, program};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -164,17 +164,12 @@ graph = scipy.sparse.coo_matrix((ones, (pairs[:, 0], pairs[:, 1])), shape=(count
 scipy.sparse.csgraph.connected_components(graph, directed=False)
 print(time.perf_counter() - begin)
 ";
-    let output = Command::new(python)
-        .args(["-c", script])
-        .arg(&path)
-        .arg(args.documents.to_string())
-        .output()
-        .expect("Python");
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
+    let output = program::output(
+        Command::new(python)
+            .args(["-c", script])
+            .arg(&path)
+            .arg(args.documents.to_string()),
     );
-    let seconds = String::from_utf8(output.stdout).expect("a number");
+    let seconds = String::from_utf8(output).expect("a number");
     seconds.trim().parse().expect("a number")
 }

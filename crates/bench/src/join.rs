@@ -13,7 +13,7 @@ use hamming::{Distinct, Kernel, Limits, Plan, Scratch, Tables};
 use serde_json::{Value, json};
 use testkit::codewords::{Generator, Settings};
 
-use crate::data;
+use crate::{data, program};
 
 /// Largest distance of a pair, in bits.
 const K: u32 = 3;
@@ -372,40 +372,25 @@ fn expand_batch(problem: &Problem, threads: usize) -> Outcome {
 /// Runs another program through `join_peers.py`, which prints the seconds and writes the pairs as little-endian 32-bit
 /// numbers.
 fn run_peer(python: &Path, method: &str, problem: &Problem, threads: usize) -> Outcome {
-    let directory = std::env::temp_dir().join(format!("dedup-job-bench-{}", std::process::id()));
-    std::fs::create_dir_all(&directory).expect("a directory for the peers");
-    let file = |name: &str| directory.join(name);
+    let scratch = tempfile::tempdir().expect("a directory for the peers");
+    let file = |name: &str| scratch.path().join(name);
     data::write_numbers(&file("batch"), problem.batch.iter().copied());
     data::write_numbers(&file("archive"), problem.archive.iter().copied());
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("join_peers.py");
-    let output = Command::new(python)
-        .arg(script)
-        .args([method, &K.to_string(), &threads.to_string()])
-        .args(["batch", "archive", "pairs"].map(file))
-        .output()
-        .expect("the peers' Python");
-    assert!(
-        output.status.success(),
-        "{method}: {}",
-        String::from_utf8_lossy(&output.stderr)
+    let output = program::output(
+        Command::new(python)
+            .arg(script)
+            .args([method, &K.to_string(), &threads.to_string()])
+            .args(["batch", "archive", "pairs"].map(file)),
     );
-    let seconds = String::from_utf8_lossy(&output.stdout)
+    let seconds = String::from_utf8_lossy(&output)
         .trim()
         .parse()
         .expect("seconds");
     let bytes = std::fs::read(file("pairs")).expect("the peer's pairs");
-    let numbers: Vec<u32> = bytes
-        .as_chunks::<4>()
-        .0
-        .iter()
-        .map(|&n| u32::from_le_bytes(n))
-        .collect();
+    let numbers = bytes.as_chunks::<4>().0.as_chunks::<3>().0.iter();
     let pairs = numbers
-        .as_chunks::<3>()
-        .0
-        .iter()
-        .map(|&[row, index, distance]| (row, index, distance))
+        .map(|&pair| pair.map(u32::from_le_bytes).into())
         .collect();
-    std::fs::remove_dir_all(&directory).expect("the peers' directory");
     Outcome { seconds, pairs }
 }

@@ -125,18 +125,13 @@ pub fn run(args: &Args) -> Vec<Value> {
         for _ in 0..args.times {
             let output = directory.path().join("fingerprints.parquet");
             let begin = Instant::now();
-            let ran = Command::new(&program)
-                .args(["fingerprint", "--quiet", "--threads", &threads.to_string()])
-                .args(["--input".as_ref(), input.as_os_str()])
-                .args(["--output".as_ref(), output.as_os_str()])
-                .output()
-                .expect("the program");
-            let seconds = begin.elapsed().as_secs_f64();
-            assert!(
-                ran.status.success(),
-                "{}",
-                String::from_utf8_lossy(&ran.stderr)
+            program::output(
+                Command::new(&program)
+                    .args(["fingerprint", "--quiet", "--threads", &threads.to_string()])
+                    .args(["--input".as_ref(), input.as_os_str()])
+                    .args(["--output".as_ref(), output.as_os_str()]),
             );
+            let seconds = begin.elapsed().as_secs_f64();
             assert!(
                 read_fingerprints(&output, args.documents) == expected,
                 "other fingerprints"
