@@ -49,7 +49,7 @@ pub fn run(args: &Args) -> Vec<Value> {
     let begin = Instant::now();
     let decided = decide(args);
     let seconds = begin.elapsed().as_secs_f64();
-    let peak = machine::peak_memory();
+    let peak = machine::memory("self", "VmHWM");
     let kept = (0..args.documents).filter(|&at| decided.decision(at) == Decision::Kept);
     let kept = kept.count();
     assert_eq!(kept, kept_in_memory(args), "documents kept");

@@ -53,15 +53,7 @@ impl Build<'_> {
             .args(self.merge_all.then_some("--merge-all"))
             .spawn()
             .expect("the program");
-        let process = child.id().to_string();
-        let mut peak = 0;
-        let status = loop {
-            peak = machine::memory(&process, "VmHWM").max(peak);
-            match child.try_wait().expect("the program") {
-                Some(status) => break status,
-                None => std::thread::sleep(Duration::from_millis(10)),
-            }
-        };
+        let (status, peak) = machine::wait(&mut child);
         assert!(status.success(), "the index cannot be built");
         let record = json!({
             "build_seconds": begin.elapsed().as_secs_f64(),
