@@ -13,7 +13,7 @@ use hamming::{Distinct, Kernel, Limits, Plan, Scratch, Tables};
 use serde_json::{Value, json};
 use testkit::codewords::{Generator, Settings};
 
-use crate::{data, program};
+use crate::{data, program, threads};
 
 /// Largest distance of a pair, in bits.
 const K: u32 = 3;
@@ -228,17 +228,9 @@ fn probe_on_threads(
 ) -> Outcome {
     let begin = Instant::now();
     let share = archive.len().div_ceil(threads).max(1);
-    let pairs = std::thread::scope(|scope| {
-        let work = &work;
-        let parts = archive.chunks(share).enumerate();
-        let workers: Vec<_> = parts
-            .map(|(at, part)| scope.spawn(move || work(part, (at * share) as u32)))
-            .collect();
-        workers
-            .into_iter()
-            .flat_map(|worker| worker.join().expect("no panic"))
-            .collect()
-    });
+    let parts: Vec<&[u64]> = archive.chunks(share).collect();
+    let pairs = threads::run(parts.len(), |at| work(parts[at], (at * share) as u32));
+    let pairs = pairs.into_iter().flatten().collect();
     Outcome {
         seconds: begin.elapsed().as_secs_f64(),
         pairs,

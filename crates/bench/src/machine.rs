@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::threads;
+
 /// Returns a field of `/proc/<process>/status` in bytes, such as `VmRSS`; 0 where the system does not say.
 pub fn memory(process: &str, field: &str) -> u64 {
     bytes(&format!("/proc/{process}/status"), field).unwrap_or(0)
@@ -46,7 +48,7 @@ pub fn wait(child: &mut Child) -> (ExitStatus, u64) {
 pub fn describe() -> Value {
     json!({
         "processor": line("/proc/cpuinfo", "model name"),
-        "cores": std::thread::available_parallelism().map_or(1, usize::from),
+        "cores": threads::cores(),
         "memory": line("/proc/meminfo", "MemTotal"),
         "kernel": hamming::Kernel::detect().name(),
         "system": std::env::consts::OS,

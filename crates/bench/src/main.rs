@@ -24,6 +24,7 @@ mod quality;
 mod scale;
 mod sharp;
 mod slow_store;
+mod threads;
 mod truth;
 mod years;
 

@@ -21,7 +21,7 @@ use rand_chacha::ChaCha8Rng;
 use serde_json::{Value, json};
 use simhash::{Fingerprinter, Model, Spec};
 
-use crate::{documents, program};
+use crate::{documents, program, threads};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -94,7 +94,7 @@ pub fn run(args: &Args) -> Vec<Value> {
         excerpts: args.bytes.div_ceil(EXCERPT_BYTES),
     };
     assert!(source.text.len() > EXCERPT_BYTES, "too little text");
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = threads::cores();
     let directory = tempfile::tempdir_in(&args.directory).expect("a directory");
     println!(
         "{} documents of {} bytes, {threads} threads, best of {}",

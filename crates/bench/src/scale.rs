@@ -12,7 +12,7 @@ use engine::pairs::DISTANCE;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde_json::{Value, json};
 
-use crate::program;
+use crate::{program, threads};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -126,7 +126,7 @@ fn measure(args: &Args, program: &Path, size: u64) -> Value {
             .unwrap_or(f64::NAN)
     };
     let nanoseconds = |pointer: &str| figure(pointer) * 1e9 / size as f64;
-    let threads = std::thread::available_parallelism().map_or(1, usize::from) as f64;
+    let threads = threads::cores() as f64;
     let probe = figure("/seconds/probe");
     println!(
         "{size:>13} {total:>8.2} {:>8.1} {probe:>7.2} {:>8.2} {:>7.2} {:>7.2} {:>9.2} {:>7.2} {:>7.2} {:>7.2} {:>8.2} {:>7.2} {:>8.0} {:>6.2}",

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use crate::machine;
+use crate::{machine, threads};
 
 /// The fastest of several runs of a program.
 pub struct Best {
@@ -18,7 +18,7 @@ pub struct Best {
 
 /// A command that runs `program` on the last core, on which the peers run, too.
 pub fn command(program: &Path) -> Command {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let cores = threads::cores();
     let mut command = Command::new("taskset");
     command
         .args(["--cpu-list", &(cores - 1).to_string()])

@@ -7,6 +7,8 @@ use archive::{Archive, DecodedStep, Scope, Snapshot};
 use storage::Stores;
 use tokio::runtime::Runtime;
 
+use crate::threads;
+
 /// An archive whose fingerprints can be read.
 pub struct Fingerprints<'a> {
     runtime: &'a Runtime,
@@ -72,17 +74,12 @@ impl<'a> Fingerprints<'a> {
     /// Calls `each` on all cores with the fingerprints of every row group, and the number of rows before it.
     pub fn scan(&self, each: impl Fn(u64, &[u64]) + Sync) {
         let next = AtomicUsize::new(0);
-        let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        std::thread::scope(|scope| {
-            for _ in 0..threads {
-                scope.spawn(|| {
-                    let mut values = Vec::new();
-                    while let Some(group) = self.groups.get(next.fetch_add(1, Ordering::Relaxed)) {
-                        values.clear();
-                        self.read(*group, &mut values);
-                        each(group.first_row, &values);
-                    }
-                });
+        threads::run(threads::cores(), |_| {
+            let mut values = Vec::new();
+            while let Some(group) = self.groups.get(next.fetch_add(1, Ordering::Relaxed)) {
+                values.clear();
+                self.read(*group, &mut values);
+                each(group.first_row, &values);
             }
         });
     }

@@ -11,7 +11,7 @@ use tokio::runtime::Runtime;
 
 use super::queries::{Answer, Queries, sorted};
 use crate::latency::Latencies;
-use crate::machine;
+use crate::{machine, threads};
 
 /// Queries that are searched together.
 const BATCH: usize = 1024;
@@ -125,7 +125,7 @@ pub fn measure_batches(index: &Index, queries: &Queries, threads: usize) -> Valu
 fn search_batches(index: &Index, queries: &Queries, threads: usize) -> f64 {
     let batches: Vec<&[u64]> = queries.fingerprints.chunks(BATCH).collect();
     let begin = Instant::now();
-    let search = |thread: usize| {
+    let done = threads::run(threads, |thread| {
         let mut searcher = index.searcher();
         let mut found = Vec::new();
         let mut done = 0;
@@ -142,16 +142,8 @@ fn search_batches(index: &Index, queries: &Queries, threads: usize) -> f64 {
             }
         }
         done
-    };
-    let done: usize = std::thread::scope(|scope| {
-        let search = &search;
-        let workers: Vec<_> = (0..threads)
-            .map(|thread| scope.spawn(move || search(thread)))
-            .collect();
-        let done = workers.into_iter();
-        done.map(|worker| worker.join().expect("no panic")).sum()
     });
-    done as f64 / begin.elapsed().as_secs_f64()
+    done.into_iter().sum::<usize>() as f64 / begin.elapsed().as_secs_f64()
 }
 
 /// Returns the sizes of an index.
