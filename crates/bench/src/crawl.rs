@@ -39,7 +39,7 @@ pub struct Args {
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Parts to run
-    #[arg(long, value_name = "PART", value_delimiter = ',', default_values_t = [Part::Rates, Part::Quality, Part::Debian, Part::Sites])]
+    #[arg(long, value_enum, value_name = "PART", value_delimiter = ',', default_values_t = [Part::Rates, Part::Quality, Part::Debian, Part::Sites])]
     parts: Vec<Part>,
     /// Values of --markup of our runs
     #[arg(long, value_name = "HOW", value_delimiter = ',', default_values_t = ["none", "text", "main", "article"].map(str::to_owned))]
@@ -73,17 +73,6 @@ enum Part {
     Debian,
     /// Decisions about sites with templates
     Sites,
-}
-
-impl std::fmt::Display for Part {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Rates => "rates",
-            Self::Quality => "quality",
-            Self::Debian => "debian",
-            Self::Sites => "sites",
-        })
-    }
 }
 
 /// A directory of files that `crawl_pages.py` or `crawl_debian.py` wrote.

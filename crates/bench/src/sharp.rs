@@ -41,6 +41,7 @@ use corpora::Corpora;
 use distances::MAX_DISTANCE;
 use measured::Measured;
 use near::{J80, J95};
+use short::ShortCounts;
 use sketched::SketchArgs;
 use specs::{Choices, Learned, Power};
 
@@ -203,7 +204,7 @@ fn measure(
         let counts = corpus
             .short
             .iter()
-            .map(|texts| texts.count(&mut fingerprinter));
+            .map(|texts| ShortCounts::new(texts, &mut fingerprinter));
         short.push(counts.collect());
         for verification in &mut verifications {
             let model = choices.model(idf.clone(), verification.size);
