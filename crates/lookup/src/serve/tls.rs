@@ -9,7 +9,6 @@ use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig};
 use tokio_rustls::TlsAcceptor;
 
-use super::read_file;
 use crate::error::{LookupError, Result};
 
 /// Paths of the PEM files for TLS.
@@ -21,6 +20,11 @@ pub struct TlsFiles {
     pub certificate: PathBuf,
     /// Its private key.
     pub key: PathBuf,
+}
+
+/// Reads a PEM file.
+fn read_file(path: &PathBuf) -> Result<Vec<u8>> {
+    std::fs::read(path).map_err(LookupError::io(path.display()))
 }
 
 impl TlsFiles {
