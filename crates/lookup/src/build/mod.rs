@@ -339,11 +339,11 @@ impl Build<'_> {
         if let Some(entry) = self.files.unlisted(&name).await? {
             return Ok(entry);
         }
-        let drafts = self.files.draft(&name)?;
+        let drafts = self.files.drafts(&name)?;
         let (inputs, rows) = inputs().await?;
         let merge = Merge {
             name: name.clone(),
-            files: drafts.open()?,
+            files: (drafts[0].open()?, drafts[1].open()?),
             shape,
             parts,
             rows,

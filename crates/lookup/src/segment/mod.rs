@@ -21,7 +21,7 @@ use crate::rows::{Id, IdRef, RowShape, Rows};
 use crate::table::{Block, Table};
 
 pub(crate) use scan::Scan;
-pub(crate) use write::{SegmentWriter, WrittenFiles};
+pub(crate) use write::SegmentWriter;
 
 /// Bits by which the table `rotated` rotates fingerprints: the trailing half becomes the leading one.
 pub(crate) const ROTATION: u32 = 32;
@@ -166,11 +166,6 @@ impl Segment {
     /// Its files: the tables, and the rows.
     pub(crate) fn files(&self) -> [&PagedFile; 2] {
         [&self.file, &self.rows.file]
-    }
-
-    /// Bytes of the directories in memory.
-    pub(crate) fn directory_bytes(&self) -> u64 {
-        self.tables.iter().map(Table::directory_bytes).sum()
     }
 
     /// Reads the files whole, and checks every page, every block, and that both tables have the same fingerprints.
