@@ -52,14 +52,6 @@ impl Removed {
     }
 }
 
-/// Row counts of a file that has documents to remove.
-struct Affected {
-    /// Its rows with a fingerprint; other programs may write rows without one.
-    rows: u64,
-    /// How many of these are removed.
-    removed: u64,
-}
-
 /// Data files that are written anew, with other rows.
 pub(crate) struct Rewrite {
     /// Documents that the operation is about.
@@ -180,7 +172,9 @@ impl Archive {
         ids: &IdSet,
         written: &mut Vec<WrittenFile>,
     ) -> Result<Option<(Removed, Rewrite)>> {
-        let mut affected: Vec<(DataFile, Affected)> = Vec::new();
+        // Each with its number of rows that have a fingerprint, and how many of these are removed. Other programs may write
+        // rows without one.
+        let mut affected: Vec<(DataFile, u64, u64)> = Vec::new();
         let mut found = HashSet::new();
         let mut all = std::pin::pin!(self.rows_of(self.files()?));
         while let Some((file, stored)) = all.next().await.transpose()? {
@@ -194,7 +188,7 @@ impl Archive {
                 removed += with.map_err(arrow_error(&file))?.true_count() as u64;
             }
             if removed > 0 {
-                affected.push((file, Affected { rows, removed }));
+                affected.push((file, rows, removed));
             }
         }
         // Nor may rulings keep the ids.
@@ -206,7 +200,7 @@ impl Archive {
         let mut actions = Vec::new();
         let mut days = BTreeSet::new();
         let mut documents = 0;
-        for (file, Affected { rows, removed }) in &affected {
+        for (file, rows, removed) in &affected {
             documents += removed;
             days.insert(file.day);
             if rows == removed {

@@ -154,7 +154,7 @@ impl Archive {
 
     /// Whether there is a Delta table at `location`: a log with an entry.
     pub async fn is_at(location: &Location) -> Result<bool> {
-        let entries = log_entries::list(location)?;
+        let entries = log_entries::list(location, None)?;
         let first = std::pin::pin!(entries).next().await.transpose()?;
         Ok(first.is_some())
     }
@@ -199,7 +199,12 @@ impl Archive {
     /// Schema of the rows of its data files. With `nullable`, fingerprints may be null, as in files
     /// that other programs wrote.
     pub(crate) fn rows_schema(&self, nullable: bool) -> SchemaRef {
-        schema::data_file_schema(self.id_type, self.spec.sketch, self.has_kept, nullable)
+        let rows = schema::fingerprint_schema(self.id_type, self.spec.sketch, nullable);
+        if self.has_kept {
+            schema::with_kept(&rows)
+        } else {
+            rows
+        }
     }
 
     /// The version at which the table is open.
