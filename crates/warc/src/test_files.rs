@@ -105,6 +105,14 @@ pub(crate) fn gzip_member(content: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
+/// A gzip member whose checksum is wrong.
+pub(crate) fn damaged_member(content: &[u8]) -> Vec<u8> {
+    let mut member = gzip_member(content);
+    let checksum = member.len() - 6;
+    member[checksum] ^= 1;
+    member
+}
+
 /// A zstd frame with a checksum.
 pub(crate) fn zstd_frame(content: &[u8], dictionary: Option<&[u8]>) -> Vec<u8> {
     let dictionary = dictionary.unwrap_or_default();
