@@ -111,7 +111,7 @@ impl Model {
                 differences: differences.join("; "),
             });
         }
-        let expected = spec.known_markup_version();
+        let expected = spec.markup.version();
         if spec.markup_version != expected {
             return Err(ModelError::MarkupVersion {
                 found: spec.markup_version,
