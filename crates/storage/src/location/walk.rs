@@ -26,15 +26,10 @@ fn node_of(metadata: &Metadata) -> Node {
     (metadata.dev(), metadata.ino())
 }
 
-fn io_error(path: &FsPath) -> impl Fn(std::io::Error) -> StorageError {
-    StorageError::io(path.display())
-}
-
 /// The entries of a directory, sorted by name.
 fn entries(directory: &FsPath) -> Result<Vec<DirEntry>> {
-    let read = std::fs::read_dir(directory).map_err(io_error(directory))?;
-    let entries: std::io::Result<Vec<DirEntry>> = read.collect();
-    let mut entries = entries.map_err(io_error(directory))?;
+    let entries = std::fs::read_dir(directory).and_then(Iterator::collect);
+    let mut entries: Vec<DirEntry> = entries.map_err(StorageError::io(directory.display()))?;
     entries.sort_by_cached_key(DirEntry::file_name);
     Ok(entries)
 }
@@ -67,7 +62,9 @@ impl<'a> Walk<'a> {
     /// # Errors
     /// [`StorageError::HoldsTable`] for a Delta table below it, [`StorageError::InTable`] for a symlink into one.
     pub(super) fn add_below(&mut self, directory: &FsPath) -> Result<()> {
-        let metadata = directory.metadata().map_err(io_error(directory))?;
+        let metadata = directory
+            .metadata()
+            .map_err(StorageError::io(directory.display()))?;
         if !self.walked.insert(node_of(&metadata)) {
             return Ok(());
         }
@@ -224,7 +221,9 @@ impl Matches {
                 }
             }
             Part::Recursive => {
-                let metadata = directory.metadata().map_err(io_error(&directory))?;
+                let metadata = directory
+                    .metadata()
+                    .map_err(StorageError::io(directory.display()))?;
                 if !self.searched.insert((node_of(&metadata), rest.len())) {
                     return Ok(());
                 }
