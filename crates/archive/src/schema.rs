@@ -60,7 +60,6 @@ pub enum IdType {
 }
 
 impl IdType {
-    /// The Arrow type.
     pub fn data_type(self) -> DataType {
         match self {
             Self::String => DataType::Utf8,

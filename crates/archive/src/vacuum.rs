@@ -31,7 +31,6 @@ const MIN_AGE: Duration = Duration::from_secs(24 * 3600);
 /// A directory in the root of a volume, which often only its owner may read.
 pub(crate) const LOST_AND_FOUND: &str = "lost+found";
 
-/// Settings of a vacuum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Vacuum {
     /// Keeps the files of all versions that are younger than this.

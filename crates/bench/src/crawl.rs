@@ -62,7 +62,6 @@ pub struct Args {
     program: Option<PathBuf>,
 }
 
-/// A part of the benchmark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Part {
     /// Seconds, MB/s and memory on the generated pages
@@ -122,7 +121,6 @@ pub fn run(args: &Args) -> Vec<Value> {
     rows
 }
 
-/// The generated pages.
 fn pages(args: &Args, directory: &Path) -> Crawl {
     make(directory, || {
         let mut command = script(args, "crawl_pages.py");
@@ -172,7 +170,6 @@ fn script(args: &Args, name: &str) -> Command {
     command
 }
 
-/// The path of dedup-job.
 fn dedup_job(args: &Args) -> PathBuf {
     program::path(args.program.as_deref())
 }

@@ -44,7 +44,6 @@ pub struct Peer {
 pub enum Found {
     /// The fingerprint of each document, if it has one: the pairs are those within k bits.
     Fingerprints(Vec<Option<u64>>),
-    /// The pairs.
     Pairs(Vec<Pair>),
 }
 

@@ -1,6 +1,5 @@
 //! Work on several threads.
 
-/// The number of cores.
 pub fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }

@@ -173,7 +173,6 @@ impl Index {
         self.manifest.archive.version
     }
 
-    /// The type of its ids.
     pub fn id_type(&self) -> IdType {
         self.id_type
     }

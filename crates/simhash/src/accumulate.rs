@@ -50,7 +50,6 @@ impl Sums {
         total: 0,
     };
 
-    /// Adds the sums of other features.
     pub(crate) fn add(&mut self, other: &Self) {
         for (sum, more) in self.set.iter_mut().zip(other.set) {
             *sum += more;

@@ -186,7 +186,6 @@ impl Model {
         self.stop_words.as_ref()
     }
 
-    /// The hashes of [`Self::stop_words`].
     pub(crate) fn stop_word_hashes(&self) -> Option<&Arc<HashSet<u64>>> {
         self.stop_word_hashes.as_ref()
     }

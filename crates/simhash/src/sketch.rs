@@ -354,7 +354,6 @@ mod tests {
         }
     }
 
-    /// The hash of a feature.
     fn hash(feature: u64) -> u64 {
         crate::hash::murmur3_low64(&feature.to_le_bytes(), 0)
     }

@@ -164,7 +164,6 @@ impl std::fmt::Display for Impossible {
 
 impl std::error::Error for Impossible {}
 
-/// A fingerprint of the batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BatchFingerprint {
     /// The 64 bits.
@@ -178,7 +177,6 @@ pub struct BatchFingerprint {
 pub struct ArchivePosition {
     /// Its number in the archive: days come in order, and the fingerprints of a day ascend.
     pub number: u64,
-    /// Its day.
     pub day: u64,
 }
 

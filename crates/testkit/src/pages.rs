@@ -27,13 +27,10 @@ pub enum Kind {
 /// The page from which another was copied. All copies of one page have the same origin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Origin {
-    /// A page of the archive.
     Archive(u64),
-    /// A page of the batch.
     Batch(u64),
 }
 
-/// A generated page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page {
     /// Unique in batch and archive together.
@@ -59,7 +56,6 @@ const ERROR_PAGE_EVERY: u64 = 97;
 /// Number of words in the vocabulary.
 const VOCABULARY: u64 = 60_000;
 
-/// Generates pages.
 #[derive(Debug, Clone)]
 pub struct Pages {
     archive: u64,
@@ -178,7 +174,6 @@ impl Pages {
         }
     }
 
-    /// Draws `count` words.
     fn words(&self, rng: &mut ChaCha8Rng, count: usize, chinese: bool) -> Vec<String> {
         (0..count)
             .map(|_| {

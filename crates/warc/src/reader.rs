@@ -76,7 +76,6 @@ enum Pumped {
     MemberEnd,
     /// The rest of the member is lost.
     Broken(Broken),
-    /// The file ends.
     End,
 }
 
@@ -88,11 +87,9 @@ enum Continued {
     NextRecord,
     /// The last member, or what is behind it, is broken.
     Broken(Broken),
-    /// The file ends.
     End,
 }
 
-/// A member of the file.
 #[derive(Clone, Copy)]
 struct Member {
     /// Offset in the file, in bytes.

@@ -73,7 +73,6 @@ impl Layout {
         Self::ZstdDictionary,
     ];
 
-    /// A file with these records.
     pub(crate) fn file(self, records: &[Vec<u8>]) -> Vec<u8> {
         let each = |write: &dyn Fn(&[u8]) -> Vec<u8>| -> Vec<u8> {
             records.iter().flat_map(|record| write(record)).collect()

@@ -170,7 +170,6 @@ impl Archive {
         &self.location
     }
 
-    /// The spec of its fingerprints.
     pub fn spec(&self) -> &Spec {
         &self.spec
     }
@@ -186,7 +185,6 @@ impl Archive {
         state.map_or("", |state| state.metadata().id())
     }
 
-    /// The type of its ids.
     pub fn id_type(&self) -> IdType {
         self.id_type
     }

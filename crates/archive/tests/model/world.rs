@@ -23,7 +23,6 @@ use super::other_program::{self, OtherProgram, ROOT, Row};
 use super::step::{Batch, INPUTS, Lie, Step};
 use super::store::{Fault, Faulty};
 
-/// The date of a day.
 fn date(day: usize) -> NaiveDate {
     NaiveDate::from_ymd_opt(2026, 1, 1 + day as u32).unwrap()
 }
@@ -101,7 +100,6 @@ fn decisions() -> DecisionSettings {
 }
 
 impl Input {
-    /// The decisions about its rows.
     fn decisions(&self) -> RowDecisions {
         RowDecisions {
             kept: self.rows.iter().map(|row| is_kept(row.0)).collect(),

@@ -127,7 +127,6 @@ fn read_truth(path: &Path) -> HashMap<Pair, String> {
     lines.collect()
 }
 
-/// The host of an address.
 fn host(address: &str) -> &str {
     address.split('/').nth(2).unwrap_or_default()
 }

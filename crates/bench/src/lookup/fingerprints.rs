@@ -28,7 +28,6 @@ struct RowGroup {
 }
 
 impl<'a> Fingerprints<'a> {
-    /// Opens the archive in `directory`.
     pub fn open(runtime: &'a Runtime, directory: &Path) -> Self {
         let stores = Stores::default();
         let location = stores.locate(&directory.display().to_string());
@@ -84,7 +83,6 @@ impl<'a> Fingerprints<'a> {
         });
     }
 
-    /// Appends the fingerprints of a row group.
     fn read(&self, group: RowGroup, values: &mut Vec<u64>) {
         let reader = &self.snapshot.files[group.file].reader;
         let encoded = self.runtime.block_on(reader.fetch(group.number));

@@ -24,11 +24,8 @@ const PASSES: usize = 3;
 
 /// An index to be built.
 pub struct Build<'a> {
-    /// The program that builds it.
     pub program: &'a Path,
-    /// The archive.
     pub archive: &'a Path,
-    /// The directory of the index.
     pub index: PathBuf,
     /// Where the time and memory of the build are kept, for runs that reuse the index.
     pub record: PathBuf,
@@ -64,7 +61,6 @@ impl Build<'_> {
     }
 }
 
-/// Opens the index in a directory.
 pub fn open(runtime: &Runtime, directory: &Path) -> Index {
     let location = Stores::default().locate(&directory.display().to_string());
     let location = location.expect("a local path");
@@ -146,7 +142,6 @@ fn search_batches(index: &Index, queries: &Queries, threads: usize) -> f64 {
     done.into_iter().sum::<usize>() as f64 / begin.elapsed().as_secs_f64()
 }
 
-/// Returns the sizes of an index.
 pub fn sizes(index: &Index) -> Value {
     let info = index.info();
     let each = |bytes: u64| bytes as f64 / info.fingerprints as f64;

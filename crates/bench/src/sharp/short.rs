@@ -10,7 +10,6 @@ use super::distances::Distances;
 pub struct ShortCounts {
     /// The number of words of each text.
     pub words: usize,
-    /// The number of texts.
     pub texts: usize,
     /// Only texts that have a fingerprint and whose copies have one are counted.
     distances: Distances,

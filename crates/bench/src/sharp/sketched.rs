@@ -48,7 +48,6 @@ impl SketchArgs {
 
 /// The pairs of a spec that sketches of one size show to be similar.
 pub struct Verification {
-    /// The size of a sketch.
     pub size: SketchBits,
     min_similarities: Vec<f64>,
     /// For each corpus, the pairs that reach the least of `min_similarities`.

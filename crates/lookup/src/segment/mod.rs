@@ -58,7 +58,6 @@ pub struct SegmentFacts {
     pub parts: Vec<Part>,
 }
 
-/// An open segment.
 #[derive(Debug)]
 pub(crate) struct Segment {
     pub(crate) facts: SegmentFacts,
@@ -78,7 +77,6 @@ pub struct Document {
 }
 
 impl Segment {
-    /// Opens the segment `name` in `directory`.
     pub(crate) fn open(directory: &Path, name: &str) -> Result<Self> {
         let path = |ending: &str| directory.join(format!("{name}.{ending}"));
         let file = PagedFile::open(&path(TABLES))?;
@@ -153,7 +151,6 @@ impl Segment {
         })
     }
 
-    /// The error for a damaged block.
     #[cold]
     pub(crate) fn damaged(&self, table: usize, block: u32) -> LookupError {
         let name = ["straight", "rotated"][table];

@@ -99,7 +99,6 @@ struct Shared {
     checks_host: bool,
 }
 
-/// A server that listens.
 pub struct Server {
     listener: TcpListener,
     address: SocketAddr,

@@ -16,13 +16,10 @@ use crate::error::{LookupError, Result};
 pub struct TlsFiles {
     /// Certificate of the authority that signs client certificates. If `None`, clients need no certificate.
     pub authority: Option<PathBuf>,
-    /// Certificate of the server.
     pub certificate: PathBuf,
-    /// Its private key.
     pub key: PathBuf,
 }
 
-/// Reads a PEM file.
 fn read_file(path: &PathBuf) -> Result<Vec<u8>> {
     std::fs::read(path).map_err(LookupError::io(path.display()))
 }

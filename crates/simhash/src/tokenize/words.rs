@@ -26,7 +26,6 @@ pub(crate) enum Cjk {
     Jieba,
 }
 
-/// Extracts words.
 #[derive(Debug, Clone)]
 pub(crate) struct Words {
     cjk: Cjk,

@@ -40,7 +40,6 @@ pub(super) struct Walk<'a> {
     extensions: &'a [&'a str],
     /// Directories that were walked.
     walked: HashSet<Node>,
-    /// The files found.
     pub(super) files: Vec<PathBuf>,
     /// The files left out.
     pub(super) skipped: Skipped,
@@ -165,7 +164,6 @@ enum Part {
     Recursive,
 }
 
-/// The components of a pattern.
 fn parse_pattern(location: &Location, local: &FsPath) -> Result<Vec<Part>> {
     let bad = |error: PatternError| StorageError::bad_pattern(location, &error);
     // Parses the whole pattern first, so that an error gives the position in the whole pattern.

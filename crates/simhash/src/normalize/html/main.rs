@@ -57,7 +57,6 @@ struct MainText<'p, 'o> {
     title: Option<&'p str>,
 }
 
-/// The link that text is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Link {
     None,

@@ -109,7 +109,6 @@ fn empty_page() -> (Document, NodeId) {
     (document, body)
 }
 
-/// The name of an element in the tree.
 fn name(element: Element) -> &'static str {
     match element {
         // The library would take the first for the title of the page, and leave it out.
