@@ -43,7 +43,7 @@ const PEERS: [&str; 7] = [
 pub fn run(args: &Args) -> Vec<Value> {
     let mut rows = Vec::new();
     for path in &args.documents {
-        let texts = documents::texts(path);
+        let texts = documents::strings(path, "text");
         let bytes: usize = texts.iter().map(String::len).sum();
         println!(
             "\n{}: {} documents, {:.1} MB, one core",

@@ -303,17 +303,6 @@ impl Hasher for MixHasher {
     }
 }
 
-/// For each fingerprint of the batch, its rows.
-type RowMap = HashMap<u64, Vec<u32>, BuildHasherDefault<MixHasher>>;
-
-fn row_map(batch: &[u64]) -> RowMap {
-    let mut rows = RowMap::default();
-    for (row, &fingerprint) in batch.iter().enumerate() {
-        rows.entry(fingerprint).or_default().push(row as u32);
-    }
-    rows
-}
-
 /// Calls `each` with every number within `K` bits of `value`, and its distance.
 fn for_each_variant(value: u64, each: &mut impl FnMut(u64, u32)) {
     fn flip(value: u64, below: u32, distance: u32, each: &mut impl FnMut(u64, u32)) {
@@ -327,7 +316,10 @@ fn for_each_variant(value: u64, each: &mut impl FnMut(u64, u32)) {
 
 /// Looks up every variant of each archive fingerprint in the batch: the first naive method of the paper.
 fn expand_queries(problem: &Problem, threads: usize) -> Outcome {
-    let rows = row_map(&problem.batch);
+    let mut rows: HashMap<u64, Vec<u32>, BuildHasherDefault<MixHasher>> = HashMap::default();
+    for (row, &fingerprint) in problem.batch.iter().enumerate() {
+        rows.entry(fingerprint).or_default().push(row as u32);
+    }
     probe_on_threads(&problem.archive, threads, |part, first| {
         let mut pairs = Vec::new();
         for (index, &query) in part.iter().enumerate() {

@@ -84,7 +84,7 @@ pub fn run(args: &Args) -> Vec<Value> {
     );
     let mut rows = Vec::new();
     for corpus in &args.corpora {
-        let texts = documents::texts(corpus);
+        let texts = documents::strings(corpus, "text");
         let neighbours = neighbours(&texts);
         let all: HashSet<usize> = (0..texts.len()).collect();
         let mut measure = |method: &str, kept: &HashSet<usize>, seconds: f64| {

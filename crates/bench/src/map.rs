@@ -87,7 +87,7 @@ pub fn run(args: &Args) -> Vec<Value> {
     let texts: Vec<String> = args
         .texts
         .iter()
-        .flat_map(|path| documents::texts(path))
+        .flat_map(|path| documents::strings(path, "text"))
         .collect();
     let source = Source {
         text: texts.concat(),

@@ -105,7 +105,7 @@ pub fn run(args: &Args) -> Vec<Value> {
     let sample: Vec<String> = args
         .learn
         .iter()
-        .flat_map(|path| documents::texts(path))
+        .flat_map(|path| documents::strings(path, "text"))
         .collect();
     assert!(
         args.learn.is_empty() || !sample.is_empty(),

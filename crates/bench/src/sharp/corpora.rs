@@ -45,7 +45,7 @@ fn number(values: &[String]) -> (Vec<String>, Vec<u32>) {
 
 impl Corpus {
     fn load(path: &Path, lengths: &[usize]) -> Self {
-        let texts = documents::texts(path);
+        let texts = documents::strings(path, "text");
         Self {
             name: path
                 .file_stem()
