@@ -40,7 +40,6 @@ impl<'a> Bulk<'a> {
         })
     }
 
-    /// Whether a day has files.
     pub fn has_day(&self, day: DayBatch) -> bool {
         self.days.contains(&day)
     }

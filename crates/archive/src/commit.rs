@@ -9,7 +9,6 @@ use std::sync::Arc;
 
 use arrow::array::{BooleanArray, RecordBatch};
 use arrow::buffer::BooleanBuffer;
-use arrow::datatypes::{FieldRef, Schema};
 use arrow::error::ArrowError;
 use deltalake_core::DeltaTableError;
 use deltalake_core::kernel::transaction::{
@@ -26,7 +25,7 @@ use crate::decision_settings::DecisionSettings;
 use crate::error::{ArchiveError, Result};
 use crate::fingerprint_file::FingerprintFile;
 use crate::rulings::{self, Ruling};
-use crate::schema::{DAY, kept_field};
+use crate::schema::{self, DAY};
 use crate::table::{Archive, DataFile};
 use crate::template_memory::{self, CommittedMemory};
 
@@ -97,11 +96,9 @@ impl RowDecisions {
 
 /// Adds the column `kept` to the rows.
 pub(crate) fn with_kept(rows: &RecordBatch, kept: BooleanArray) -> Result<RecordBatch, ArrowError> {
-    let mut fields: Vec<FieldRef> = rows.schema().fields().iter().cloned().collect();
-    fields.push(kept_field());
     let mut columns = rows.columns().to_vec();
     columns.push(Arc::new(kept));
-    RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)
+    RecordBatch::try_new(schema::with_kept(&rows.schema()), columns)
 }
 
 /// A day whose data files are written and verified, but not yet in the log.

@@ -226,9 +226,11 @@ impl Archive {
             sources,
             heap: BinaryHeap::new(),
             schema: self.rows_schema(true),
-            started: false,
             read: Checksum::default(),
         };
+        for source in 0..set.files.len() {
+            merged.advance(source)?;
+        }
         let from = written.len();
         let mut rows = RowsToWrite::new(&mut merged);
         self.write_files(Some(set.day), set.rows, &mut rows, written)
@@ -345,7 +347,6 @@ struct MergedRows {
     /// The sort key of each file's next row, with the file's number; the smallest key on top.
     heap: BinaryHeap<Reverse<(i64, IdKey, usize)>>,
     schema: SchemaRef,
-    started: bool,
     /// Checksum of the rows that were read from `sources`.
     read: Checksum,
 }
@@ -364,12 +365,6 @@ impl MergedRows {
 
     /// The next rows, [`RECORD_BATCH_ROWS`] at most; `None` after the last.
     fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
-        if !self.started {
-            self.started = true;
-            for source in 0..self.sources.len() {
-                self.advance(source)?;
-            }
-        }
         let mut fingerprints = Vec::with_capacity(RECORD_BATCH_ROWS);
         let mut texts = StringBuilder::new();
         let mut numbers = Vec::new();

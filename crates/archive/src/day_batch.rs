@@ -56,7 +56,6 @@ impl FromStr for BatchName {
 /// Delta transaction, too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct DayBatch {
-    /// The day of its rows.
     pub day: NaiveDate,
     pub name: BatchName,
 }

@@ -5,7 +5,6 @@ use deltalake_core::kernel::transaction::TransactionError;
 use simhash::{Difference, SpecError};
 use storage::{ErrorKind, StorageError, cause_kind, plain_message};
 
-/// Result of this crate.
 pub type Result<T, E = ArchiveError> = std::result::Result<T, E>;
 
 /// An operation on an archive that failed; every variant names its object.

@@ -97,7 +97,6 @@ pub struct FingerprintFile {
     /// The digest by which an archive knows the rows as a day: that of the rows, unless something else says which documents they
     /// are of.
     pub day_digest: String,
-    /// The type of its ids.
     pub id_type: IdType,
     pub spec: Spec,
 }
@@ -175,7 +174,6 @@ impl FingerprintWriter {
         })
     }
 
-    /// The schema of the rows.
     pub fn schema(&self) -> SchemaRef {
         schema::fingerprint_schema(self.id_type, self.spec.sketch, true)
     }

@@ -41,7 +41,6 @@ impl IdSet {
         }
     }
 
-    /// Whether it has an id that is given as text.
     pub(crate) fn has_text(&self, id: &str) -> bool {
         match self {
             Self::Strings(ids) => ids.contains(id),

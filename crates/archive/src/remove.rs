@@ -52,14 +52,6 @@ impl Removed {
     }
 }
 
-/// Row counts of a file that has documents to remove.
-struct Affected {
-    /// Its rows with a fingerprint; other programs may write rows without one.
-    rows: u64,
-    /// How many of these are removed.
-    removed: u64,
-}
-
 /// Data files that are written anew, with other rows.
 pub(crate) struct Rewrite {
     /// Documents that the operation is about.
@@ -180,7 +172,9 @@ impl Archive {
         ids: &IdSet,
         written: &mut Vec<WrittenFile>,
     ) -> Result<Option<(Removed, Rewrite)>> {
-        let mut affected: Vec<(DataFile, Affected)> = Vec::new();
+        // Each with its number of rows that have a fingerprint, and how many of these are removed. Other programs may write
+        // rows without one.
+        let mut affected: Vec<(DataFile, u64, u64)> = Vec::new();
         let mut found = HashSet::new();
         let mut all = std::pin::pin!(self.rows_of(self.files()?));
         while let Some((file, stored)) = all.next().await.transpose()? {
@@ -194,7 +188,7 @@ impl Archive {
                 removed += with.map_err(arrow_error(&file))?.true_count() as u64;
             }
             if removed > 0 {
-                affected.push((file, Affected { rows, removed }));
+                affected.push((file, rows, removed));
             }
         }
         // Nor may rulings keep the ids.
@@ -206,7 +200,7 @@ impl Archive {
         let mut actions = Vec::new();
         let mut days = BTreeSet::new();
         let mut documents = 0;
-        for (file, Affected { rows, removed }) in &affected {
+        for (file, rows, removed) in &affected {
             documents += removed;
             days.insert(file.day);
             if rows == removed {
@@ -410,20 +404,17 @@ impl Archive {
         };
         // Only the log tells the outcome. If it cannot be read, the written files stay, because it may name them.
         self.reopen().await?;
-        if self.version() > version && self.has_actions(version + 1, &expected).await? {
-            return Ok(Some(version + 1));
+        if self.version() > version {
+            let found = self.log_actions(version + 1).await?.unwrap_or_default();
+            if changes(&found) == changes(&expected) {
+                return Ok(Some(version + 1));
+            }
         }
         if error.kind() == ErrorKind::TryAgain && self.version() > version {
             self.remove_written(&written).await;
             return Ok(None);
         }
         Err(error)
-    }
-
-    /// Whether the log entry of `version` changes exactly what the `expected` actions do.
-    async fn has_actions(&self, version: u64, expected: &[Action]) -> Result<bool> {
-        let actions = self.log_actions(version).await?.unwrap_or_default();
-        Ok(changes(&actions) == changes(expected))
     }
 }
 

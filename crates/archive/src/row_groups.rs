@@ -19,11 +19,9 @@ const AT_ONCE: usize = 1;
 /// Maximum KiB of rows that wait for their encoders.
 const WAITING_KIB: usize = 48 << 10;
 
-/// An encoded row group.
 pub struct RowGroup(Vec<ArrowColumnChunk>);
 
 impl RowGroup {
-    /// Appends the row group to a file.
     pub fn append_to<W: Write + Send>(
         self,
         writer: &mut SerializedFileWriter<W>,

@@ -84,7 +84,6 @@ impl Pin {
 /// What tells a capture of a document from others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CaptureName {
-    /// The id of the document.
     pub id: String,
     /// Its day, in days since 1970; `None` for a row without one.
     pub day: Option<i32>,
@@ -283,7 +282,6 @@ impl Archive {
         Ok(commits)
     }
 
-    /// The rulings of `commits`.
     pub async fn read_rulings(
         &self,
         files: &RulingFiles,

@@ -60,7 +60,6 @@ pub enum IdType {
 }
 
 impl IdType {
-    /// The Arrow type.
     pub fn data_type(self) -> DataType {
         match self {
             Self::String => DataType::Utf8,
@@ -124,28 +123,14 @@ pub fn fingerprint_schema(id_type: IdType, sketch: SketchBits, nullable: bool) -
     Arc::new(Schema::new(fields))
 }
 
-/// Arrow schema of the rows of an archive's data files: that of [`fingerprint_schema`] and, if the archive has it, the column `kept`.
-pub(crate) fn data_file_schema(
-    id_type: IdType,
-    sketch: SketchBits,
-    kept: bool,
-    nullable: bool,
-) -> SchemaRef {
-    let rows = fingerprint_schema(id_type, sketch, nullable);
-    if !kept {
-        return rows;
-    }
-    let mut fields: Vec<FieldRef> = rows.fields().iter().cloned().collect();
-    fields.push(kept_field());
+/// The schema with the column `kept` added.
+pub(crate) fn with_kept(schema: &Schema) -> SchemaRef {
+    let mut fields: Vec<FieldRef> = schema.fields().iter().cloned().collect();
+    fields.push(Arc::new(Field::new(KEPT, DataType::Boolean, true)));
     Arc::new(Schema::new(fields))
 }
 
-/// The field of the column `kept`.
-pub(crate) fn kept_field() -> FieldRef {
-    Arc::new(Field::new(KEPT, DataType::Boolean, true))
-}
-
-/// The column `kept` of rows with a schema of [`data_file_schema`]; `None` if it has none.
+/// The column `kept` of rows; `None` if they have none.
 pub(crate) fn kept(rows: &RecordBatch) -> Option<&BooleanArray> {
     rows.column_by_name(KEPT)?.as_boolean_opt()
 }

@@ -27,7 +27,6 @@ use crate::table::{Archive, DataFile};
 /// Which rows of an archive a run reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
-    /// All rows.
     All,
     /// All rows except those of a day that is to be replaced.
     Without(DayBatch),
@@ -122,7 +121,6 @@ impl Archive {
         }
     }
 
-    /// The data files in `scope`.
     pub(crate) async fn files_in(&self, scope: Scope) -> Result<Vec<DataFile>> {
         let mut files = self.files()?;
         match scope {

@@ -36,7 +36,6 @@ pub struct Snapshot {
 
 #[derive(Debug, Clone)]
 pub struct SnapshotFile {
-    /// The file's location.
     pub location: Location,
     /// Size in bytes.
     pub size: u64,
@@ -122,7 +121,6 @@ impl Snapshot {
         row_groups.fold(0, u64::saturating_add)
     }
 
-    /// The days of its files.
     pub fn days(&self) -> BTreeSet<NaiveDate> {
         self.files.iter().filter_map(|file| file.day).collect()
     }

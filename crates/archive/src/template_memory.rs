@@ -37,7 +37,6 @@ impl Archive {
         self.app_transaction(TRANSACTION).await
     }
 
-    /// Reads a memory.
     pub async fn read_template_memory(&self, version: i64) -> Result<Bytes> {
         read(self.location(), version).await
     }

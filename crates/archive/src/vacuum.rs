@@ -31,7 +31,6 @@ const MIN_AGE: Duration = Duration::from_secs(24 * 3600);
 /// A directory in the root of a volume, which often only its owner may read.
 pub(crate) const LOST_AND_FOUND: &str = "lost+found";
 
-/// Settings of a vacuum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Vacuum {
     /// Keeps the files of all versions that are younger than this.
@@ -66,20 +65,14 @@ impl Archive {
             files.retain(|file| !needed.contains(file));
         }
         let store = self.object_store();
-        for file in &files {
-            if vacuum.dry_run {
-                continue;
-            }
+        for file in files.iter().filter(|_| !vacuum.dry_run) {
+            let failed = || StorageError::store(self.location().child_name(file));
             // The path is as the store listed it: nothing is encoded again.
-            let path = Path::parse(file).map_err(|error| {
-                StorageError::store(self.location().child_name(file))(error.into())
-            })?;
+            let path = Path::parse(file).map_err(|error| failed()(error.into()))?;
             match store.delete(&path).await {
                 // Another vacuum deleted it.
                 Ok(()) | Err(object_store::Error::NotFound { .. }) => {}
-                Err(error) => {
-                    return Err(StorageError::store(self.location().child_name(file))(error).into());
-                }
+                Err(error) => return Err(failed()(error).into()),
             }
         }
         if let Some(local) = self.location().local() {

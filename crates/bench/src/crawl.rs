@@ -39,7 +39,7 @@ pub struct Args {
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Parts to run
-    #[arg(long, value_name = "PART", value_delimiter = ',', default_values_t = [Part::Rates, Part::Quality, Part::Debian, Part::Sites])]
+    #[arg(long, value_enum, value_name = "PART", value_delimiter = ',', default_values_t = [Part::Rates, Part::Quality, Part::Debian, Part::Sites])]
     parts: Vec<Part>,
     /// Values of --markup of our runs
     #[arg(long, value_name = "HOW", value_delimiter = ',', default_values_t = ["none", "text", "main", "article"].map(str::to_owned))]
@@ -62,7 +62,6 @@ pub struct Args {
     program: Option<PathBuf>,
 }
 
-/// A part of the benchmark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Part {
     /// Seconds, MB/s and memory on the generated pages
@@ -73,17 +72,6 @@ enum Part {
     Debian,
     /// Decisions about sites with templates
     Sites,
-}
-
-impl std::fmt::Display for Part {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Rates => "rates",
-            Self::Quality => "quality",
-            Self::Debian => "debian",
-            Self::Sites => "sites",
-        })
-    }
 }
 
 /// A directory of files that `crawl_pages.py` or `crawl_debian.py` wrote.
@@ -133,7 +121,6 @@ pub fn run(args: &Args) -> Vec<Value> {
     rows
 }
 
-/// The generated pages.
 fn pages(args: &Args, directory: &Path) -> Crawl {
     make(directory, || {
         let mut command = script(args, "crawl_pages.py");
@@ -183,7 +170,6 @@ fn script(args: &Args, name: &str) -> Command {
     command
 }
 
-/// The path of dedup-job.
 fn dedup_job(args: &Args) -> PathBuf {
     program::path(args.program.as_deref())
 }

@@ -7,11 +7,6 @@ use arrow::array::AsArray as _;
 use arrow::datatypes::DataType;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
-/// Reads the column `text` of a Parquet file; nulls are empty texts.
-pub fn texts(path: &Path) -> Vec<String> {
-    strings(path, "text")
-}
-
 /// Reads a column of a Parquet file as strings; nulls are empty strings.
 pub fn strings(path: &Path, column: &str) -> Vec<String> {
     let fail = |error: &dyn std::fmt::Display| -> ! { panic!("{}: {error}", path.display()) };

@@ -8,7 +8,7 @@ use std::time::Instant;
 use serde_json::{Value, json};
 use simhash::{Fingerprinter, Idf, Kernel, Model, Spec, Tokenizer, Weight};
 
-use crate::{documents, learn_frequencies};
+use crate::{documents, learn_frequencies, program};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -43,7 +43,7 @@ const PEERS: [&str; 7] = [
 pub fn run(args: &Args) -> Vec<Value> {
     let mut rows = Vec::new();
     for path in &args.documents {
-        let texts = documents::texts(path);
+        let texts = documents::strings(path, "text");
         let bytes: usize = texts.iter().map(String::len).sum();
         println!(
             "\n{}: {} documents, {:.1} MB, one core",
@@ -80,15 +80,14 @@ pub fn run(args: &Args) -> Vec<Value> {
             report(&name, best, bytes, env!("CARGO_PKG_VERSION"));
         }
         let Some(python) = &args.python else { continue };
-        let output = Command::new(python)
-            .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/features.py"))
-            .arg(path)
-            .args(PEERS)
-            .stderr(std::process::Stdio::inherit())
-            .output()
-            .unwrap_or_else(|error| panic!("{}: {error}", python.display()));
-        assert!(output.status.success(), "the peers failed");
-        for line in String::from_utf8_lossy(&output.stdout).lines() {
+        let output = program::output(
+            Command::new(python)
+                .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/features.py"))
+                .arg(path)
+                .args(PEERS)
+                .stderr(std::process::Stdio::inherit()),
+        );
+        for line in String::from_utf8_lossy(&output).lines() {
             let peer: Value = serde_json::from_str(line).expect("a line of JSON for each peer");
             report(
                 peer["method"].as_str().unwrap_or_default(),

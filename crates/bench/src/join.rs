@@ -13,7 +13,7 @@ use hamming::{Distinct, Kernel, Limits, Plan, Scratch, Tables};
 use serde_json::{Value, json};
 use testkit::codewords::{Generator, Settings};
 
-use crate::data;
+use crate::{data, program, threads};
 
 /// Largest distance of a pair, in bits.
 const K: u32 = 3;
@@ -228,17 +228,9 @@ fn probe_on_threads(
 ) -> Outcome {
     let begin = Instant::now();
     let share = archive.len().div_ceil(threads).max(1);
-    let pairs = std::thread::scope(|scope| {
-        let work = &work;
-        let parts = archive.chunks(share).enumerate();
-        let workers: Vec<_> = parts
-            .map(|(at, part)| scope.spawn(move || work(part, (at * share) as u32)))
-            .collect();
-        workers
-            .into_iter()
-            .flat_map(|worker| worker.join().expect("no panic"))
-            .collect()
-    });
+    let parts: Vec<&[u64]> = archive.chunks(share).collect();
+    let pairs = threads::run(parts.len(), |at| work(parts[at], (at * share) as u32));
+    let pairs = pairs.into_iter().flatten().collect();
     Outcome {
         seconds: begin.elapsed().as_secs_f64(),
         pairs,
@@ -311,17 +303,6 @@ impl Hasher for MixHasher {
     }
 }
 
-/// For each fingerprint of the batch, its rows.
-type RowMap = HashMap<u64, Vec<u32>, BuildHasherDefault<MixHasher>>;
-
-fn row_map(batch: &[u64]) -> RowMap {
-    let mut rows = RowMap::default();
-    for (row, &fingerprint) in batch.iter().enumerate() {
-        rows.entry(fingerprint).or_default().push(row as u32);
-    }
-    rows
-}
-
 /// Calls `each` with every number within `K` bits of `value`, and its distance.
 fn for_each_variant(value: u64, each: &mut impl FnMut(u64, u32)) {
     fn flip(value: u64, below: u32, distance: u32, each: &mut impl FnMut(u64, u32)) {
@@ -335,7 +316,10 @@ fn for_each_variant(value: u64, each: &mut impl FnMut(u64, u32)) {
 
 /// Looks up every variant of each archive fingerprint in the batch: the first naive method of the paper.
 fn expand_queries(problem: &Problem, threads: usize) -> Outcome {
-    let rows = row_map(&problem.batch);
+    let mut rows: HashMap<u64, Vec<u32>, BuildHasherDefault<MixHasher>> = HashMap::default();
+    for (row, &fingerprint) in problem.batch.iter().enumerate() {
+        rows.entry(fingerprint).or_default().push(row as u32);
+    }
     probe_on_threads(&problem.archive, threads, |part, first| {
         let mut pairs = Vec::new();
         for (index, &query) in part.iter().enumerate() {
@@ -372,40 +356,25 @@ fn expand_batch(problem: &Problem, threads: usize) -> Outcome {
 /// Runs another program through `join_peers.py`, which prints the seconds and writes the pairs as little-endian 32-bit
 /// numbers.
 fn run_peer(python: &Path, method: &str, problem: &Problem, threads: usize) -> Outcome {
-    let directory = std::env::temp_dir().join(format!("dedup-job-bench-{}", std::process::id()));
-    std::fs::create_dir_all(&directory).expect("a directory for the peers");
-    let file = |name: &str| directory.join(name);
+    let scratch = tempfile::tempdir().expect("a directory for the peers");
+    let file = |name: &str| scratch.path().join(name);
     data::write_numbers(&file("batch"), problem.batch.iter().copied());
     data::write_numbers(&file("archive"), problem.archive.iter().copied());
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("join_peers.py");
-    let output = Command::new(python)
-        .arg(script)
-        .args([method, &K.to_string(), &threads.to_string()])
-        .args(["batch", "archive", "pairs"].map(file))
-        .output()
-        .expect("the peers' Python");
-    assert!(
-        output.status.success(),
-        "{method}: {}",
-        String::from_utf8_lossy(&output.stderr)
+    let output = program::output(
+        Command::new(python)
+            .arg(script)
+            .args([method, &K.to_string(), &threads.to_string()])
+            .args(["batch", "archive", "pairs"].map(file)),
     );
-    let seconds = String::from_utf8_lossy(&output.stdout)
+    let seconds = String::from_utf8_lossy(&output)
         .trim()
         .parse()
         .expect("seconds");
     let bytes = std::fs::read(file("pairs")).expect("the peer's pairs");
-    let numbers: Vec<u32> = bytes
-        .as_chunks::<4>()
-        .0
-        .iter()
-        .map(|&n| u32::from_le_bytes(n))
-        .collect();
+    let numbers = bytes.as_chunks::<4>().0.as_chunks::<3>().0.iter();
     let pairs = numbers
-        .as_chunks::<3>()
-        .0
-        .iter()
-        .map(|&[row, index, distance]| (row, index, distance))
+        .map(|&pair| pair.map(u32::from_le_bytes).into())
         .collect();
-    std::fs::remove_dir_all(&directory).expect("the peers' directory");
     Outcome { seconds, pairs }
 }

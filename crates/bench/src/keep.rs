@@ -84,7 +84,7 @@ pub fn run(args: &Args) -> Vec<Value> {
     );
     let mut rows = Vec::new();
     for corpus in &args.corpora {
-        let texts = documents::texts(corpus);
+        let texts = documents::strings(corpus, "text");
         let neighbours = neighbours(&texts);
         let all: HashSet<usize> = (0..texts.len()).collect();
         let mut measure = |method: &str, kept: &HashSet<usize>, seconds: f64| {
@@ -172,16 +172,11 @@ pub fn peer_keeps(python: &Path, corpus: &Path, peer: &str) -> (String, HashSet<
     let scratch = tempfile::tempdir().expect("a directory");
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/keep.py");
     let corpus = std::path::absolute(corpus).expect("a path");
-    let output = Command::new(python)
-        .args([script, peer])
-        .arg(corpus)
-        .arg(scratch.path())
-        .output()
-        .expect("Python");
-    assert!(
-        output.status.success(),
-        "{peer}: {}",
-        String::from_utf8_lossy(&output.stderr)
+    program::output(
+        Command::new(python)
+            .args([script, peer])
+            .arg(corpus)
+            .arg(scratch.path()),
     );
     let read = |name: &str| std::fs::read_to_string(scratch.path().join(name)).expect("its output");
     let kept = read("kept.txt")

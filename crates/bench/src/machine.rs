@@ -1,41 +1,54 @@
-//! Description of the machine that the figures were measured on.
+//! The machine that the figures are measured on, and the memory of processes.
+
+use std::process::{Child, ExitStatus};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
-/// Returns the peak memory of this process in bytes; 0 where the system does not say.
-pub fn peak_memory() -> u64 {
-    memory("self", "VmHWM")
-}
+use crate::threads;
 
 /// Returns a field of `/proc/<process>/status` in bytes, such as `VmRSS`; 0 where the system does not say.
 pub fn memory(process: &str, field: &str) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix(field));
-    let kib = line.and_then(|line| {
-        let number = line.strip_prefix(':')?.trim().strip_suffix(" kB")?;
-        number.parse::<u64>().ok()
-    });
-    kib.unwrap_or(0) << 10
+    bytes(&format!("/proc/{process}/status"), field).unwrap_or(0)
 }
 
 /// Returns the memory of the machine in bytes; 0 where the system does not say.
 pub fn total_memory() -> u64 {
-    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let total = text.lines().find_map(|line| line.strip_prefix("MemTotal:"));
-    let kib = total.and_then(|total| total.trim().strip_suffix(" kB")?.parse::<u64>().ok());
-    kib.unwrap_or(0) << 10
+    bytes("/proc/meminfo", "MemTotal").unwrap_or(0)
+}
+
+fn bytes(file: &str, field: &str) -> Option<u64> {
+    let kib = line(file, field)?.strip_suffix(" kB")?.parse::<u64>();
+    Some(kib.ok()? << 10)
+}
+
+/// Returns what a file of the system says after `key` and a colon.
+pub fn line(file: &str, key: &str) -> Option<String> {
+    let text = std::fs::read_to_string(file).ok()?;
+    let mut lines = text.lines().filter_map(|line| line.split_once(':'));
+    let (_, value) = lines.find(|(name, _)| name.trim_end() == key)?;
+    Some(value.trim().to_owned())
+}
+
+/// Waits until a process ends; returns how, and its peak memory in bytes. What it takes in its last two milliseconds may
+/// be missing.
+pub fn wait(child: &mut Child) -> (ExitStatus, u64) {
+    let process = child.id().to_string();
+    let mut peak = 0;
+    loop {
+        peak = memory(&process, "VmHWM").max(peak);
+        if let Some(status) = child.try_wait().expect("the program") {
+            return (status, peak);
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
 }
 
 /// Returns processor, cores, memory, and the instruction set that the join uses; null where the system does not say.
 pub fn describe() -> Value {
-    let line = |file: &str, key: &str| {
-        let text = std::fs::read_to_string(file).ok()?;
-        let line = text.lines().find(|line| line.starts_with(key))?;
-        Some(line.split_once(':')?.1.trim().to_owned())
-    };
     json!({
         "processor": line("/proc/cpuinfo", "model name"),
-        "cores": std::thread::available_parallelism().map_or(1, usize::from),
+        "cores": threads::cores(),
         "memory": line("/proc/meminfo", "MemTotal"),
         "kernel": hamming::Kernel::detect().name(),
         "system": std::env::consts::OS,

@@ -1,10 +1,9 @@
 //! Benchmarks of dedup-job against other programs and against itself. Each prints a table of its
-//! figures and can write them as JSON. `decide`, `join`, `lookup`, `map`, `scale` and `slow-store` also
-//! check their results against known answers; `sharp` checks only the results of random fingerprints.
+//! figures and can write them as JSON. `join`, `lookup`, `map`, `scale` and `slow-store` also check
+//! their results against known answers; `sharp` checks only the results of random fingerprints.
 
 mod crawl;
 mod data;
-mod decide;
 mod designs;
 mod documents;
 mod external;
@@ -24,6 +23,7 @@ mod quality;
 mod scale;
 mod sharp;
 mod slow_store;
+mod threads;
 mod truth;
 mod years;
 
@@ -48,8 +48,6 @@ enum Bench {
     /// Read the records of a WARC file, for `crawl`
     #[command(hide = true)]
     CrawlRecords(crawl::records::Args),
-    /// Decide which documents to keep, from the pairs of a random graph
-    Decide(decide::Args),
     /// Join in memory with every design: predicted and measured cost
     Designs(designs::Args),
     /// Find near-duplicates that others have labelled, with no option, beside other programs
@@ -88,7 +86,6 @@ fn main() {
     let (name, rows) = match &args.bench {
         Bench::Crawl(args) => ("crawl", crawl::run(args)),
         Bench::CrawlRecords(args) => ("crawl-records", crawl::records::run(args)),
-        Bench::Decide(args) => ("decide", decide::run(args)),
         Bench::Designs(args) => ("designs", designs::run(args)),
         Bench::External(args) => ("external", external::run(args)),
         Bench::Features(args) => ("features", features::run(args)),

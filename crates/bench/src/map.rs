@@ -21,7 +21,7 @@ use rand_chacha::ChaCha8Rng;
 use serde_json::{Value, json};
 use simhash::{Fingerprinter, Model, Spec};
 
-use crate::{documents, program};
+use crate::{documents, program, threads};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -87,14 +87,14 @@ pub fn run(args: &Args) -> Vec<Value> {
     let texts: Vec<String> = args
         .texts
         .iter()
-        .flat_map(|path| documents::texts(path))
+        .flat_map(|path| documents::strings(path, "text"))
         .collect();
     let source = Source {
         text: texts.concat(),
         excerpts: args.bytes.div_ceil(EXCERPT_BYTES),
     };
     assert!(source.text.len() > EXCERPT_BYTES, "too little text");
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = threads::cores();
     let directory = tempfile::tempdir_in(&args.directory).expect("a directory");
     println!(
         "{} documents of {} bytes, {threads} threads, best of {}",
@@ -125,18 +125,13 @@ pub fn run(args: &Args) -> Vec<Value> {
         for _ in 0..args.times {
             let output = directory.path().join("fingerprints.parquet");
             let begin = Instant::now();
-            let ran = Command::new(&program)
-                .args(["fingerprint", "--quiet", "--threads", &threads.to_string()])
-                .args(["--input".as_ref(), input.as_os_str()])
-                .args(["--output".as_ref(), output.as_os_str()])
-                .output()
-                .expect("the program");
-            let seconds = begin.elapsed().as_secs_f64();
-            assert!(
-                ran.status.success(),
-                "{}",
-                String::from_utf8_lossy(&ran.stderr)
+            program::output(
+                Command::new(&program)
+                    .args(["fingerprint", "--quiet", "--threads", &threads.to_string()])
+                    .args(["--input".as_ref(), input.as_os_str()])
+                    .args(["--output".as_ref(), output.as_os_str()]),
             );
+            let seconds = begin.elapsed().as_secs_f64();
             assert!(
                 read_fingerprints(&output, args.documents) == expected,
                 "other fingerprints"

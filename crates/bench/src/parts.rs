@@ -75,10 +75,8 @@ impl Bench<'_> {
     }
 
     fn json(&self, line: &str) -> Value {
-        let ended = self.command(line).output().expect("the program");
-        let said = String::from_utf8_lossy(&ended.stderr);
-        assert!(ended.status.success(), "{line}: {said}");
-        serde_json::from_slice(&ended.stdout).expect("a line of JSON")
+        let output = program::output(&mut self.command(line));
+        serde_json::from_slice(&output).expect("a line of JSON")
     }
 
     fn options(&self) -> String {

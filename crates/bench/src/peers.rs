@@ -44,7 +44,6 @@ pub struct Peer {
 pub enum Found {
     /// The fingerprint of each document, if it has one: the pairs are those within k bits.
     Fingerprints(Vec<Option<u64>>),
-    /// The pairs.
     Pairs(Vec<Pair>),
 }
 
@@ -53,9 +52,11 @@ impl PeerArgs {
     /// has them; otherwise runs the peers with `--python`, or returns none without it.
     pub fn run(&self, corpus: &Path) -> Results {
         let stem = corpus.file_stem().unwrap_or_default();
-        let kept = self.peers.as_ref().map(|directory| directory.join(stem));
-        let scratch = std::env::temp_dir().join(format!("dedup-job-peers-{}", std::process::id()));
-        let directory = kept.clone().unwrap_or_else(|| scratch.clone());
+        let scratch = tempfile::tempdir().expect("a directory");
+        let directory = match &self.peers {
+            Some(directory) => directory.join(stem),
+            None => scratch.path().to_owned(),
+        };
         // The script writes this file last.
         if !directory.join("peers.json").exists() {
             let Some(python) = &self.python else {
@@ -70,11 +71,7 @@ impl PeerArgs {
                 .unwrap_or_else(|error| panic!("{}: {error}", python.display()));
             assert!(status.success(), "the peers failed");
         }
-        let results = read(&directory);
-        if kept.is_none() {
-            let _ = std::fs::remove_dir_all(scratch);
-        }
-        results
+        read(&directory)
     }
 }
 

@@ -1,4 +1,4 @@
-//! The `dedup-job` program, for benchmarks that run it as users do.
+//! The `dedup-job` program, for benchmarks that run it as users do, and other programs.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,6 +12,14 @@ pub fn path(given: Option<&Path>) -> PathBuf {
         },
         Path::to_owned,
     )
+}
+
+/// Runs a program; returns what it writes to its standard output.
+pub fn output(command: &mut Command) -> Vec<u8> {
+    let output = command.output().expect("a program");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}: {errors}");
+    output.stdout
 }
 
 /// What `dedup-job generate fingerprints` is to make.

@@ -46,7 +46,7 @@ struct Method {
 pub fn run(args: &Args) -> Vec<Value> {
     let mut rows = Vec::new();
     for path in &args.documents {
-        let texts = documents::texts(path);
+        let texts = documents::strings(path, "text");
         let truth = Truth::compute(&texts, 0.5);
         let corpus = path.file_stem().unwrap_or_default().to_string_lossy();
         println!(
@@ -211,16 +211,17 @@ fn our_methods(texts: &[String], distances: &[u32]) -> Vec<Method> {
             weight,
             ..Spec::default()
         };
-        let plain = Model::plain(spec.clone()).expect("no tables");
         let model = if with_idf {
-            let idf = learn_idf(texts, plain.spec());
+            let counts = learn_frequencies::count(texts, &spec);
+            let frequencies = learn_frequencies::table(texts.len(), counts);
+            let idf = Idf::new(&spec, &frequencies).expect("features in order of frequency");
             let spec = Spec {
                 idf: Some(idf.digest().to_owned()),
                 ..spec
             };
             Model::new(spec, Some(Arc::new(idf)), None).expect("the table of the spec")
         } else {
-            plain
+            Model::plain(spec).expect("no tables")
         };
         let mut fingerprinter = Fingerprinter::new(model);
         let fingerprints: Vec<_> = texts
@@ -234,12 +235,6 @@ fn our_methods(texts: &[String], distances: &[u32]) -> Vec<Method> {
         methods.extend(at_distances(&name, true, &fingerprints, distances));
     }
     methods
-}
-
-/// Returns the table of the document frequencies of `texts`.
-fn learn_idf(texts: &[String], spec: &Spec) -> Idf {
-    let frequencies = learn_frequencies::table(texts.len(), learn_frequencies::count(texts, spec));
-    Idf::new(spec, &frequencies).expect("features in order of frequency")
 }
 
 /// Returns one method for each of `distances`, with the pairs of documents whose fingerprints are within it.

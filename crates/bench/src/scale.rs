@@ -12,7 +12,7 @@ use engine::pairs::DISTANCE;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde_json::{Value, json};
 
-use crate::program;
+use crate::{program, threads};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -126,7 +126,7 @@ fn measure(args: &Args, program: &Path, size: u64) -> Value {
             .unwrap_or(f64::NAN)
     };
     let nanoseconds = |pointer: &str| figure(pointer) * 1e9 / size as f64;
-    let threads = std::thread::available_parallelism().map_or(1, usize::from) as f64;
+    let threads = threads::cores() as f64;
     let probe = figure("/seconds/probe");
     println!(
         "{size:>13} {total:>8.2} {:>8.1} {probe:>7.2} {:>8.2} {:>7.2} {:>7.2} {:>9.2} {:>7.2} {:>7.2} {:>7.2} {:>8.2} {:>7.2} {:>8.0} {:>6.2}",
@@ -171,41 +171,26 @@ fn total_seconds(run: &Value) -> f64 {
 /// the whole file is compared; with it, only the pairs up to that distance.
 fn run_once(args: &Args, program: &Path, directory: &Path, base: &Path) -> Value {
     let hits = directory.join("hits.parquet");
-    let output = Command::new(program)
-        .args([
-            "run",
-            "--json",
-            "--quiet",
-            "--day",
-            "2026-01-31",
-            "-k",
-            &args.max_distance.to_string(),
-            "--new",
-        ])
+    let mut command = Command::new(program);
+    command
+        .args(["run", "--json", "--quiet", "--day", "2026-01-31"])
+        .args(["-k", &args.max_distance.to_string(), "--new"])
         .arg(directory.join("day.parquet"))
         .arg("--base")
         .arg(base)
         .arg("--output")
-        .arg(&hits)
-        .args(
-            args.memory_limit
-                .iter()
-                .flat_map(|limit| ["--memory-limit", limit]),
-        )
-        .output()
-        .expect("the program");
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+        .arg(&hits);
+    if let Some(limit) = &args.memory_limit {
+        command.args(["--memory-limit", limit]);
+    }
+    let output = program::output(&mut command);
     let expected = directory.join("expected.parquet");
     let same = match args.made_for {
         None => std::fs::read(&hits).expect("the hits") == std::fs::read(expected).expect("hits"),
         Some(distance) => pairs_up_to(&hits, distance) == pairs_up_to(&expected, distance),
     };
     assert!(same, "{}: not the expected pairs", hits.display());
-    serde_json::from_slice(&output.stdout).expect("the summary")
+    serde_json::from_slice(&output).expect("the summary")
 }
 
 /// Reads from a file the pairs within `distance` bits.

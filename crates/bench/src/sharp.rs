@@ -41,6 +41,7 @@ use corpora::Corpora;
 use distances::MAX_DISTANCE;
 use measured::Measured;
 use near::{J80, J95};
+use short::ShortCounts;
 use sketched::SketchArgs;
 use specs::{Choices, Learned, Power};
 
@@ -104,7 +105,7 @@ pub fn run(args: &Args) -> Vec<Value> {
     let sample: Vec<String> = args
         .learn
         .iter()
-        .flat_map(|path| documents::texts(path))
+        .flat_map(|path| documents::strings(path, "text"))
         .collect();
     assert!(
         args.learn.is_empty() || !sample.is_empty(),
@@ -203,7 +204,7 @@ fn measure(
         let counts = corpus
             .short
             .iter()
-            .map(|texts| texts.count(&mut fingerprinter));
+            .map(|texts| ShortCounts::new(texts, &mut fingerprinter));
         short.push(counts.collect());
         for verification in &mut verifications {
             let model = choices.model(idf.clone(), verification.size);

@@ -12,6 +12,8 @@ use std::collections::HashMap;
 
 use unicode_segmentation::UnicodeSegmentation as _;
 
+use crate::threads;
+
 /// The numbers of two texts, the smaller first.
 pub type Pair = (u32, u32);
 
@@ -35,40 +37,31 @@ impl Truth {
         );
         let sets = shingle_sets(texts);
         let index = Index::new(&sets, min_similarity);
-        let (sets, index) = (&sets[..], &index);
-        let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        let pairs = std::thread::scope(|scope| {
-            let workers: Vec<_> = (0..threads)
-                .map(|worker| {
-                    scope.spawn(move || {
-                        let mut pairs = Vec::new();
-                        // For each text, the last one that it was compared with.
-                        let mut last = vec![u32::MAX; sets.len()];
-                        for a in (worker..sets.len()).step_by(threads) {
-                            for &shingle in rarest(&sets[a], min_similarity) {
-                                let texts = index.texts(shingle).iter().rev();
-                                for &b in texts.take_while(|&&b| b as usize > a) {
-                                    let before = std::mem::replace(&mut last[b as usize], a as u32);
-                                    if before == a as u32 {
-                                        continue;
-                                    }
-                                    let similarity =
-                                        jaccard(&sets[a], &sets[b as usize], min_similarity);
-                                    if similarity >= min_similarity {
-                                        pairs.push(((a as u32, b), similarity));
-                                    }
-                                }
-                            }
+        let threads = threads::cores();
+        let pairs = threads::run(threads, |worker| {
+            let mut pairs = Vec::new();
+            // For each text, the last one that it was compared with.
+            let mut last = vec![u32::MAX; sets.len()];
+            for a in (worker..sets.len()).step_by(threads) {
+                for &shingle in rarest(&sets[a], min_similarity) {
+                    let texts = index.texts(shingle).iter().rev();
+                    for &b in texts.take_while(|&&b| b as usize > a) {
+                        let before = std::mem::replace(&mut last[b as usize], a as u32);
+                        if before == a as u32 {
+                            continue;
                         }
-                        pairs
-                    })
-                })
-                .collect();
-            let all = workers.into_iter().map(|worker| worker.join());
-            all.flat_map(|pairs| pairs.expect("comparing does not fail"))
-                .collect()
+                        let similarity = jaccard(&sets[a], &sets[b as usize], min_similarity);
+                        if similarity >= min_similarity {
+                            pairs.push(((a as u32, b), similarity));
+                        }
+                    }
+                }
+            }
+            pairs
         });
-        Self { pairs }
+        Self {
+            pairs: pairs.into_iter().flatten().collect(),
+        }
     }
 
     /// Returns the pairs with their similarities, in no particular order.

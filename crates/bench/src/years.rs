@@ -21,7 +21,7 @@ use object_store::{
 };
 use serde_json::{Value, json};
 
-use crate::{program, slow_store};
+use crate::{machine, program, slow_store};
 
 /// Ten times as many may take this many times as long.
 const GROWTH: f64 = 12.0;
@@ -174,15 +174,7 @@ fn timed(program: &Path, name: &str, count: u32, arguments: &[&str]) -> Value {
         .stderr(Stdio::null())
         .spawn()
         .expect("the program");
-    let process = child.id().to_string();
-    let mut peak = 0;
-    let status = loop {
-        peak = crate::machine::memory(&process, "VmHWM").max(peak);
-        match child.try_wait().expect("the program") {
-            Some(status) => break status,
-            None => std::thread::sleep(std::time::Duration::from_millis(2)),
-        }
-    };
+    let (status, peak) = machine::wait(&mut child);
     assert!(status.success(), "{arguments:?}: {status}");
     row(name, count, begin.elapsed().as_secs_f64(), peak as f64, 0)
 }

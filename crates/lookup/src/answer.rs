@@ -29,6 +29,20 @@ impl Query {
         let of_url = || url.into_iter().chain(id).find_map(source_of_url);
         said.or_else(of_url).map(Cow::into_owned)
     }
+
+    /// The fingerprint that a JSON value is: 16 hexadecimal digits, or a number of 64 bits, signed or not.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn fingerprint_of(value: &serde_json::Value) -> std::result::Result<u64, &'static str> {
+        let parsed = match value {
+            serde_json::Value::String(text) => parse_fingerprint(text),
+            number => number
+                .as_u64()
+                .or_else(|| number.as_i64().map(i64::cast_unsigned)),
+        };
+        parsed.ok_or("\"fp\" is neither 16 hexadecimal digits nor an integer of 64 bits")
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -215,22 +229,6 @@ pub fn string_of(
         None | Some(serde_json::Value::Null) => Ok(None),
         Some(serde_json::Value::String(text)) => Ok(Some(text)),
         Some(_) => Err(format!("\"{name}\" is not a string")),
-    }
-}
-
-impl Query {
-    /// The fingerprint that a JSON value is: 16 hexadecimal digits, or a number of 64 bits, signed or not.
-    ///
-    /// # Errors
-    /// What is wrong with it.
-    pub fn fingerprint_of(value: &serde_json::Value) -> std::result::Result<u64, &'static str> {
-        let parsed = match value {
-            serde_json::Value::String(text) => parse_fingerprint(text),
-            number => number
-                .as_u64()
-                .or_else(|| number.as_i64().map(i64::cast_unsigned)),
-        };
-        parsed.ok_or("\"fp\" is neither 16 hexadecimal digits nor an integer of 64 bits")
     }
 }
 

@@ -4,7 +4,6 @@ use archive::ArchiveError;
 use storage::{ErrorKind, StorageError};
 use tokio::task::JoinHandle;
 
-/// Result of this crate.
 pub type Result<T, E = LookupError> = std::result::Result<T, E>;
 
 /// An operation on an index that failed; every variant names its object.
@@ -14,7 +13,6 @@ pub enum LookupError {
     /// A file or a store failed.
     #[error(transparent)]
     Storage(#[from] StorageError),
-    /// The archive failed.
     #[error(transparent)]
     Archive(#[from] ArchiveError),
     /// A directory without a manifest, given as an index.
@@ -113,7 +111,6 @@ impl LookupError {
         }
     }
 
-    /// The kind of the failure.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Storage(error) => error.kind(),

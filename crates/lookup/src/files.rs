@@ -11,7 +11,7 @@ use storage::{Draft, Location, StorageError, create_dir_all_synced};
 
 use crate::error::{LookupError, Result};
 use crate::manifest::{self, FileEntry, Manifest, SEGMENT_PREFIX, SegmentEntry};
-use crate::segment::{ROWS, Segment, SegmentFacts, TABLES, WrittenFiles};
+use crate::segment::{ROWS, Segment, SegmentFacts, TABLES};
 
 /// After this time, what a stopped build has left is removed.
 const STALE: chrono::Duration = chrono::Duration::days(1);
@@ -23,19 +23,6 @@ pub struct IndexFiles {
     location: Location,
     directory: PathBuf,
     pub(crate) scratch: PathBuf,
-}
-
-/// The two files of a segment, while they are written.
-pub(crate) struct Drafts {
-    tables: Draft,
-    rows: Draft,
-}
-
-impl Drafts {
-    /// Opens both files for writing.
-    pub(crate) fn open(&self) -> Result<(std::fs::File, std::fs::File)> {
-        Ok((self.tables.open()?, self.rows.open()?))
-    }
 }
 
 impl IndexFiles {
@@ -65,40 +52,38 @@ impl IndexFiles {
         create_dir_all_synced(local).map_err(LookupError::io(local.display()))
     }
 
-    /// Begins a segment.
-    pub(crate) fn draft(&self, name: &str) -> Result<Drafts> {
+    /// Begins the files of a segment: the tables, and the rows.
+    pub(crate) fn drafts(&self, name: &str) -> Result<[Draft; 2]> {
         let draft = |ending| -> Result<Draft> {
             let target = self.location.child(&format!("{name}.{ending}"))?;
             Ok(Draft::new(&target, &self.scratch)?)
         };
-        Ok(Drafts {
-            tables: draft(TABLES)?,
-            rows: draft(ROWS)?,
-        })
+        Ok([draft(TABLES)?, draft(ROWS)?])
     }
 
-    /// Publishes a segment that was written.
+    /// Publishes a segment that was written; `written` has the size in bytes and the checksum of each file.
     pub(crate) async fn publish(
         &self,
         name: &str,
-        drafts: Drafts,
-        written: WrittenFiles,
+        [tables, rows]: [Draft; 2],
+        written: [(u64, u64); 2],
         facts: SegmentFacts,
     ) -> Result<SegmentEntry> {
         if self.location.local().is_none() {
             // Link both files into the cache, so that nobody on this machine fetches them. If this fails, they are
             // fetched.
-            for (ending, draft) in [(TABLES, &drafts.tables), (ROWS, &drafts.rows)] {
+            for (ending, draft) in [(TABLES, &tables), (ROWS, &rows)] {
                 let _ = std::fs::hard_link(draft.path(), self.path(name, ending));
             }
         }
         // Publish the rows first: a segment that has tables has rows.
-        drafts.rows.publish().await?;
-        drafts.tables.publish().await?;
+        rows.publish().await?;
+        tables.publish().await?;
+        let [tables, rows_file] = written.map(FileEntry::new);
         Ok(SegmentEntry {
             name: name.to_owned(),
-            tables: FileEntry::new(written.tables),
-            rows_file: FileEntry::new(written.rows),
+            tables,
+            rows_file,
             facts,
         })
     }

@@ -173,7 +173,6 @@ impl Index {
         self.manifest.archive.version
     }
 
-    /// The type of its ids.
     pub fn id_type(&self) -> IdType {
         self.id_type
     }
@@ -229,7 +228,7 @@ impl Index {
             .iter()
             .flat_map(|segment| segment.parts.iter().map(|part| part.day))
             .collect();
-        let directories = self.segments.iter().map(|one| one.directory_bytes());
+        let tables = self.segments.iter().flat_map(|segment| &segment.tables);
         IndexInfo {
             version: self.manifest.version,
             archive: self.manifest.archive.location.clone(),
@@ -240,7 +239,7 @@ impl Index {
             days: days.len() as u64,
             table_bytes: sum(|segment| segment.table_bytes),
             row_bytes: sum(|segment| segment.row_bytes),
-            directory_bytes: directories.sum(),
+            directory_bytes: tables.map(|table| table.directory_bytes()).sum(),
             segments,
         }
     }

@@ -117,7 +117,6 @@ impl Manifest {
         Spec::from_json(&self.spec).map_err(|error| LookupError::damaged(object, error))
     }
 
-    /// The type of its ids.
     pub(crate) fn id_type(&self, object: &str) -> Result<IdType> {
         let parsed = self.archive.id_type.parse();
         parsed.map_err(|reason: String| LookupError::damaged(object, reason))
@@ -159,7 +158,6 @@ impl Manifest {
         }
     }
 
-    /// Reads the manifest of a version.
     pub(crate) async fn read(index: &Location, version: u64) -> Result<Self> {
         let object = index.child(&name(version))?;
         let bytes = object.read().await?;

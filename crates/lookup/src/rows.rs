@@ -103,7 +103,6 @@ impl RowsWriter {
         }
     }
 
-    /// Appends a row.
     #[inline]
     pub(crate) fn push(&mut self, file: &mut PagedWriter, row: Row<'_>) -> Result<()> {
         let within = self.rows % GROUP as u64;
@@ -176,7 +175,6 @@ impl RowsWriter {
     }
 }
 
-/// The rows of a segment.
 #[derive(Debug)]
 pub(crate) struct Rows {
     pub(crate) file: PagedFile,

@@ -38,7 +38,6 @@ impl TextModel {
         })
     }
 
-    /// The spec of fingerprints.
     pub fn spec(&self) -> &Spec {
         self.model.spec()
     }

@@ -18,7 +18,6 @@ use world::{Days, Row, Shape, World};
 /// Number of days in a scenario.
 const DAYS: usize = 8;
 
-/// A step of a scenario.
 #[derive(Debug, Clone)]
 enum Step {
     /// Commits a day, in files of at most `file_rows` rows. Replaces the day if it is there.

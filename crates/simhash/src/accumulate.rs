@@ -17,17 +17,7 @@ pub fn unweighted_fingerprint(kernel: Kernel, hashes: &[u64]) -> u64 {
 /// The fingerprint of weighted features, given by their hashes and weights, each below 2²⁷. A tie gives bit 0.
 #[must_use]
 pub fn weighted_fingerprint(kernel: Kernel, hashes: &[u64], weights: &[u32]) -> u64 {
-    weighted_fingerprint_with(kernel, SameWeight::default(), hashes, weights)
-}
-
-/// [`weighted_fingerprint`] of the features of `same`, whose weight is below 2²⁷, and those of `hashes` and `weights` together.
-pub(crate) fn weighted_fingerprint_with(
-    kernel: Kernel,
-    same: SameWeight<'_>,
-    hashes: &[u64],
-    weights: &[u32],
-) -> u64 {
-    weighted_sums(kernel, same, hashes, weights).fingerprint()
+    weighted_sums(kernel, SameWeight::default(), hashes, weights).fingerprint()
 }
 
 /// The sums of the features of `same`, whose weight is below 2²⁷, and those of `hashes` and `weights`.
@@ -60,7 +50,6 @@ impl Sums {
         total: 0,
     };
 
-    /// Adds the sums of other features.
     pub(crate) fn add(&mut self, other: &Self) {
         for (sum, more) in self.set.iter_mut().zip(other.set) {
             *sum += more;
@@ -297,7 +286,7 @@ mod tests {
                 weight,
             };
             assert_eq!(
-                weighted_fingerprint_with(kernel, same, &hashes, &weights),
+                weighted_sums(kernel, same, &hashes, &weights).fingerprint(),
                 by_definition(&all),
                 "{} of {}",
                 kernel.name(),

@@ -100,7 +100,7 @@ impl Fingerprinter {
             return None;
         }
         self.hash_features(text, MOST_KEPT);
-        let found = if self.has_kept_all() {
+        let found = if self.len == self.hasher.kept().len() {
             self.sum.fingerprint(self.hasher.kept())
         } else {
             self.fingerprint_of_long()
@@ -187,11 +187,6 @@ impl Fingerprinter {
             &mut |hashes| forgotten += hashes.len(),
         );
         self.len = forgotten + self.hasher.kept().len();
-    }
-
-    /// Whether the hashes of all features of the last text are kept.
-    fn has_kept_all(&self) -> bool {
-        self.len == self.hasher.kept().len()
     }
 
     /// The hashes of the distinct features of `text`, in the order of their first occurrence.

@@ -330,25 +330,17 @@ mod tests {
         };
         let same = Idf::new(&seeded, &frequencies(&[("a", 3)])).unwrap();
         assert_eq!(digest(&[("a", 3)]).unwrap(), same.digest());
-        assert!(matches!(
-            digest(&[("a", 0)]),
-            Err(IdfError::Frequency { .. })
-        ));
-        assert!(matches!(
-            digest(&[("a", 1001)]),
-            Err(IdfError::Frequency { .. })
-        ));
-        assert!(matches!(
-            digest(&[("a", 3), ("b", 4)]),
-            Err(IdfError::Order { .. })
-        ));
-        assert!(matches!(
-            digest(&[("b", 3), ("a", 3)]),
-            Err(IdfError::Order { .. })
-        ));
-        assert!(matches!(
-            digest(&[("a", 3), ("a", 3)]),
-            Err(IdfError::Order { .. })
-        ));
+        for frequency in [0, 1001] {
+            let refused = digest(&[("a", frequency)]);
+            assert!(matches!(refused, Err(IdfError::Frequency { .. })));
+        }
+        for features in [
+            [("a", 3), ("b", 4)],
+            [("b", 3), ("a", 3)],
+            [("a", 3), ("a", 3)],
+        ] {
+            let refused = digest(&features);
+            assert!(matches!(refused, Err(IdfError::Order { .. })));
+        }
     }
 }

@@ -111,7 +111,7 @@ impl Model {
                 differences: differences.join("; "),
             });
         }
-        let expected = spec.known_markup_version();
+        let expected = spec.markup.version();
         if spec.markup_version != expected {
             return Err(ModelError::MarkupVersion {
                 found: spec.markup_version,
@@ -186,7 +186,6 @@ impl Model {
         self.stop_words.as_ref()
     }
 
-    /// The hashes of [`Self::stop_words`].
     pub(crate) fn stop_word_hashes(&self) -> Option<&Arc<HashSet<u64>>> {
         self.stop_word_hashes.as_ref()
     }

@@ -200,9 +200,6 @@ impl Similarity {
         match (a, b) {
             (Prepared::Shingles(a), Prepared::Shingles(b)) => jaccard(a, b, least),
             (Prepared::Weights(a), Prepared::Weights(b)) => {
-                // From 0, because the sum of no floats is -0.
-                let dot = intersection(a, b, |(hash, _)| *hash)
-                    .fold(0.0, |sum, ((_, a), (_, b))| sum + a * b);
                 let squared_norm = |weights: &[(u64, f64)]| {
                     let squares = weights.iter().map(|(_, weight)| weight * weight);
                     squares.sum::<f64>()
@@ -210,7 +207,7 @@ impl Similarity {
                 match squared_norm(a) * squared_norm(b) {
                     0.0 if a.is_empty() && b.is_empty() => 1.0,
                     0.0 => 0.0,
-                    product => (dot / product.sqrt()).min(1.0),
+                    product => (dot(a, b) / product.sqrt()).min(1.0),
                 }
             }
             (Prepared::Characters(a), Prepared::Characters(b)) => {
@@ -301,26 +298,17 @@ pub fn jaccard(a: &[u64], b: &[u64], least: f64) -> f64 {
     }
 }
 
-/// Pairs the elements of `a` and `b` that have equal keys; both lists are in ascending order of keys.
-fn intersection<'a, T: Copy>(
-    a: &'a [T],
-    b: &'a [T],
-    key: impl Fn(&T) -> u64 + 'a,
-) -> impl Iterator<Item = (T, T)> + 'a {
-    let (mut i, mut j) = (0, 0);
-    std::iter::from_fn(move || {
-        while let (Some(x), Some(y)) = (a.get(i), b.get(j)) {
-            match key(x).cmp(&key(y)) {
-                std::cmp::Ordering::Less => i += 1,
-                std::cmp::Ordering::Greater => j += 1,
-                std::cmp::Ordering::Equal => {
-                    (i, j) = (i + 1, j + 1);
-                    return Some((*x, *y));
-                }
-            }
+/// The sum of the products of weights that have equal hashes; both lists are in ascending order of hashes.
+fn dot(a: &[(u64, f64)], b: &[(u64, f64)]) -> f64 {
+    let (mut i, mut j, mut sum) = (0, 0, 0.0);
+    while let (Some((x, of_x)), Some((y, of_y))) = (a.get(i), b.get(j)) {
+        if x == y {
+            sum += of_x * of_y;
         }
-        None
-    })
+        i += usize::from(x <= y);
+        j += usize::from(y <= x);
+    }
+    sum
 }
 
 #[cfg(test)]

@@ -354,7 +354,6 @@ mod tests {
         }
     }
 
-    /// The hash of a feature.
     fn hash(feature: u64) -> u64 {
         crate::hash::murmur3_low64(&feature.to_le_bytes(), 0)
     }
@@ -411,8 +410,8 @@ mod tests {
                     jaccard = exact;
                     let [a, b] = texts.map(|text| sketch(size, &text));
                     // Not `estimate`, which cuts off below 0.
-                    let differing: u32 = a.iter().zip(&b).map(|(a, b)| (a ^ b).count_ones()).sum();
-                    let error = 1.0 - 2.0 * f64::from(differing) / f64::from(bits) - exact;
+                    let differing = f64::from(differing_bits(&a, &b));
+                    let error = 1.0 - 2.0 * differing / f64::from(bits) - exact;
                     sum += error;
                     squares += error * error;
                 }

@@ -35,21 +35,21 @@ pub struct Spec {
     /// The number of bits of a fingerprint: 64.
     pub bits: u32,
     /// Whether letters that differ in their diacritics are alike.
-    #[serde(default, skip_serializing_if = "Fold::is_none")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub fold: Fold,
     /// The hash function of features.
     pub hash: Hash,
     /// The digest of the table of document frequencies that multiplies the weights, if any; see [`crate::Idf`].
     pub idf: Option<String>,
     /// The power to which the inverse document frequency is raised; without effect if [`Spec::idf`] is none.
-    #[serde(default, skip_serializing_if = "IdfPower::is_one")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub idf_power: IdfPower,
     /// The markup that is removed from the text.
-    #[serde(default, skip_serializing_if = "Markup::is_none")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub markup: Markup,
     /// The version of the code that removes the markup, [`Markup::version`]; 0 without [`Spec::markup`].
     /// [`Spec::with_markup`] sets both.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub markup_version: u32,
     /// A document with fewer distinct features than this is not compared by its features; see [`Spec::short_texts`].
     pub min_features: u32,
@@ -58,12 +58,12 @@ pub struct Spec {
     /// The seed of the hash.
     pub seed: u32,
     /// What becomes of documents with too few features.
-    #[serde(default, skip_serializing_if = "ShortTexts::is_unmarked")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub short_texts: ShortTexts,
     /// The sketch that is kept beside each fingerprint, if any.
     #[serde(
         default,
-        skip_serializing_if = "SketchBits::is_none",
+        skip_serializing_if = "is_default",
         with = "crate::sketch::number"
     )]
     pub sketch: SketchBits,
@@ -71,7 +71,7 @@ pub struct Spec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop_words: Option<String>,
     /// Whether the template of a document's source is left out.
-    #[serde(default, skip_serializing_if = "Template::is_off")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub template: Template,
     /// How the text is cut into features.
     pub tokenizer: Tokenizer,
@@ -171,11 +171,7 @@ impl Spec {
         for (field, found, expected) in [
             ("version", spec.version, VERSION),
             ("bits", spec.bits, 64),
-            (
-                "markup_version",
-                spec.markup_version,
-                spec.known_markup_version(),
-            ),
+            ("markup_version", spec.markup_version, spec.markup.version()),
         ] {
             if found != expected {
                 return Err(SpecError::Unsupported {
@@ -191,14 +187,11 @@ impl Spec {
     /// This spec with `markup`, and with the version that this crate has of it.
     #[must_use]
     pub fn with_markup(self, markup: Markup) -> Self {
-        let mut spec = Self { markup, ..self };
-        spec.markup_version = spec.known_markup_version();
-        spec
-    }
-
-    /// The version that this crate has of [`Spec::markup`].
-    pub(crate) fn known_markup_version(&self) -> u32 {
-        self.markup.version()
+        Self {
+            markup,
+            markup_version: markup.version(),
+            ..self
+        }
     }
 
     /// SHA-256 of the canonical JSON, in hexadecimal.
@@ -259,18 +252,14 @@ impl Spec {
     }
 }
 
-/// Whether a number is left out of the JSON.
-fn is_zero(number: &u32) -> bool {
-    *number == 0
+/// Whether a value is left out of the JSON.
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 /// `bytes` in hexadecimal.
 pub(crate) fn hex(bytes: &[u8]) -> String {
-    use fmt::Write as _;
-    bytes.iter().fold(String::new(), |mut hex, byte| {
-        let _ = write!(hex, "{byte:02x}");
-        hex
-    })
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

@@ -4,8 +4,7 @@ use std::collections::{BTreeSet, HashSet};
 
 use sha2::{Digest, Sha256};
 
-use crate::spec::Spec;
-use crate::spec::hex;
+use crate::spec::{Spec, hex};
 use crate::text::Folded;
 
 /// A list of stop words, folded as texts are.

@@ -73,7 +73,7 @@ impl Sum {
                     hashes: &self.once,
                     weight: self.weights_of_few[1],
                 };
-                accumulate::weighted_fingerprint_with(kernel, once, &self.often, &self.weights)
+                accumulate::weighted_sums(kernel, once, &self.often, &self.weights).fingerprint()
             }
             _ => {
                 self.weigh();
@@ -112,7 +112,12 @@ impl Sum {
     /// one occurrence.
     fn weigh(&mut self) {
         self.weigh_without_levels();
-        self.model.spec().weight.apply_levels(&mut self.weights);
+        if self.model.spec().weight == Weight::Levels {
+            let heaviest = self.weights.iter().copied().max().unwrap_or(0);
+            for weight in &mut self.weights {
+                *weight = Weight::level(*weight, heaviest);
+            }
+        }
     }
 
     /// As [`Self::weigh`]; for [`Weight::Levels`], before the weights become levels.

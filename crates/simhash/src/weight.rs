@@ -81,11 +81,6 @@ impl IdfPower {
             Self::Quarter => libm::sqrt(half),
         }
     }
-
-    /// Whether the power is 1, which the JSON of a spec leaves out.
-    pub(crate) fn is_one(&self) -> bool {
-        *self == Self::One
-    }
 }
 
 /// Which features a fingerprint sums, and with which weights; idf ([`crate::Idf`]) multiplies
@@ -129,19 +124,6 @@ impl Weight {
                 root.min((1 << 15) - 1)
             }
             Self::Set => 1,
-        }
-    }
-
-    /// For [`Weight::Levels`], replaces the weights of all features of a text by their levels; others stay.
-    pub(crate) fn apply_levels(self, weights: &mut [u32]) {
-        match self {
-            Self::Tf | Self::LogTf | Self::SqrtTf | Self::Set => {}
-            Self::Levels => {
-                let heaviest = weights.iter().copied().max().unwrap_or(0);
-                for weight in weights {
-                    *weight = Self::level(*weight, heaviest);
-                }
-            }
         }
     }
 

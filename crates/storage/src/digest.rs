@@ -21,7 +21,6 @@ impl std::io::Write for Digester {
 }
 
 impl Digester {
-    /// Adds bytes.
     pub fn update(&mut self, bytes: &[u8]) {
         self.size += bytes.len() as u64;
         self.sha256.update(bytes);

@@ -3,7 +3,6 @@
 use crate::error_kind::{ErrorKind, io_kind};
 use crate::explain::{REPLACED, explain};
 
-/// Result of this crate.
 pub type Result<T, E = StorageError> = std::result::Result<T, E>;
 
 /// A failed operation on a file or a store; every variant names the file or store.
@@ -93,7 +92,6 @@ impl StorageError {
         })
     }
 
-    /// The error for a path inside a table.
     pub(crate) fn in_table(path: impl ToString, table: impl ToString) -> Self {
         Self::InTable {
             path: path.to_string(),
@@ -109,7 +107,6 @@ impl StorageError {
         }
     }
 
-    /// The kind of the failure.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::NotFound { .. }

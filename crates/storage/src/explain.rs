@@ -109,7 +109,6 @@ pub(crate) fn explain(error: &Error) -> Explained {
     })
 }
 
-/// The kind of a store's error.
 pub fn store_kind(error: &Error) -> ErrorKind {
     explain(error).kind
 }

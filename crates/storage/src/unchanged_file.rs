@@ -111,7 +111,6 @@ impl UnchangedFile {
     }
 }
 
-/// The directory that a path lies in.
 pub(crate) fn directory_of(path: &Path) -> &Path {
     match path.parent() {
         // The parent of a relative path with one component is empty.

@@ -29,7 +29,6 @@ impl Upload {
         }
     }
 
-    /// Appends bytes.
     pub async fn write(&mut self, bytes: Bytes) -> object_store::Result<()> {
         self.sent.update(&bytes);
         self.writer.put(bytes).await

@@ -20,7 +20,6 @@ pub const MAX_DISTANCE: u32 = 10;
 #[derive(Debug, Clone)]
 pub struct Code {
     message_bits: u32,
-    min_distance: u32,
     /// `bytes[i][v]` is the codeword of the message whose byte i, from the lowest, is `v` and whose
     /// other bytes are 0.
     bytes: Vec<[u64; 256]>,
@@ -58,24 +57,11 @@ impl Code {
         };
         Self {
             message_bits,
-            min_distance: designed + 1,
             bytes: basis
                 .chunks(8)
                 .map(|words| std::array::from_fn(|byte| sum(words, byte)))
                 .collect(),
         }
-    }
-
-    /// Returns the number of bits of a message.
-    #[must_use]
-    pub fn message_bits(&self) -> u32 {
-        self.message_bits
-    }
-
-    /// Returns the minimum distance: the least number of bits in which two codewords differ.
-    #[must_use]
-    pub fn min_distance(&self) -> u32 {
-        self.min_distance
     }
 
     /// Returns the codeword of `message` with its top bit flipped.
@@ -178,7 +164,6 @@ impl std::fmt::Display for Impossible {
 
 impl std::error::Error for Impossible {}
 
-/// A fingerprint of the batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BatchFingerprint {
     /// The 64 bits.
@@ -192,7 +177,6 @@ pub struct BatchFingerprint {
 pub struct ArchivePosition {
     /// Its number in the archive: days come in order, and the fingerprints of a day ascend.
     pub number: u64,
-    /// Its day.
     pub day: u64,
 }
 
@@ -317,7 +301,7 @@ impl Generator {
 
     /// Returns the number of messages available to each archived day and to the batch.
     fn messages(&self) -> u64 {
-        (1 << self.code.message_bits()) / (self.settings.days + 1)
+        (1 << self.code.message_bits) / (self.settings.days + 1)
     }
 
     /// Returns fingerprint `number` of a day, in ascending order; the batch counts as one more day.
@@ -383,10 +367,7 @@ mod tests {
             (10, 18, 22),
         ] {
             let code = Code::for_distance(k).unwrap();
-            assert_eq!(
-                (code.message_bits(), code.min_distance()),
-                (message_bits, min_distance)
-            );
+            assert_eq!(code.message_bits, message_bits);
             let mut rng = ChaCha8Rng::seed_from_u64(k.into());
             for _ in 0..20_000 {
                 // The code is linear: its minimum distance is its minimum weight.

@@ -7,25 +7,27 @@ pub type Pair = (usize, usize, u32);
 /// Returns every `(i, j, distance)` where `left[i]` and `right[j]` differ in at most `max_distance` bits, ascending.
 #[must_use]
 pub fn pairs_within(left: &[u64], right: &[u64], max_distance: u32) -> Vec<Pair> {
-    let mut pairs = Vec::new();
-    for (i, a) in left.iter().enumerate() {
-        for (j, b) in right.iter().enumerate() {
-            let distance = (a ^ b).count_ones();
-            if distance <= max_distance {
-                pairs.push((i, j, distance));
-            }
-        }
-    }
-    pairs
+    double_loop(left, right, |_| 0, max_distance)
 }
 
 /// Returns every `(i, j, distance)` where `i < j` and `set[i]` and `set[j]` differ in at most `max_distance` bits,
 /// ascending.
 #[must_use]
 pub fn pairs_inside(set: &[u64], max_distance: u32) -> Vec<Pair> {
+    double_loop(set, set, |i| i + 1, max_distance)
+}
+
+/// The pairs of `left[i]` and `right[j]`, with j from `first` of i on.
+fn double_loop(
+    left: &[u64],
+    right: &[u64],
+    first: impl Fn(usize) -> usize,
+    max_distance: u32,
+) -> Vec<Pair> {
     let mut pairs = Vec::new();
-    for (i, a) in set.iter().enumerate() {
-        for (j, b) in set.iter().enumerate().skip(i + 1) {
+    for (i, a) in left.iter().enumerate() {
+        let first = first(i);
+        for (j, b) in (first..).zip(&right[first..]) {
             let distance = (a ^ b).count_ones();
             if distance <= max_distance {
                 pairs.push((i, j, distance));

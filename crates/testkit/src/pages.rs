@@ -7,17 +7,6 @@
 use rand::{Rng, RngCore, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-/// Sizes and seed of a batch and an archive of pages.
-#[derive(Debug, Clone)]
-pub struct Settings {
-    /// Number of pages in the archive.
-    pub archive: u64,
-    /// Number of pages in the batch.
-    pub batch: u64,
-    /// Seed of all random choices.
-    pub seed: u64,
-}
-
 /// How a page relates to its origin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
@@ -38,13 +27,10 @@ pub enum Kind {
 /// The page from which another was copied. All copies of one page have the same origin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Origin {
-    /// A page of the archive.
     Archive(u64),
-    /// A page of the batch.
     Batch(u64),
 }
 
-/// A generated page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page {
     /// Unique in batch and archive together.
@@ -70,21 +56,21 @@ const ERROR_PAGE_EVERY: u64 = 97;
 /// Number of words in the vocabulary.
 const VOCABULARY: u64 = 60_000;
 
-/// Generates pages from [`Settings`].
 #[derive(Debug, Clone)]
 pub struct Pages {
-    settings: Settings,
+    archive: u64,
+    seed: u64,
     vocabulary: Vec<String>,
 }
 
 impl Pages {
-    /// Creates a generator.
+    /// Creates a generator for an archive of `archive` pages and a batch of any size. `seed` decides all random choices.
     #[must_use]
-    pub fn new(settings: Settings) -> Self {
-        let vocabulary = (0..VOCABULARY).map(word).collect();
+    pub fn new(archive: u64, seed: u64) -> Self {
         Self {
-            settings,
-            vocabulary,
+            archive,
+            seed,
+            vocabulary: (0..VOCABULARY).map(word).collect(),
         }
     }
 
@@ -146,8 +132,8 @@ impl Pages {
     /// Returns the origin of page `number` of the batch.
     fn origin(&self, number: u64, rng: &mut ChaCha8Rng) -> Origin {
         let place = number % CYCLE;
-        if place < COPIES_OF_ARCHIVE && self.settings.archive > 0 {
-            let original = rng.random_range(0..self.settings.archive);
+        if place < COPIES_OF_ARCHIVE && self.archive > 0 {
+            let original = rng.random_range(0..self.archive);
             if !is_error_page(original) {
                 return Origin::Archive(original);
             }
@@ -166,7 +152,7 @@ impl Pages {
     /// Returns one of a page's two random streams: `purpose` 0 decides its layout, 1 how it is
     /// copied.
     fn rng(&self, page: Origin, purpose: u64) -> ChaCha8Rng {
-        let mut rng = ChaCha8Rng::seed_from_u64(self.settings.seed);
+        let mut rng = ChaCha8Rng::seed_from_u64(self.seed);
         rng.set_stream(match page {
             Origin::Archive(number) => 4 * number + 2 * purpose,
             Origin::Batch(number) => 4 * number + 2 * purpose + 1,
@@ -188,7 +174,6 @@ impl Pages {
         }
     }
 
-    /// Draws `count` words.
     fn words(&self, rng: &mut ChaCha8Rng, count: usize, chinese: bool) -> Vec<String> {
         (0..count)
             .map(|_| {
@@ -300,16 +285,11 @@ mod tests {
 
     #[test]
     fn a_batch_has_every_kind_and_is_fixed_by_its_seed() {
-        let settings = Settings {
-            archive: 500,
-            batch: 400,
-            seed: 1,
-        };
-        let pages = Pages::new(settings.clone());
+        let pages = Pages::new(500, 1);
         let batch: Vec<Page> = (0..400).map(|number| pages.batch_page(number)).collect();
         let kinds: HashSet<Kind> = batch.iter().map(|page| page.kind).collect();
         assert_eq!(kinds.len(), 6);
-        let again = Pages::new(settings);
+        let again = Pages::new(500, 1);
         assert!(
             batch
                 .iter()

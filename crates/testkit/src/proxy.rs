@@ -31,19 +31,9 @@ pub enum Fault {
     /// Forwards the request after a delay, even if the client has disconnected meanwhile.
     Delay(Duration),
     /// Responds without asking upstream; reads and drops the body of the request.
-    Status {
-        /// The status code.
-        code: u16,
-        /// The body of the response.
-        body: String,
-    },
+    Status { code: u16, body: String },
     /// Lets upstream carry out the request, then responds with this instead of upstream's response.
-    StatusAfter {
-        /// The status code.
-        code: u16,
-        /// The body of the response.
-        body: String,
-    },
+    StatusAfter { code: u16, body: String },
     /// Closes the connection at once, without asking upstream. A client that is still sending sees a reset, others see
     /// the connection end without a response.
     Reset,
@@ -68,7 +58,6 @@ pub enum Fault {
 pub struct Request {
     /// The number of earlier requests, on all connections.
     pub number: u64,
-    /// The method.
     pub method: String,
     /// Path and query, exactly as sent.
     pub target: String,

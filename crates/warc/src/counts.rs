@@ -25,7 +25,6 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Counts a record.
     pub fn count(&mut self, outcome: &Outcome<'_>) {
         match outcome {
             Outcome::Document(document) => {

@@ -182,7 +182,9 @@ impl Documents {
             None if body.is_empty() => return Err(Reason::Empty),
             None => Form::of_bytes(body).ok_or(Reason::NotText(""))?,
         };
-        hints.is_markup = form != Form::Text || ends_with(content_type, "xml");
+        let ending = content_type.as_bytes().last_chunk::<3>();
+        let is_xml = ending.is_some_and(|ending| ending.eq_ignore_ascii_case(b"xml"));
+        hints.is_markup = form != Form::Text || is_xml;
         let Decoded { text, is_malformed } = charset::decode(body, &hints, buffer);
         if text.bytes().all(|byte| byte.is_ascii_whitespace()) {
             return Err(Reason::Empty);
@@ -326,12 +328,6 @@ fn media_type(content_type: &[u8]) -> &str {
     let is_end = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b';' | b',');
     let end = content_type.iter().position(is_end);
     std::str::from_utf8(&content_type[..end.unwrap_or(content_type.len())]).unwrap_or_default()
-}
-
-/// Whether `text` ends with `end`, in either case.
-fn ends_with(text: &str, end: &str) -> bool {
-    let from = text.len().checked_sub(end.len());
-    from.is_some_and(|from| text.as_bytes()[from..].eq_ignore_ascii_case(end.as_bytes()))
 }
 
 #[cfg(test)]

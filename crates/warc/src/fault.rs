@@ -63,7 +63,6 @@ impl fmt::Display for WrongCut {
 
 impl std::error::Error for WrongCut {}
 
-/// A place in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
     /// Offset in the file, in bytes; in a compressed file, that of the member.

@@ -244,13 +244,7 @@ impl<'a> Headers<'a> {
     /// Bytes of the block, by `Content-Length`; `None` if it is no number.
     pub fn content_length(&self) -> Option<u64> {
         let digits = self.get_bytes("Content-Length")?;
-        if digits.is_empty() {
-            return None;
-        }
-        digits.iter().try_fold(0_u64, |number, byte| {
-            let digit = byte.is_ascii_digit().then(|| u64::from(byte - b'0'))?;
-            number.checked_mul(10)?.checked_add(digit)
-        })
+        number(digits).filter(|_| !digits.is_empty())
     }
 }
 
@@ -288,19 +282,21 @@ fn to_text_without_brackets(value: &[u8]) -> Cow<'_, str> {
     }
 }
 
-/// The number that these digits write.
-fn number(digits: &[u8]) -> Option<i32> {
-    digits.iter().try_fold(0_i32, |number, byte| {
-        let digit = byte.is_ascii_digit().then(|| i32::from(byte - b'0'))?;
+/// The number that these digits write; zero if there are none.
+pub(crate) fn number<N: TryFrom<u64>>(digits: &[u8]) -> Option<N> {
+    let number = digits.iter().try_fold(0_u64, |number, byte| {
+        let digit = byte.is_ascii_digit().then(|| u64::from(byte - b'0'))?;
         number.checked_mul(10)?.checked_add(digit)
-    })
+    })?;
+    N::try_from(number).ok()
 }
 
 /// How many days later it is in UTC at a local time such as `T23:59:59-05:00`: -1, 0 or 1.
 fn days_to_utc(time: &[u8]) -> Option<i32> {
     let at = time.iter().rposition(|byte| matches!(byte, b'+' | b'-'))?;
     let (clock, zone) = time.split_at(at);
-    let minutes = |hours: &[u8], minutes: &[u8]| Some(60 * number(hours)? + number(minutes)?);
+    let minutes =
+        |hours: &[u8], minutes: &[u8]| Some(60 * number::<i32>(hours)? + number::<i32>(minutes)?);
     let local = minutes(clock.get(1..3)?, clock.get(4..6)?)?;
     let offset = match zone[1..] {
         [a, b] => minutes(&[a, b], b"0"),
@@ -321,11 +317,9 @@ fn parse_day(text: &[u8]) -> Option<i32> {
     if date[4] != b'-' || date[7] != b'-' || after.first().is_some_and(u8::is_ascii_digit) {
         return None;
     }
-    let (year, month, day) = (
-        number(&date[..4])?,
-        number(&date[5..7])?,
-        number(&date[8..])?,
-    );
+    let year: i32 = number(&date[..4])?;
+    let month: i32 = number(&date[5..7])?;
+    let day: i32 = number(&date[8..])?;
     let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
     let length = match month {
         2 if is_leap => 29,

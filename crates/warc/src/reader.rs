@@ -68,13 +68,6 @@ struct Span {
     is_cut_short: bool,
 }
 
-/// What [`Reader::advance`] found.
-enum Found {
-    Record(Span),
-    Broken(Broken),
-    End,
-}
-
 /// What [`Reader::step`] did.
 enum Pumped {
     /// More bytes are in the buffer.
@@ -83,7 +76,6 @@ enum Pumped {
     MemberEnd,
     /// The rest of the member is lost.
     Broken(Broken),
-    /// The file ends.
     End,
 }
 
@@ -95,11 +87,9 @@ enum Continued {
     NextRecord,
     /// The last member, or what is behind it, is broken.
     Broken(Broken),
-    /// The file ends.
     End,
 }
 
-/// A member of the file.
 #[derive(Clone, Copy)]
 struct Member {
     /// Offset in the file, in bytes.
@@ -182,7 +172,7 @@ impl<R: BufRead> Reader<R> {
     /// member, or with another dictionary than the file starts with, is an error with the cause [`WrongCut`](crate::WrongCut).
     pub fn next_event(&mut self) -> io::Result<Option<Event<'_>>> {
         Ok(match self.advance()? {
-            Found::Record(span) => {
+            Some(Ok(span)) => {
                 let raw = &self.buffer.unread()[..span.end];
                 self.returned = span.end;
                 Some(Event::Record(Record {
@@ -193,8 +183,8 @@ impl<R: BufRead> Reader<R> {
                     raw,
                 }))
             }
-            Found::Broken(broken) => Some(Event::Broken(broken)),
-            Found::End => None,
+            Some(Err(broken)) => Some(Event::Broken(broken)),
+            None => None,
         })
     }
 
@@ -204,8 +194,8 @@ impl<R: BufRead> Reader<R> {
         self.buffer.free();
     }
 
-    /// Reads up to the end of the next record.
-    fn advance(&mut self) -> io::Result<Found> {
+    /// Reads up to the end of the next record; `None` at the end of the file.
+    fn advance(&mut self) -> io::Result<Option<Result<Span, Broken>>> {
         self.buffer.consume(self.returned);
         self.returned = 0;
         self.record = None;
@@ -220,26 +210,26 @@ impl<R: BufRead> Reader<R> {
             let unread = self.buffer.unread();
             if !self.is_searching {
                 if is_record_start(unread) {
-                    return self.read_record();
+                    return self.read_record().map(Some);
                 }
                 if unread.len() >= START_LENGTH {
-                    return Ok(Found::Broken(self.give_up(Fault::Header, 1)));
+                    return Ok(Some(Err(self.give_up(Fault::Header, 1))));
                 }
             }
             match self.step()? {
                 Pumped::Bytes | Pumped::MemberEnd => {}
-                Pumped::Broken(broken) => return Ok(Found::Broken(self.lose_member(broken))),
+                Pumped::Broken(broken) => return Ok(Some(Err(self.lose_member(broken)))),
                 Pumped::End if self.is_searching || self.buffer.unread().is_empty() => {
                     self.buffer.consume_all();
-                    return Ok(Found::End);
+                    return Ok(None);
                 }
-                Pumped::End => return Ok(Found::Broken(self.lose(Fault::Header))),
+                Pumped::End => return Ok(Some(Err(self.lose(Fault::Header)))),
             }
         }
     }
 
     /// Reads the record that the unread bytes start with.
-    fn read_record(&mut self) -> io::Result<Found> {
+    fn read_record(&mut self) -> io::Result<Result<Span, Broken>> {
         let place = self.place_at(self.buffer.position());
         self.record = Some(place);
         self.fields.clear();
@@ -249,44 +239,42 @@ impl<R: BufRead> Reader<R> {
                 Scan::Whole(length) if length <= MAX_HEADER => break length,
                 // The scan sees a record that starts within the first `MAX_HEADER` bytes only if its whole first line is here.
                 Scan::Partial if own.len() < MAX_HEADER + LINE_START_LENGTH => {}
-                Scan::Cut => return Ok(Found::Broken(self.give_up(Fault::Header, PREFIX.len()))),
+                Scan::Cut => return Ok(Err(self.give_up(Fault::Header, PREFIX.len()))),
                 // No header ends in these bytes, nor does one start in a line.
-                _ => return Ok(Found::Broken(self.give_up(Fault::Header, MAX_HEADER))),
+                _ => return Ok(Err(self.give_up(Fault::Header, MAX_HEADER))),
             }
             if let Some(broken) = self.pump_record()? {
-                return Ok(Found::Broken(broken));
+                return Ok(Err(broken));
             }
         };
         let header = &self.buffer.unread()[..block];
         let headers = self.fields.headers(header);
         if let Some(last) = headers.cut_off_at() {
-            return Ok(Found::Broken(self.give_up(Fault::Header, last)));
+            return Ok(Err(self.give_up(Fault::Header, last)));
         }
         let Some(length) = headers.content_length() else {
             // There is no length in the end of this header either, which may be the header of another record.
-            return Ok(Found::Broken(self.give_up(Fault::Header, block)));
+            return Ok(Err(self.give_up(Fault::Header, block)));
         };
         let length = length.saturating_add(block as u64);
         if length > self.limits.record as u64 {
             let fault = self.skip(length)?;
-            return Ok(Found::Broken(Broken { place, fault }));
+            return Ok(Err(Broken { place, fault }));
         }
         let block_end = length as usize;
         while self.own_len() < block_end {
             if let Some(broken) = self.pump_record()? {
-                return Ok(Found::Broken(broken));
+                return Ok(Err(broken));
             }
         }
-        Ok(match self.finish_record(block..block_end)? {
-            Ok((end, is_cut_short)) => Found::Record(Span {
-                place,
-                block,
-                block_end,
-                end,
-                is_cut_short,
-            }),
-            Err(broken) => Found::Broken(broken),
-        })
+        let finished = self.finish_record(block..block_end)?;
+        Ok(finished.map(|(end, is_cut_short)| Span {
+            place,
+            block,
+            block_end,
+            end,
+            is_cut_short,
+        }))
     }
 
     /// The number of the unread bytes up to a member among them that starts another record.

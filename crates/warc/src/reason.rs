@@ -38,7 +38,6 @@ pub enum Reason<'a> {
     Encoding,
     /// It has no text but white space.
     Empty,
-    /// Its digest is wrong.
     Digest,
     /// It cannot be read.
     Broken(Fault),

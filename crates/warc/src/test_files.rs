@@ -73,7 +73,6 @@ impl Layout {
         Self::ZstdDictionary,
     ];
 
-    /// A file with these records.
     pub(crate) fn file(self, records: &[Vec<u8>]) -> Vec<u8> {
         let each = |write: &dyn Fn(&[u8]) -> Vec<u8>| -> Vec<u8> {
             records.iter().flat_map(|record| write(record)).collect()
@@ -103,6 +102,14 @@ pub(crate) fn gzip_member(content: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
     encoder.write_all(content).unwrap();
     encoder.finish().unwrap()
+}
+
+/// A gzip member whose checksum is wrong.
+pub(crate) fn damaged_member(content: &[u8]) -> Vec<u8> {
+    let mut member = gzip_member(content);
+    let checksum = member.len() - 6;
+    member[checksum] ^= 1;
+    member
 }
 
 /// A zstd frame with a checksum.

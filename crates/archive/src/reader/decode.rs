@@ -130,7 +130,6 @@ impl FingerprintReader {
 struct Decoder {
     reader: ColumnReaderImpl<Int64Type>,
     optional: bool,
-    /// The next row.
     row: usize,
     rows: usize,
 }

@@ -114,7 +114,6 @@ impl FingerprintReader {
         self.direct = Some(buffers.clone());
     }
 
-    /// Whether the file is local.
     pub fn is_local(&self) -> bool {
         self.local.is_some()
     }
@@ -124,7 +123,6 @@ impl FingerprintReader {
         &self.name
     }
 
-    /// The type of its ids.
     pub fn id_type(&self) -> IdType {
         self.id_type
     }

@@ -37,7 +37,6 @@ const DENSE: usize = 128;
 pub struct RowColumns {
     /// The sketches, of this size.
     pub sketch: SketchBits,
-    /// Whether to read the column `kept`.
     pub kept: bool,
 }
 

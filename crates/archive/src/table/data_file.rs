@@ -28,7 +28,6 @@ pub struct DataFile {
     pub size: u64,
     /// Rows, if the log says how many.
     pub rows: Option<u64>,
-    /// The day of its rows.
     pub day: Option<NaiveDate>,
     /// The name of the batch of its day, if the log says one.
     pub(crate) batch_name: BatchName,

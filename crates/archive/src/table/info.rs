@@ -14,15 +14,11 @@ use crate::schema::IdType;
 /// What an archive holds.
 #[derive(Debug, Clone)]
 pub struct Info {
-    /// Version of the table.
     pub version: u64,
-    /// Type of the ids.
     pub id_type: IdType,
-    /// Whether it has the column `kept`.
     pub has_kept: bool,
     /// Features of the table that this program does not write, so that it commits nothing.
     pub unwritable: Option<String>,
-    /// Spec of the fingerprints.
     pub spec: Spec,
     /// The settings of runs that count now.
     pub defaults: RunDefaults,

@@ -9,22 +9,18 @@ use storage::{ErrorKind, LOG_DIRECTORY, Location, StorageError, is_log_entry};
 use crate::error::{ArchiveError, Result};
 use crate::remembered_log::HINT;
 
-/// The entries of the log at `location`: their paths and sizes. None if there is no log.
-pub(super) fn list(location: &Location) -> Result<impl Stream<Item = Result<ObjectMeta>> + use<>> {
-    list_from(location, None)
-}
-
-/// As [`list`], those of a version and later ones.
-fn list_from(
+/// The entries of the log at `location`, or those of a version and later ones: their paths and sizes. None if there is no
+/// log.
+pub(super) fn list(
     location: &Location,
-    version: Option<u64>,
+    from: Option<u64>,
 ) -> Result<impl Stream<Item = Result<ObjectMeta>> + use<>> {
     let has_log = location
         .local()
         .is_none_or(|local| local.join(LOG_DIRECTORY).is_dir());
     let log = location.child(LOG_DIRECTORY)?;
     let store = location.store();
-    let listed = match (has_log, version) {
+    let listed = match (has_log, from) {
         (false, _) => futures::stream::empty().boxed(),
         (true, None) => store.list(Some(log.path())),
         (true, Some(version)) => {
@@ -65,7 +61,7 @@ async fn hinted_checkpoint(location: &Location) -> Result<Option<u64>> {
 
 /// The entries behind the last checkpoint; `None` if there is no entry at all. Lists entries from the version `from` on.
 async fn behind_checkpoint(location: &Location, from: Option<u64>) -> Result<Option<Behind>> {
-    let mut listed = std::pin::pin!(list_from(location, from)?);
+    let mut listed = std::pin::pin!(list(location, from)?);
     let (mut checkpoint, mut entries) = (None, Vec::new());
     while let Some(entry) = listed.next().await.transpose()? {
         let name = entry.location.filename().unwrap_or_default();
@@ -134,7 +130,7 @@ pub(super) async fn has_entry_behind(location: &Location, table: &DeltaTable) ->
 /// If the log has every entry since version 0, no reader needs its checkpoints: then the name of the last one, or of the hint if there
 /// is no checkpoint. `None` if an entry is missing.
 pub(super) async fn dispensable_checkpoint(location: &Location) -> Result<Option<String>> {
-    let mut listed = std::pin::pin!(list(location)?);
+    let mut listed = std::pin::pin!(list(location, None)?);
     let (mut checkpoint, mut versions) = (None, Vec::new());
     while let Some(entry) = listed.next().await.transpose()? {
         let name = entry.location.filename().unwrap_or_default().to_owned();

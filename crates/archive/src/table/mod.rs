@@ -154,7 +154,7 @@ impl Archive {
 
     /// Whether there is a Delta table at `location`: a log with an entry.
     pub async fn is_at(location: &Location) -> Result<bool> {
-        let entries = log_entries::list(location)?;
+        let entries = log_entries::list(location, None)?;
         let first = std::pin::pin!(entries).next().await.transpose()?;
         Ok(first.is_some())
     }
@@ -170,7 +170,6 @@ impl Archive {
         &self.location
     }
 
-    /// The spec of its fingerprints.
     pub fn spec(&self) -> &Spec {
         &self.spec
     }
@@ -186,7 +185,6 @@ impl Archive {
         state.map_or("", |state| state.metadata().id())
     }
 
-    /// The type of its ids.
     pub fn id_type(&self) -> IdType {
         self.id_type
     }
@@ -199,7 +197,12 @@ impl Archive {
     /// Schema of the rows of its data files. With `nullable`, fingerprints may be null, as in files
     /// that other programs wrote.
     pub(crate) fn rows_schema(&self, nullable: bool) -> SchemaRef {
-        schema::data_file_schema(self.id_type, self.spec.sketch, self.has_kept, nullable)
+        let rows = schema::fingerprint_schema(self.id_type, self.spec.sketch, nullable);
+        if self.has_kept {
+            schema::with_kept(&rows)
+        } else {
+            rows
+        }
     }
 
     /// The version at which the table is open.

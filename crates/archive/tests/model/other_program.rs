@@ -86,7 +86,6 @@ async fn log(store: &InMemory) -> BTreeMap<u64, Vec<Value>> {
     entries
 }
 
-/// The version of the table.
 pub async fn version(store: &InMemory) -> u64 {
     log(store).await.len() as u64 - 1
 }

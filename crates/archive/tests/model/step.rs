@@ -21,7 +21,6 @@ pub enum Lie {
     NoCheckpoint,
 }
 
-/// A step of a scenario.
 #[derive(Debug, Clone)]
 pub enum Step {
     Run {

@@ -23,7 +23,6 @@ use super::other_program::{self, OtherProgram, ROOT, Row};
 use super::step::{Batch, INPUTS, Lie, Step};
 use super::store::{Fault, Faulty};
 
-/// The date of a day.
 fn date(day: usize) -> NaiveDate {
     NaiveDate::from_ymd_opt(2026, 1, 1 + day as u32).unwrap()
 }
@@ -101,7 +100,6 @@ fn decisions() -> DecisionSettings {
 }
 
 impl Input {
-    /// The decisions about its rows.
     fn decisions(&self) -> RowDecisions {
         RowDecisions {
             kept: self.rows.iter().map(|row| is_kept(row.0)).collect(),
@@ -396,14 +394,14 @@ impl World {
         Ok(())
     }
 
+    /// All rows of the model, sorted.
+    fn rows(&self) -> Vec<Row> {
+        sorted(self.documents.iter().map(|document| document.row.clone()))
+    }
+
     /// Checks that the table has the model's rows, and that the files of somebody else are still there.
     async fn compare(&self) -> Done {
-        let mut expected: Vec<Row> = self
-            .documents
-            .iter()
-            .map(|document| document.row.clone())
-            .collect();
-        expected.sort();
+        let expected = self.rows();
         let found = other_program::rows(&self.store).await;
         if found != expected {
             return Err(format!("the table has {found:?}, the model {expected:?}"));
@@ -433,8 +431,7 @@ impl World {
             Ok::<_, ArchiveError>(run.compared)
         };
         match read.await {
-            Ok(found)
-                if found == sorted(self.documents.iter().map(|document| document.row.clone())) => {}
+            Ok(found) if found == self.rows() => {}
             Ok(found) => return Err(format!("deleted documents were read: {found:?}")),
             Err(error) => expect(&error.to_string(), "deletionVectors")?,
         }
@@ -705,7 +702,7 @@ impl World {
 
     /// Records a committed batch in the model; it must have been compared with all of the model's rows.
     fn record(&mut self, batch: Batch, input: usize, decided: bool, compared: &[Row]) -> Done {
-        let expected: Vec<Row> = sorted(self.documents.iter().map(|document| document.row.clone()));
+        let expected = self.rows();
         if *compared != expected {
             return Err(format!(
                 "{batch:?} was compared with {compared:?} of {expected:?}"
@@ -861,9 +858,9 @@ impl World {
         if replace {
             self.take(batch, &INPUT[input].rows).await;
         }
-        let all = sorted(self.documents.iter().map(|document| document.row.clone()));
         // A process that died after its commit returns nothing; it was compared with the same rows.
-        self.record(batch, input, decided, &compared.unwrap_or(all))
+        let compared = compared.unwrap_or_else(|| self.rows());
+        self.record(batch, input, decided, &compared)
     }
 
     /// Runs a committed batch's input again, with or without its name: the run must find it committed, and compare it with

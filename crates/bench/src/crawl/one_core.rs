@@ -3,17 +3,14 @@
 use std::fs::File;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use crate::machine;
-
-/// How often the memory of the program is read.
-const INTERVAL: Duration = Duration::from_millis(2);
+use crate::{machine, threads};
 
 /// The fastest of several runs of a program.
 pub struct Best {
     pub seconds: f64,
-    /// The largest peak memory of all runs, in bytes. What a run takes in its last two milliseconds may be missing.
+    /// The largest peak memory of all runs, in bytes.
     pub peak_memory: u64,
     /// What the fastest run printed.
     pub output: String,
@@ -21,7 +18,7 @@ pub struct Best {
 
 /// A command that runs `program` on the last core, on which the peers run, too.
 pub fn command(program: &Path) -> Command {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let cores = threads::cores();
     let mut command = Command::new("taskset");
     command
         .args(["--cpu-list", &(cores - 1).to_string()])
@@ -55,15 +52,7 @@ fn run(mut command: Command) -> Result<Best, String> {
     command.stdout(file(&output)).stderr(file(&errors));
     let begin = Instant::now();
     let mut child = command.spawn().expect("taskset, of util-linux");
-    let process = child.id().to_string();
-    let mut peak_memory = 0;
-    let status = loop {
-        peak_memory = machine::memory(&process, "VmHWM").max(peak_memory);
-        if let Some(status) = child.try_wait().expect("the program") {
-            break status;
-        }
-        std::thread::sleep(INTERVAL);
-    };
+    let (status, peak_memory) = machine::wait(&mut child);
     let seconds = begin.elapsed().as_secs_f64();
     let read = |path: &Path| std::fs::read_to_string(path).unwrap_or_default();
     if !status.success() {

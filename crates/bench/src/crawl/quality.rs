@@ -7,7 +7,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use super::{Args, Crawl, dedup_job, script};
-use crate::documents;
+use crate::{documents, program};
 
 /// Options of the runs.
 const SETTINGS: [&str; 3] = ["--profile paper", "-k 8 --sketch 256 --verify sketch", ""];
@@ -98,15 +98,13 @@ fn texts(args: &Args, crawl: &Crawl) -> Vec<Texts> {
         if !file.exists() {
             // A file that is not complete is not reused.
             let draft = crawl.file(&format!("{method}.jsonl.draft"));
-            let output = script(args, "crawl_texts.py")
-                .arg(method)
-                .arg(crawl.file("pages.parquet"))
-                .arg(&draft)
-                .output()
-                .expect("Python");
-            let errors = String::from_utf8_lossy(&output.stderr);
-            assert!(output.status.success(), "{method}: {errors}");
-            eprint!("{}", String::from_utf8_lossy(&output.stdout));
+            let output = program::output(
+                script(args, "crawl_texts.py")
+                    .arg(method)
+                    .arg(crawl.file("pages.parquet"))
+                    .arg(&draft),
+            );
+            eprint!("{}", String::from_utf8_lossy(&output));
             std::fs::rename(&draft, &file).expect("the texts, renamed");
         }
         Texts {
@@ -129,7 +127,6 @@ fn read_truth(path: &Path) -> HashMap<Pair, String> {
     lines.collect()
 }
 
-/// The host of an address.
 fn host(address: &str) -> &str {
     address.split('/').nth(2).unwrap_or_default()
 }

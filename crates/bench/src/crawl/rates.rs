@@ -5,6 +5,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::{Args, Crawl, dedup_job, one_core, script};
+use crate::program;
 
 /// Methods of `crawl_peers.py` for WARC files, and for WET files.
 const WARC_PEERS: [&str; 6] = [
@@ -85,16 +86,14 @@ impl<'a> Table<'a> {
 
     /// Measures a method of `crawl_peers.py`.
     fn add_peer(&mut self, file: &str, method: &str) {
-        let output = script(self.args, "crawl_peers.py")
-            .arg(method)
-            .arg(self.crawl.file(file))
-            .args(["--runs", &self.args.times.to_string()])
-            .args(["--pages", &self.args.trafilatura_pages.to_string()])
-            .output()
-            .expect("Python");
-        let errors = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{method}: {errors}");
-        let facts: Value = serde_json::from_slice(&output.stdout).expect("a line of JSON");
+        let output = program::output(
+            script(self.args, "crawl_peers.py")
+                .arg(method)
+                .arg(self.crawl.file(file))
+                .args(["--runs", &self.args.times.to_string()])
+                .args(["--pages", &self.args.trafilatura_pages.to_string()]),
+        );
+        let facts: Value = serde_json::from_slice(&output).expect("a line of JSON");
         let version = facts["version"].as_str().unwrap_or("Python");
         // Of trafilatura, the time for all pages.
         let seconds = facts["seconds_of_all"].as_f64();

@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 use serde_json::{Value, json};
 
 use super::{Args, dedup_job, make, script};
+use crate::program;
 
 /// Options of `archive create`.
 const ARCHIVES: [&str; 3] = ["--profile paper --decisions", "--template off", ""];
@@ -38,31 +39,25 @@ pub fn measure(args: &Args, directory: &Path) -> Vec<Value> {
         let archive = scratch.path().join("archive");
         let mut create = Command::new(dedup_job(args));
         create.args(["archive", "create", "--quiet"]).arg(&archive);
-        run(create.args(options.split_whitespace()));
+        program::output(create.args(options.split_whitespace()));
         let mut score = script(args, "crawl_sites_score.py");
         score.arg(&sites.directory).args(["--json", "--decisions"]);
         for day in 1..=DAYS {
             let decisions = scratch.path().join(format!("{day}.parquet"));
             let mut night = Command::new(dedup_job(args));
             night
-                .args([
-                    "run",
-                    "--quiet",
-                    "--append",
-                    "--text-column",
-                    "text",
-                    "--new",
-                ])
+                .args(["run", "--quiet", "--append"])
+                .args(["--text-column", "text", "--new"])
                 .arg(sites.file(&format!("day-{day}.parquet")))
                 .arg("--base")
                 .arg(&archive)
                 .args(["--day", &format!("2026-01-0{day}")])
                 .arg("--decisions")
                 .arg(&decisions);
-            run(&mut night);
+            program::output(&mut night);
             score.arg(decisions);
         }
-        let scores: Value = serde_json::from_slice(&run(&mut score)).expect("scores");
+        let scores: Value = serde_json::from_slice(&program::output(&mut score)).expect("scores");
         for (scenario, score) in scores.as_object().into_iter().flatten() {
             let cells = COLUMNS.map(|column| match &score[column] {
                 Value::Null => String::new(),
@@ -75,12 +70,4 @@ pub fn measure(args: &Args, directory: &Path) -> Vec<Value> {
         }
     }
     rows
-}
-
-/// What a command writes to its standard output.
-fn run(command: &mut Command) -> Vec<u8> {
-    let output = command.output().expect("a program");
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{command:?}: {errors}");
-    output.stdout
 }

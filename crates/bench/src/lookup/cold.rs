@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::index::one_by_one;
 use super::queries::{Queries, sorted};
 use crate::latency::Latencies;
+use crate::machine;
 
 /// Bytes of a page of the cache.
 const PAGE: u64 = 4096;
@@ -89,10 +90,7 @@ fn drop_page_cache(directory: &Path) -> &'static str {
 
 /// Returns the bytes that this process has caused to be read from disks; 0 where the system does not say.
 fn read_bytes() -> u64 {
-    let text = std::fs::read_to_string("/proc/self/io").unwrap_or_default();
-    let number = text
-        .lines()
-        .find_map(|line| line.strip_prefix("read_bytes: "));
+    let number = machine::line("/proc/self/io", "read_bytes");
     number.map_or(0, |number| number.parse().unwrap_or(0))
 }
 

@@ -7,6 +7,8 @@ use archive::{Archive, DecodedStep, Scope, Snapshot};
 use storage::Stores;
 use tokio::runtime::Runtime;
 
+use crate::threads;
+
 /// An archive whose fingerprints can be read.
 pub struct Fingerprints<'a> {
     runtime: &'a Runtime,
@@ -26,7 +28,6 @@ struct RowGroup {
 }
 
 impl<'a> Fingerprints<'a> {
-    /// Opens the archive in `directory`.
     pub fn open(runtime: &'a Runtime, directory: &Path) -> Self {
         let stores = Stores::default();
         let location = stores.locate(&directory.display().to_string());
@@ -72,22 +73,16 @@ impl<'a> Fingerprints<'a> {
     /// Calls `each` on all cores with the fingerprints of every row group, and the number of rows before it.
     pub fn scan(&self, each: impl Fn(u64, &[u64]) + Sync) {
         let next = AtomicUsize::new(0);
-        let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        std::thread::scope(|scope| {
-            for _ in 0..threads {
-                scope.spawn(|| {
-                    let mut values = Vec::new();
-                    while let Some(group) = self.groups.get(next.fetch_add(1, Ordering::Relaxed)) {
-                        values.clear();
-                        self.read(*group, &mut values);
-                        each(group.first_row, &values);
-                    }
-                });
+        threads::run(threads::cores(), |_| {
+            let mut values = Vec::new();
+            while let Some(group) = self.groups.get(next.fetch_add(1, Ordering::Relaxed)) {
+                values.clear();
+                self.read(*group, &mut values);
+                each(group.first_row, &values);
             }
         });
     }
 
-    /// Appends the fingerprints of a row group.
     fn read(&self, group: RowGroup, values: &mut Vec<u64>) {
         let reader = &self.snapshot.files[group.file].reader;
         let encoded = self.runtime.block_on(reader.fetch(group.number));

@@ -11,7 +11,7 @@ use tokio::runtime::Runtime;
 
 use super::queries::{Answer, Queries, sorted};
 use crate::latency::Latencies;
-use crate::machine;
+use crate::{machine, threads};
 
 /// Queries that are searched together.
 const BATCH: usize = 1024;
@@ -24,11 +24,8 @@ const PASSES: usize = 3;
 
 /// An index to be built.
 pub struct Build<'a> {
-    /// The program that builds it.
     pub program: &'a Path,
-    /// The archive.
     pub archive: &'a Path,
-    /// The directory of the index.
     pub index: PathBuf,
     /// Where the time and memory of the build are kept, for runs that reuse the index.
     pub record: PathBuf,
@@ -53,15 +50,7 @@ impl Build<'_> {
             .args(self.merge_all.then_some("--merge-all"))
             .spawn()
             .expect("the program");
-        let process = child.id().to_string();
-        let mut peak = 0;
-        let status = loop {
-            peak = machine::memory(&process, "VmHWM").max(peak);
-            match child.try_wait().expect("the program") {
-                Some(status) => break status,
-                None => std::thread::sleep(Duration::from_millis(10)),
-            }
-        };
+        let (status, peak) = machine::wait(&mut child);
         assert!(status.success(), "the index cannot be built");
         let record = json!({
             "build_seconds": begin.elapsed().as_secs_f64(),
@@ -72,7 +61,6 @@ impl Build<'_> {
     }
 }
 
-/// Opens the index in a directory.
 pub fn open(runtime: &Runtime, directory: &Path) -> Index {
     let location = Stores::default().locate(&directory.display().to_string());
     let location = location.expect("a local path");
@@ -133,7 +121,7 @@ pub fn measure_batches(index: &Index, queries: &Queries, threads: usize) -> Valu
 fn search_batches(index: &Index, queries: &Queries, threads: usize) -> f64 {
     let batches: Vec<&[u64]> = queries.fingerprints.chunks(BATCH).collect();
     let begin = Instant::now();
-    let search = |thread: usize| {
+    let done = threads::run(threads, |thread| {
         let mut searcher = index.searcher();
         let mut found = Vec::new();
         let mut done = 0;
@@ -150,19 +138,10 @@ fn search_batches(index: &Index, queries: &Queries, threads: usize) -> f64 {
             }
         }
         done
-    };
-    let done: usize = std::thread::scope(|scope| {
-        let search = &search;
-        let workers: Vec<_> = (0..threads)
-            .map(|thread| scope.spawn(move || search(thread)))
-            .collect();
-        let done = workers.into_iter();
-        done.map(|worker| worker.join().expect("no panic")).sum()
     });
-    done as f64 / begin.elapsed().as_secs_f64()
+    done.into_iter().sum::<usize>() as f64 / begin.elapsed().as_secs_f64()
 }
 
-/// Returns the sizes of an index.
 pub fn sizes(index: &Index) -> Value {
     let info = index.info();
     let each = |bytes: u64| bytes as f64 / info.fingerprints as f64;

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::queries::{Answer, Queries, sorted, up_to};
 use crate::data::{read_numbers, write_numbers};
+use crate::program;
 
 /// Methods of `lookup_peers.py`. The second needs a third of the memory of the first.
 const PYTHON: [&str; 3] = ["faiss-multi-hash", "faiss-multi-hash:4,16,0", "hammingbird"];
@@ -30,14 +31,12 @@ pub fn measure(
     write_numbers(&file("queries"), chosen.iter().copied());
     let expected = up_to(expected, chosen.len());
     let run = |mut command: Command, method: &str| {
-        let output = command
-            .args([method, &queries.k.to_string()])
-            .args(["fingerprints", "queries", "answers"].map(file))
-            .output()
-            .expect("the peer");
-        let errors = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{method}: {errors}");
-        let mut row: Value = serde_json::from_slice(&output.stdout).expect("a line of JSON");
+        let output = program::output(
+            command
+                .args([method, &queries.k.to_string()])
+                .args(["fingerprints", "queries", "answers"].map(file)),
+        );
+        let mut row: Value = serde_json::from_slice(&output).expect("a line of JSON");
         if row["skipped"].is_null() {
             let answers = read_answers(&file("answers"));
             assert!(answers == expected, "{method}: other answers than ours");

@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use engine::tune::one_word::ShortTexts;
+
 use super::near::Part;
-use super::short::ShortTexts;
 use crate::documents;
 
 /// The documents of a file.
@@ -13,6 +14,7 @@ pub struct Corpus {
     pub path: PathBuf,
     pub texts: Vec<String>,
     pub parts: Vec<Part>,
+    /// A piece of each text that is long enough, for each length.
     pub short: Vec<ShortTexts>,
 }
 
@@ -43,7 +45,7 @@ fn number(values: &[String]) -> (Vec<String>, Vec<u32>) {
 
 impl Corpus {
     fn load(path: &Path, lengths: &[usize]) -> Self {
-        let texts = documents::texts(path);
+        let texts = documents::strings(path, "text");
         Self {
             name: path
                 .file_stem()
@@ -51,7 +53,7 @@ impl Corpus {
                 .to_string_lossy()
                 .into_owned(),
             path: path.to_owned(),
-            short: ShortTexts::cut(&texts, lengths),
+            short: ShortTexts::cut(&texts, lengths, usize::MAX),
             texts,
             parts: Vec::new(),
         }

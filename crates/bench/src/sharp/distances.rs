@@ -1,5 +1,7 @@
 //! Histograms of the Hamming distances of pairs of fingerprints, by brute force.
 
+use crate::threads;
+
 /// The greatest distance that is recorded.
 pub const MAX_DISTANCE: u32 = 16;
 
@@ -68,31 +70,21 @@ impl Distances {
 
 /// Distributes the blocks over threads; `count` counts the pairs of one block. Returns the sum.
 fn on_threads(blocks: usize, count: impl Fn(usize, &mut Tally) + Sync) -> Distances {
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let count = &count;
-    std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..threads)
-            .map(|first| {
-                scope.spawn(move || {
-                    let mut tally = Tally::default();
-                    for block in (first..blocks).step_by(threads) {
-                        count(block, &mut tally);
-                    }
-                    tally
-                })
-            })
-            .collect();
-        let mut distances = Distances::default();
-        for worker in workers {
-            let tally = worker.join().expect("counting does not fail");
-            for lane in &tally.0 {
-                for (count, more) in distances.0.iter_mut().zip(lane) {
-                    *count += more;
-                }
-            }
+    let threads = threads::cores();
+    let tallies = threads::run(threads, |first| {
+        let mut tally = Tally::default();
+        for block in (first..blocks).step_by(threads) {
+            count(block, &mut tally);
         }
-        distances
-    })
+        tally
+    });
+    let mut distances = Distances::default();
+    for lane in tallies.iter().flat_map(|tally| &tally.0) {
+        for (count, more) in distances.0.iter_mut().zip(lane) {
+            *count += more;
+        }
+    }
+    distances
 }
 
 /// Counters of a thread: one array for each of four neighbouring pairs, so that pairs at the same distance do not wait

@@ -37,7 +37,6 @@ struct TwoSources {
 pub struct Rate {
     /// Pairs within k bits.
     pub events: u64,
-    /// All pairs.
     pub pairs: u64,
     /// The 95 % confidence interval of the expected number of events among as many pairs.
     pub interval: (f64, f64),

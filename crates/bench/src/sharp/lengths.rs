@@ -36,7 +36,7 @@ pub fn print(rows: &[Measured], at: usize, corpus: &str) {
         "\nRecall by length of texts cut from {corpus} in which one word is replaced; `from` is the number of words from\n\
          which on it is at least {ENOUGH}"
     );
-    let lengths = measured(first).map(|counts| format!("{:>6}", counts.words()));
+    let lengths = measured(first).map(|counts| format!("{:>6}", counts.words));
     let lengths: Vec<String> = lengths.collect();
     println!(
         "{:<12} {:>2} {} {:>6}",
@@ -63,7 +63,7 @@ fn line(counts: &[ShortCounts], k: u32) -> String {
 
 /// Returns the counts of lengths that some texts have.
 fn measured(counts: &[ShortCounts]) -> impl DoubleEndedIterator<Item = &ShortCounts> {
-    counts.iter().filter(|counts| counts.texts() > 0)
+    counts.iter().filter(|counts| counts.texts > 0)
 }
 
 /// Returns the least number of words from which on recall within `k` bits is enough. The lengths ascend.
@@ -71,14 +71,14 @@ fn reliable(counts: &[ShortCounts], k: u32) -> Option<usize> {
     let enough = measured(counts)
         .rev()
         .take_while(|counts| counts.recall(k) >= ENOUGH);
-    enough.last().map(ShortCounts::words)
+    enough.last().map(|counts| counts.words)
 }
 
 #[cfg(test)]
 mod tests {
+    use engine::tune::one_word::ShortTexts;
     use simhash::{Fingerprinter, Model, Spec};
 
-    use super::super::short::ShortTexts;
     use super::*;
 
     #[test]
@@ -91,9 +91,9 @@ mod tests {
         let texts: Vec<String> = (0..100).map(text).collect();
         let model = Model::plain(Spec::default()).expect("no tables");
         let mut fingerprinter = Fingerprinter::new(model);
-        let counts: Vec<ShortCounts> = ShortTexts::cut(&texts, &[5, 20, 400, 500])
+        let counts: Vec<ShortCounts> = ShortTexts::cut(&texts, &[5, 20, 400, 500], usize::MAX)
             .iter()
-            .map(|texts| texts.count(&mut fingerprinter))
+            .map(|texts| ShortCounts::new(texts, &mut fingerprinter))
             .collect();
         assert_eq!(reliable(&counts, 12), Some(20));
         assert_eq!(reliable(&counts, 6), Some(400));

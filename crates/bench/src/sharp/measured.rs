@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::corpora::Corpora;
-use super::distances::MAX_DISTANCE;
+use super::distances::{Distances, MAX_DISTANCE};
 use super::false_pairs::FalsePairs;
 use super::near::{Counts, J50, J70, J80, J95, LEVELS};
 use super::short::ShortCounts;
@@ -104,21 +104,15 @@ impl Measured {
         let rates = distances.iter().map(|&k| self.false_pairs.rate(k));
         let rates: Vec<_> = rates.collect();
         let parts = corpora.parts().zip(&self.parts).map(|(part, counts)| {
-            let at_most = |level: usize| -> Vec<u64> {
-                let near = &counts.near[level];
-                distances.iter().map(|&k| near.at_most(k)).collect()
+            let at_most = |counted: &Distances| -> Vec<u64> {
+                distances.iter().map(|&k| counted.at_most(k)).collect()
             };
-            let recalled = |level: usize| -> Vec<u64> {
-                let recalled = &counts.recalled[level];
-                distances.iter().map(|&k| recalled.at_most(k)).collect()
-            };
-            let found: Vec<u64> = distances.iter().map(|&k| counts.found.at_most(k)).collect();
             let row = json!({
                 "documents": part.size(),
-                "pairs": found,
-                "similar": by_level(&[J50, J70, J80], at_most),
+                "pairs": at_most(&counts.found),
+                "similar": by_level(&[J50, J70, J80], |level| at_most(&counts.near[level])),
                 "relevant": by_level(&[J70, J80, J95], |level| part.relevant[level]),
-                "relevant_pairs": by_level(&[J70, J80, J95], recalled),
+                "relevant_pairs": by_level(&[J70, J80, J95], |level| at_most(&counts.recalled[level])),
             });
             (part.name.clone(), row)
         });

@@ -139,10 +139,4 @@ impl Counts {
     pub fn recall(&self, part: &Part, level: usize, k: u32) -> f64 {
         self.recalled[level].at_most(k) as f64 / part.relevant[level] as f64
     }
-
-    /// Returns how many pairs are within `k` bits for each one with at least the level's
-    /// similarity: the inverse of the precision.
-    pub fn pairs_per_near_duplicate(&self, level: usize, k: u32) -> f64 {
-        1.0 / self.precision(level, k)
-    }
 }

@@ -8,6 +8,7 @@ use simhash::{Fingerprinter, SketchBits};
 use super::corpora::Corpora;
 use super::distances::MAX_DISTANCE;
 use super::measured::Measured;
+use crate::threads;
 use crate::truth::Pair;
 
 #[derive(Debug, clap::Args)]
@@ -47,7 +48,6 @@ impl SketchArgs {
 
 /// The pairs of a spec that sketches of one size show to be similar.
 pub struct Verification {
-    /// The size of a sketch.
     pub size: SketchBits,
     min_similarities: Vec<f64>,
     /// For each corpus, the pairs that reach the least of `min_similarities`.
@@ -143,38 +143,29 @@ impl Sketches {
         let documents: Vec<(u32, u64)> = documents
             .filter_map(|(document, fingerprint)| Some((document, (*fingerprint)?)))
             .collect();
-        let documents = &documents[..];
-        let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        std::thread::scope(|scope| {
-            let workers: Vec<_> = (0..threads)
-                .map(|worker| {
-                    scope.spawn(move || {
-                        let mut similar = Vec::new();
-                        for at in (worker..documents.len()).step_by(threads) {
-                            let (a, x) = documents[at];
-                            for &(b, y) in &documents[at + 1..] {
-                                let distance = (x ^ y).count_ones();
-                                if distance > MAX_DISTANCE {
-                                    continue;
-                                }
-                                let similarity = estimate(self.sketch(a), self.sketch(b));
-                                if similarity >= least {
-                                    similar.push(SimilarPair {
-                                        pair: (a, b),
-                                        distance,
-                                        similarity,
-                                    });
-                                }
-                            }
-                        }
-                        similar
-                    })
-                })
-                .collect();
-            let all = workers.into_iter().map(|worker| worker.join());
-            all.flat_map(|similar| similar.expect("comparing does not fail"))
-                .collect()
-        })
+        let threads = threads::cores();
+        let similar = threads::run(threads, |worker| {
+            let mut similar = Vec::new();
+            for at in (worker..documents.len()).step_by(threads) {
+                let (a, x) = documents[at];
+                for &(b, y) in &documents[at + 1..] {
+                    let distance = (x ^ y).count_ones();
+                    if distance > MAX_DISTANCE {
+                        continue;
+                    }
+                    let similarity = estimate(self.sketch(a), self.sketch(b));
+                    if similarity >= least {
+                        similar.push(SimilarPair {
+                            pair: (a, b),
+                            distance,
+                            similarity,
+                        });
+                    }
+                }
+            }
+            similar
+        });
+        similar.into_iter().flatten().collect()
     }
 }
 

@@ -18,7 +18,10 @@ pub fn print(rows: &[Measured], corpora: &Corpora, distances: &[u32]) {
         print_part(rows, at, part, distances);
     }
     for (at, corpus) in corpora.all.iter().enumerate() {
-        let lengths = corpus.short.iter().map(|short| (short.words, short.size()));
+        let lengths = corpus
+            .short
+            .iter()
+            .map(|short| (short.words(), short.size()));
         let lengths: Vec<_> = lengths.filter(|(_, texts)| *texts > 0).collect();
         print_short(rows, at, &corpus.name, &lengths, distances);
         super::lengths::print(rows, at, &corpus.name);
@@ -95,7 +98,7 @@ fn print_part(rows: &[Measured], at: usize, part: &Part, distances: &[u32]) {
                 share(counts.recall(part, J95, k)),
                 share(counts.recall(part, J80, k)),
                 share(counts.recall(part, J70, k)),
-                figure(counts.pairs_per_near_duplicate(J80, k)),
+                figure(1.0 / counts.precision(J80, k)),
             );
         }
     }
@@ -131,13 +134,10 @@ fn print_short(
         let Some(all) = row.short.get(at) else {
             continue;
         };
-        let columns = all
-            .iter()
-            .filter(|counts| counts.texts() > 0)
-            .map(|counts| {
-                let recalls = distances.iter().map(|&k| share(counts.recall(k)));
-                recalls.collect::<Vec<_>>().join(" ")
-            });
+        let columns = all.iter().filter(|counts| counts.texts > 0).map(|counts| {
+            let recalls = distances.iter().map(|&k| share(counts.recall(k)));
+            recalls.collect::<Vec<_>>().join(" ")
+        });
         println!(
             "{:<NAME$} | {}",
             row.name,

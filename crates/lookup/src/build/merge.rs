@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use super::rows::{Piece, pieces};
 use crate::error::{LookupError, Result};
 use crate::rows::{Row, RowShape};
-use crate::segment::{Part, Scan, SegmentFacts, SegmentWriter, WrittenFiles};
+use crate::segment::{Part, Scan, SegmentFacts, SegmentWriter};
 
 /// Rows between two reports of progress.
 const REPORT: u64 = 1 << 20;
@@ -32,7 +32,7 @@ pub(super) struct Merge {
 }
 
 impl Merge {
-    pub(super) fn run(mut self) -> Result<(SegmentFacts, WrittenFiles)> {
+    pub(super) fn run(mut self) -> Result<(SegmentFacts, [(u64, u64); 2])> {
         let mut writer = SegmentWriter::new(
             &self.name,
             self.files,

@@ -35,7 +35,6 @@ pub struct Settings {
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct BuildReport {
-    /// The version of the index.
     pub version: u64,
     /// The version of the archive that it covers.
     pub archive_version: u64,
@@ -144,7 +143,6 @@ fn require_same(manifest: &Manifest, archive: &Archive, index: &str) -> Result<(
     Ok(())
 }
 
-/// A build in progress.
 struct Build<'a> {
     archive: &'a Archive,
     files: &'a IndexFiles,
@@ -339,11 +337,11 @@ impl Build<'_> {
         if let Some(entry) = self.files.unlisted(&name).await? {
             return Ok(entry);
         }
-        let drafts = self.files.draft(&name)?;
+        let drafts = self.files.drafts(&name)?;
         let (inputs, rows) = inputs().await?;
         let merge = Merge {
             name: name.clone(),
-            files: drafts.open()?,
+            files: (drafts[0].open()?, drafts[1].open()?),
             shape,
             parts,
             rows,

@@ -110,7 +110,6 @@ impl PagedFile {
             .map_err(|error| LookupError::damaged(&self.name, error))
     }
 
-    /// The bytes of the section `name`.
     pub(crate) fn section(&self, name: &str) -> Result<Section> {
         let found = self.footer.sections.get(name).and_then(|&(start, length)| {
             let start = usize::try_from(start).ok()?;

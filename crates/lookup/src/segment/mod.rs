@@ -21,7 +21,7 @@ use crate::rows::{Id, IdRef, RowShape, Rows};
 use crate::table::{Block, Table};
 
 pub(crate) use scan::Scan;
-pub(crate) use write::{SegmentWriter, WrittenFiles};
+pub(crate) use write::SegmentWriter;
 
 /// Bits by which the table `rotated` rotates fingerprints: the trailing half becomes the leading one.
 pub(crate) const ROTATION: u32 = 32;
@@ -58,7 +58,6 @@ pub struct SegmentFacts {
     pub parts: Vec<Part>,
 }
 
-/// An open segment.
 #[derive(Debug)]
 pub(crate) struct Segment {
     pub(crate) facts: SegmentFacts,
@@ -78,7 +77,6 @@ pub struct Document {
 }
 
 impl Segment {
-    /// Opens the segment `name` in `directory`.
     pub(crate) fn open(directory: &Path, name: &str) -> Result<Self> {
         let path = |ending: &str| directory.join(format!("{name}.{ending}"));
         let file = PagedFile::open(&path(TABLES))?;
@@ -153,7 +151,6 @@ impl Segment {
         })
     }
 
-    /// The error for a damaged block.
     #[cold]
     pub(crate) fn damaged(&self, table: usize, block: u32) -> LookupError {
         let name = ["straight", "rotated"][table];
@@ -166,11 +163,6 @@ impl Segment {
     /// Its files: the tables, and the rows.
     pub(crate) fn files(&self) -> [&PagedFile; 2] {
         [&self.file, &self.rows.file]
-    }
-
-    /// Bytes of the directories in memory.
-    pub(crate) fn directory_bytes(&self) -> u64 {
-        self.tables.iter().map(Table::directory_bytes).sum()
     }
 
     /// Reads the files whole, and checks every page, every block, and that both tables have the same fingerprints.

@@ -23,13 +23,6 @@ pub(crate) struct SegmentWriter {
     facts: SegmentFacts,
 }
 
-/// Size in bytes and checksum of each file of a segment that was written.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct WrittenFiles {
-    pub(crate) tables: (u64, u64),
-    pub(crate) rows: (u64, u64),
-}
-
 impl SegmentWriter {
     /// Begins a segment of at most `rows` rows of `parts`, in two empty files; errors name it `name`. Spills to
     /// `scratch`.
@@ -48,10 +41,6 @@ impl SegmentWriter {
             ));
         }
         let bucket_bits = bucket_bits(rows);
-        let shape = RowShape {
-            days: parts.len() > 1,
-            ..shape
-        };
         Ok(Self {
             tables: PagedWriter::new(&format!("{name}, tables"), tables),
             rows_file: PagedWriter::new(&format!("{name}, rows"), rows_file),
@@ -83,20 +72,19 @@ impl SegmentWriter {
         self.straight.push(&mut self.tables, fingerprint, rows)
     }
 
-    /// Writes the rotated table and the footers.
+    /// Writes the rotated table and the footers. Returns the size in bytes and the checksum of each file: the tables, and
+    /// the rows.
     pub(crate) fn finish(
         mut self,
         pool: &rayon::ThreadPool,
-    ) -> Result<(SegmentFacts, WrittenFiles)> {
+    ) -> Result<(SegmentFacts, [(u64, u64); 2])> {
         self.straight.finish(&mut self.tables, "straight")?;
         let mut rotated = TableWriter::new(self.facts.bucket_bits);
         self.rotated.write(&mut rotated, &mut self.tables, pool)?;
         rotated.finish(&mut self.tables, "rotated")?;
         self.rows.finish(&mut self.rows_file)?;
-        let written = WrittenFiles {
-            tables: self.tables.finish(&self.facts)?,
-            rows: self.rows_file.finish(&self.facts)?,
-        };
-        Ok((self.facts, written))
+        let tables = self.tables.finish(&self.facts)?;
+        let rows = self.rows_file.finish(&self.facts)?;
+        Ok((self.facts, [tables, rows]))
     }
 }

@@ -384,7 +384,6 @@ impl<'a> Response<'a> {
         }))
     }
 
-    /// Appends an answer.
     fn push(&mut self, answer: &Value) -> Result<(), Problem> {
         let separator = match (self.asked.is_batch, self.answers) {
             (false, _) => "",

@@ -26,7 +26,6 @@ mod tls;
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -100,7 +99,6 @@ struct Shared {
     checks_host: bool,
 }
 
-/// A server that listens.
 pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
@@ -188,9 +186,4 @@ fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;
     socket.listen(BACKLOG)
-}
-
-/// Reads a PEM file.
-pub(crate) fn read_file(path: &PathBuf) -> Result<Vec<u8>> {
-    std::fs::read(path).map_err(LookupError::io(path.display()))
 }

@@ -9,7 +9,6 @@ use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig};
 use tokio_rustls::TlsAcceptor;
 
-use super::read_file;
 use crate::error::{LookupError, Result};
 
 /// Paths of the PEM files for TLS.
@@ -17,10 +16,12 @@ use crate::error::{LookupError, Result};
 pub struct TlsFiles {
     /// Certificate of the authority that signs client certificates. If `None`, clients need no certificate.
     pub authority: Option<PathBuf>,
-    /// Certificate of the server.
     pub certificate: PathBuf,
-    /// Its private key.
     pub key: PathBuf,
+}
+
+fn read_file(path: &PathBuf) -> Result<Vec<u8>> {
+    std::fs::read(path).map_err(LookupError::io(path.display()))
 }
 
 impl TlsFiles {

@@ -105,9 +105,6 @@ impl<'a> BitWriter<'a> {
     }
 }
 
-/// The values of a bucket, by their numbers in the block.
-pub(crate) type BucketRange = Range<u32>;
-
 /// An encoded block. Its methods return `None` if a damaged length leads outside it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Block<'a> {
@@ -155,9 +152,9 @@ impl<'a> Block<'a> {
         8 * self.remainders + value as usize * self.width as usize
     }
 
-    /// The values of a bucket.
+    /// The values of a bucket, by their numbers in the block.
     #[inline(always)]
-    pub(crate) fn bucket(&self, bucket: u32) -> Option<BucketRange> {
+    pub(crate) fn bucket(&self, bucket: u32) -> Option<Range<u32>> {
         let counts = self.bytes.get(HEADER..)?;
         let (start, first_bit) = match bucket.checked_sub(1) {
             None => (0, 0),

@@ -20,7 +20,6 @@ pub(crate) struct TableWriter {
 }
 
 impl TableWriter {
-    /// An empty table.
     pub(crate) fn new(bucket_bits: u32) -> Self {
         Self {
             bucket_bits,

@@ -202,7 +202,6 @@ impl World {
         lookup::build(&archive, &self.files(), settings, Arc::new(rows_done)).await
     }
 
-    /// The directory of the index.
     pub fn index_directory(&self) -> PathBuf {
         self.directory.path().join("index")
     }

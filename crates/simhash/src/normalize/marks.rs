@@ -32,14 +32,6 @@ impl Choice for Fold {
 
 by_name!(Fold);
 
-impl Fold {
-    /// Whether diacritics count.
-    #[must_use]
-    pub fn is_none(&self) -> bool {
-        *self == Self::None
-    }
-}
-
 /// Leaves the marks out of a normalized `text`.
 pub(super) fn without_marks(text: &mut String, scratch: &mut String) {
     let Some(first) = text.find(|c| base(c) != Base::Itself) else {

@@ -19,23 +19,13 @@ const MOST_PASSES: u32 = 1 << 16;
 /// Features that are weighed at a time.
 const PIECE: usize = 1 << 12;
 
-/// A text's features, which can be read again and again: each call gives their hashes, some at a time, in the same order.
-pub(crate) trait ReadFeatures {
-    fn read(&mut self, each: &mut dyn FnMut(&[u64]));
-}
-
-impl<F: FnMut(&mut dyn FnMut(&[u64]))> ReadFeatures for F {
-    fn read(&mut self, each: &mut dyn FnMut(&[u64])) {
-        self(each);
-    }
-}
-
 impl Sum {
-    /// [`Self::fingerprint`] of a text that has `len` features.
+    /// [`Self::fingerprint`] of a text that has `len` features. `features` can be called again and again: each time it gives their
+    /// hashes, some at a time, in the same order.
     pub(crate) fn fingerprint_of_long(
         &mut self,
         len: usize,
-        features: &mut impl ReadFeatures,
+        features: &mut impl FnMut(&mut dyn FnMut(&[u64])),
     ) -> Option<u64> {
         self.long_fingerprint(len, features, MOST_DISTINCT.max(len / DISTINCT_SHARE))
     }
@@ -43,7 +33,7 @@ impl Sum {
     fn long_fingerprint(
         &mut self,
         len: usize,
-        features: &mut impl ReadFeatures,
+        features: &mut impl FnMut(&mut dyn FnMut(&[u64])),
         most_distinct: usize,
     ) -> Option<u64> {
         if let Summed::Occurrences = self.model.spec().weight.summed() {
@@ -59,11 +49,14 @@ impl Sum {
     }
 
     /// The fingerprint of all occurrences, each with the weight of its feature.
-    fn sum_occurrences(&mut self, features: &mut impl ReadFeatures) -> Option<u64> {
+    fn sum_occurrences(
+        &mut self,
+        features: &mut impl FnMut(&mut dyn FnMut(&[u64])),
+    ) -> Option<u64> {
         let enough = self.model.spec().min_features as usize;
         let mut distinct = HashSet::new();
         let mut sums = Sums::ZERO;
-        features.read(&mut |hashes| {
+        features(&mut |hashes: &[u64]| {
             for hash in hashes {
                 if distinct.len() < enough {
                     distinct.insert(*hash);
@@ -94,7 +87,7 @@ impl Sum {
     fn sum_distinct(
         &mut self,
         passes: Passes,
-        features: &mut impl ReadFeatures,
+        features: &mut impl FnMut(&mut dyn FnMut(&[u64])),
         most_distinct: usize,
     ) -> Result<Option<u64>, usize> {
         let most_distinct = if passes.number < MOST_PASSES {
@@ -184,12 +177,12 @@ impl Passes {
     fn count(
         self,
         pass: u32,
-        features: &mut impl ReadFeatures,
+        features: &mut impl FnMut(&mut dyn FnMut(&[u64])),
         most_distinct: usize,
     ) -> Result<HashMap<u64, u32>, usize> {
         let mut count: HashMap<u64, u32> = HashMap::new();
         let (mut read, mut is_full) = (0, false);
-        features.read(&mut |hashes| {
+        features(&mut |hashes: &[u64]| {
             if is_full {
                 return;
             }

@@ -69,28 +69,9 @@ fn cut(text: &str, out: &mut String, ends: &mut Vec<usize>) {
 
 /// Whether a character is a sign or an operator. Brackets, quotes, commas and semicolons are not: they change with the layout.
 fn is_sign(c: char) -> bool {
-    matches!(
-        c,
-        '+' | '-'
-            | '*'
-            | '/'
-            | '%'
-            | '<'
-            | '>'
-            | '='
-            | '!'
-            | '&'
-            | '|'
-            | '^'
-            | '~'
-            | '?'
-            | ':'
-            | '.'
-            | '@'
-            | '#'
-            | '$'
-            | '\\'
-    ) || matches!(c, '±' | '×' | '÷' | '¬' | '\u{2190}'..='\u{22ff}')
+    // Of ASCII: ! # $ % & * + - . / : < = > ? @ \ ^ | ~
+    matches!(c, '!' | '#'..='&' | '*' | '+' | '-'..='/' | ':' | '<'..='@' | '\\' | '^' | '|' | '~')
+        || matches!(c, '±' | '×' | '÷' | '¬' | '\u{2190}'..='\u{22ff}')
 }
 
 #[cfg(test)]

@@ -26,14 +26,6 @@ pub(crate) enum Cjk {
     Jieba,
 }
 
-impl Cjk {
-    /// Whether runs of plain characters need masks alone.
-    fn has_masks(self) -> bool {
-        matches!(self, Self::Bigrams | Self::Grams)
-    }
-}
-
-/// Extracts words.
 #[derive(Debug, Clone)]
 pub(crate) struct Words {
     cjk: Cjk,
@@ -55,7 +47,8 @@ impl Extract for Words {
     #[inline]
     fn extract(&mut self, text: &Folded, each: &mut impl TakeFeature) {
         masks::classify(self.kernel, text, &mut self.chunks);
-        if !self.cjk.has_masks() {
+        // The other ways to cut them need more than masks.
+        if !matches!(self.cjk, Cjk::Bigrams | Cjk::Grams) {
             for chunk in &mut self.chunks {
                 chunk.other |= std::mem::take(&mut chunk.cjk);
             }

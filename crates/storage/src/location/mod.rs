@@ -74,7 +74,6 @@ impl Location {
         &self.store
     }
 
-    /// The path in the store.
     pub fn path(&self) -> &Path {
         &self.path
     }

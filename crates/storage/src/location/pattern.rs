@@ -8,7 +8,6 @@ const OPTIONS: MatchOptions = MatchOptions {
     require_literal_leading_dot: false,
 };
 
-/// Position of the first wildcard of `text`.
 pub(super) fn first_wildcard(text: &str) -> Option<usize> {
     text.find(['*', '?', '['])
 }

@@ -72,24 +72,14 @@ async fn check_expansions(stores: &Stores, root: &str) {
 #[tokio::test]
 async fn expands_files_directories_and_patterns() {
     let directory = tempfile::tempdir().unwrap();
-    for name in NAMES {
-        let path = directory.path().join(name);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(path, "").unwrap();
-    }
+    write_files(directory.path(), NAMES.map(str::to_owned));
     let root = directory.path().to_str().unwrap();
     check_expansions(&Stores::default(), root).await;
 }
 
 #[tokio::test]
 async fn expands_objects_as_it_does_files() {
-    let store = InMemory::new();
-    for name in NAMES {
-        let path = Path::from(format!("crawl/{name}"));
-        store.put(&path, "".into()).await.unwrap();
-    }
-    let stores = Stores::default();
-    stores.register(&Url::parse("s3://bucket").unwrap(), Arc::new(store));
+    let stores = stores_with_objects(NAMES.map(|name| format!("crawl/{name}"))).await;
     check_expansions(&stores, "s3://bucket/crawl").await;
 }
 

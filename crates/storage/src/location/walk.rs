@@ -26,15 +26,10 @@ fn node_of(metadata: &Metadata) -> Node {
     (metadata.dev(), metadata.ino())
 }
 
-fn io_error(path: &FsPath) -> impl Fn(std::io::Error) -> StorageError {
-    StorageError::io(path.display())
-}
-
 /// The entries of a directory, sorted by name.
 fn entries(directory: &FsPath) -> Result<Vec<DirEntry>> {
-    let read = std::fs::read_dir(directory).map_err(io_error(directory))?;
-    let entries: std::io::Result<Vec<DirEntry>> = read.collect();
-    let mut entries = entries.map_err(io_error(directory))?;
+    let entries = std::fs::read_dir(directory).and_then(Iterator::collect);
+    let mut entries: Vec<DirEntry> = entries.map_err(StorageError::io(directory.display()))?;
     entries.sort_by_cached_key(DirEntry::file_name);
     Ok(entries)
 }
@@ -45,7 +40,6 @@ pub(super) struct Walk<'a> {
     extensions: &'a [&'a str],
     /// Directories that were walked.
     walked: HashSet<Node>,
-    /// The files found.
     pub(super) files: Vec<PathBuf>,
     /// The files left out.
     pub(super) skipped: Skipped,
@@ -67,7 +61,9 @@ impl<'a> Walk<'a> {
     /// # Errors
     /// [`StorageError::HoldsTable`] for a Delta table below it, [`StorageError::InTable`] for a symlink into one.
     pub(super) fn add_below(&mut self, directory: &FsPath) -> Result<()> {
-        let metadata = directory.metadata().map_err(io_error(directory))?;
+        let metadata = directory
+            .metadata()
+            .map_err(StorageError::io(directory.display()))?;
         if !self.walked.insert(node_of(&metadata)) {
             return Ok(());
         }
@@ -168,7 +164,6 @@ enum Part {
     Recursive,
 }
 
-/// The components of a pattern.
 fn parse_pattern(location: &Location, local: &FsPath) -> Result<Vec<Part>> {
     let bad = |error: PatternError| StorageError::bad_pattern(location, &error);
     // Parses the whole pattern first, so that an error gives the position in the whole pattern.
@@ -224,7 +219,9 @@ impl Matches {
                 }
             }
             Part::Recursive => {
-                let metadata = directory.metadata().map_err(io_error(&directory))?;
+                let metadata = directory
+                    .metadata()
+                    .map_err(StorageError::io(directory.display()))?;
                 if !self.searched.insert((node_of(&metadata), rest.len())) {
                     return Ok(());
                 }

@@ -36,11 +36,6 @@ impl Lists {
         below.cloned().collect()
     }
 
-    fn add_odd_keys(&self, keys: Vec<String>) {
-        let mut all = self.odd_keys.lock().unwrap_or_else(PoisonError::into_inner);
-        all.extend(keys);
-    }
-
     /// Notes that a page leads to the one at `next`; whether that is one before it.
     fn leads_back(&self, request: &PageRequest, next: &str) -> bool {
         let Some(mark) = &request.mark else {
@@ -61,10 +56,12 @@ impl Lists {
         false
     }
 
-    /// Notes a page that is right.
-    fn forget(&self, url: &str) {
-        let mut all = self.no_lists.lock().unwrap_or_else(PoisonError::into_inner);
-        all.remove(url);
+    /// Notes a page that is right, and its keys that are left out.
+    fn note(&self, url: &str, odd: Vec<String>) {
+        let mut no_lists = self.no_lists.lock().unwrap_or_else(PoisonError::into_inner);
+        no_lists.remove(url);
+        let mut odd_keys = self.odd_keys.lock().unwrap_or_else(PoisonError::into_inner);
+        odd_keys.extend(odd);
     }
 
     /// Notes an answer that is no list; whether to ask again.
@@ -125,8 +122,7 @@ pub(super) async fn checked(
     });
     let body = match checked {
         Ok(List { left_out, odd, .. }) => {
-            lists.forget(&request.url);
-            lists.add_odd_keys(odd);
+            lists.note(&request.url, odd);
             without(body, &left_out)
         }
         Err(reason) => {

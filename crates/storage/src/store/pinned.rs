@@ -486,9 +486,7 @@ mod tests {
                 .await
                 .unwrap();
             assert_eq!(got.meta.size, bytes.len() as u64);
-            let got = object_store::ObjectStoreExt::get(&store, &path)
-                .await
-                .unwrap();
+            let got = store.get(&path).await.unwrap();
             assert_eq!(got.range, 0..bytes.len() as u64);
             assert!(got.bytes().await.unwrap() == bytes);
         }
@@ -497,9 +495,7 @@ mod tests {
         assert!(part == bytes[range.start as usize..range.end as usize]);
         let empty = Path::from("empty");
         store.put(&empty, "".into()).await.unwrap();
-        let got = object_store::ObjectStoreExt::get(&store, &empty)
-            .await
-            .unwrap();
+        let got = store.get(&empty).await.unwrap();
         assert!(got.bytes().await.unwrap().is_empty());
     }
 }

@@ -17,9 +17,7 @@ use simhash::{SketchBits, Spec};
 use storage::Stores;
 use url::Url;
 
-/// URL of the archive.
 pub const ARCHIVE: &str = "s3://fuzz/archive";
-/// The sketches of the archive.
 pub const SKETCH: SketchBits = SketchBits::Bits64;
 /// All columns of the archive.
 pub const COLUMNS: RowColumns = RowColumns {
@@ -29,13 +27,10 @@ pub const COLUMNS: RowColumns = RowColumns {
 /// Number of documents of each day: few, but enough for several Parquet pages of ids.
 const DOCUMENTS: [usize; 2] = [2100, 5];
 
-/// A day of the archive.
 pub struct Day {
-    /// Its date.
     pub date: NaiveDate,
     /// The file of its fingerprints, as the fingerprint stage (map 1) writes it.
     pub file: FingerprintFile,
-    /// The rows of that file.
     pub rows: Vec<(i64, String)>,
 }
 

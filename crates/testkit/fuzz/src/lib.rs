@@ -93,7 +93,6 @@ impl<'a> Input<'a> {
         self.0.is_empty()
     }
 
-    /// Reads a byte.
     pub fn byte(&mut self) -> u8 {
         self.bytes(1).first().copied().unwrap_or(0)
     }

@@ -44,7 +44,6 @@ pub fn decode<'a>(bytes: &'a [u8], hints: &Hints<'_>, buffer: &'a mut String) ->
     decoded
 }
 
-/// Whether an encoding is a kind of UTF-16.
 pub(crate) fn is_utf_16(encoding: &'static Encoding) -> bool {
     encoding == UTF_16LE || encoding == UTF_16BE
 }

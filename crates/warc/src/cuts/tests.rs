@@ -26,7 +26,6 @@ enum Owned {
     Broken(Broken),
 }
 
-/// The events of a part of a file.
 fn read(file: &[u8], part: Range<u64>) -> io::Result<Vec<Owned>> {
     let input = Trickle::new(&file[part.start as usize..], 1_000);
     let dictionary = Dictionary::from_start(file).filter(|_| part.start > 0);
@@ -51,7 +50,6 @@ fn read_all(file: &[u8]) -> Vec<Owned> {
     read(file, 0..u64::MAX).unwrap()
 }
 
-/// The offsets of the records of a file.
 fn offsets(file: &[u8]) -> BTreeSet<u64> {
     let events = read_all(file).into_iter();
     events

@@ -15,8 +15,16 @@ const TEXT_SHA1: &str = "sha1:G4XKBDFLGPTRYAWGKHN4QOSHJUZMM5XK";
 /// The digest of nothing.
 const OTHER_SHA1: &str = "sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ";
 
+fn documents(choice: Choice) -> Documents {
+    Documents::new(choice, 100_000)
+}
+
 /// What `check` says of the outcome of a file's only record.
-fn with_outcome<T>(choice: &Choice, raw: &[u8], check: impl FnOnce(Outcome<'_>) -> T) -> T {
+fn with_outcome<T>(
+    documents: &mut Documents,
+    raw: &[u8],
+    check: impl FnOnce(Outcome<'_>) -> T,
+) -> T {
     let limits = Limits {
         record: 1 << 20,
         window_log: 23,
@@ -25,16 +33,19 @@ fn with_outcome<T>(choice: &Choice, raw: &[u8], check: impl FnOnce(Outcome<'_>) 
     let Some(Event::Record(record)) = reader.next_event().unwrap() else {
         panic!("no record");
     };
-    let mut documents = Documents::new(choice.clone(), 100_000);
     check(documents.read(&record))
 }
 
 /// The reason why a record is no document, as text, or its text.
-fn outcome(choice: &Choice, raw: &[u8]) -> Result<String, String> {
-    with_outcome(choice, raw, |outcome| match outcome {
+fn outcome_of(documents: &mut Documents, raw: &[u8]) -> Result<String, String> {
+    with_outcome(documents, raw, |outcome| match outcome {
         Outcome::Document(document) => Ok(document.text.to_owned()),
         Outcome::Skipped(reason) => Err(reason.to_string()),
     })
+}
+
+fn outcome(choice: &Choice, raw: &[u8]) -> Result<String, String> {
+    outcome_of(&mut documents(choice.clone()), raw)
 }
 
 /// The outcome of a response with this status and these fields.
@@ -60,7 +71,7 @@ fn a_document_has_what_its_record_says() {
     ];
     let raw = record("response", &fields, block.as_bytes());
     let file = gzip_member(&raw);
-    with_outcome(&Choice::default(), &file, |outcome| {
+    with_outcome(&mut documents(Choice::default()), &file, |outcome| {
         let Outcome::Document(document) = outcome else {
             panic!("{outcome:?}");
         };
@@ -82,7 +93,7 @@ fn text_of_a_wet_file_is_a_document() {
         ("Content-Type", "text/plain"),
     ];
     let raw = record("conversion", &fields, "Grüße".as_bytes());
-    with_outcome(&Choice::default(), &raw, |outcome| {
+    with_outcome(&mut documents(Choice::default()), &raw, |outcome| {
         let Outcome::Document(document) = outcome else {
             panic!("{outcome:?}");
         };
@@ -271,40 +282,31 @@ fn digests_are_checked_if_chosen() {
 fn buffers_are_used_again() {
     let html = "Content-Type: text/html; charset=windows-1252\r\n";
     let image = "Content-Type: image/png\r\n";
-    let mut documents = Documents::new(Choice::default(), 100_000);
+    let mut documents = documents(Choice::default());
     for (fields, body, expected) in [
-        (html, &b"gr\xfcn"[..], Some("grün")),
-        (image, &b"x"[..], None),
-        (html, &b"plain"[..], Some("plain")),
+        (html, &b"gr\xfcn"[..], Ok("grün")),
+        (image, &b"x"[..], Err("image/png")),
+        (html, &b"plain"[..], Ok("plain")),
     ] {
         let head = format!("HTTP/1.1 200 OK\r\n{fields}\r\n");
         let raw = record("response", &[], &[head.as_bytes(), body].concat());
-        let limits = Limits {
-            record: 1_000,
-            window_log: 23,
-        };
-        let mut reader = Reader::new(&raw[..], limits);
-        let Some(Event::Record(record)) = reader.next_event().unwrap() else {
-            panic!("no record");
-        };
-        let text = match documents.read(&record) {
-            Outcome::Document(document) => Some(document.text.to_owned()),
-            Outcome::Skipped(_) => None,
-        };
-        assert_eq!(text.as_deref(), expected);
+        let expected = expected.map(str::to_owned).map_err(str::to_owned);
+        assert_eq!(outcome_of(&mut documents, &raw), expected);
     }
 }
 
 #[test]
 fn what_the_crawler_found_counts_before_what_the_server_said() {
-    let found = |identified: &str, said: &str, body: &[u8]| {
+    let raw = |identified: &str, said: &str, body: &[u8]| {
         let head = format!("HTTP/1.1 200 OK\r\nContent-Type: {said}\r\n\r\n");
         let fields = [
             ("Content-Type", HTTP),
             ("WARC-Identified-Payload-Type", identified),
         ];
-        let block = [head.as_bytes(), body].concat();
-        outcome(&Choice::default(), &record("response", &fields, &block))
+        record("response", &fields, &[head.as_bytes(), body].concat())
+    };
+    let found = |identified: &str, said: &str, body: &[u8]| {
+        outcome(&Choice::default(), &raw(identified, said, body))
     };
     let text = || Ok("text".to_owned());
     assert_eq!(found("text/html", "image/png", b"text"), text());
@@ -314,16 +316,15 @@ fn what_the_crawler_found_counts_before_what_the_server_said() {
     );
     // A page that is served as HTML stays one, whatever text the crawler takes it for.
     let form = |identified: &str, said: &str| {
-        let head = format!("HTTP/1.1 200 OK\r\nContent-Type: {said}\r\n\r\n<p>text</p>");
-        let fields = [
-            ("Content-Type", HTTP),
-            ("WARC-Identified-Payload-Type", identified),
-        ];
-        let raw = record("response", &fields, head.as_bytes());
-        with_outcome(&Choice::default(), &raw, |outcome| match outcome {
-            Outcome::Document(document) => document.form,
-            Outcome::Skipped(reason) => panic!("{reason:?}"),
-        })
+        let raw = raw(identified, said, b"<p>text</p>");
+        with_outcome(
+            &mut documents(Choice::default()),
+            &raw,
+            |outcome| match outcome {
+                Outcome::Document(document) => document.form,
+                Outcome::Skipped(reason) => panic!("{reason:?}"),
+            },
+        )
     };
     for identified in ["text/x-php", "text/plain", "application/xhtml+xml"] {
         assert_eq!(form(identified, "text/html; charset=utf-8"), Form::Html);

@@ -4,7 +4,7 @@
 //! send bodies as they are. So a coding counts only where the bytes begin as it says. A body that is cut off or damaged gives what
 //! can be decoded of it, as in a browser, and that is said.
 
-use std::io::{self, BufRead, Read as _};
+use std::io::{self, Read as _};
 
 use brotli_decompressor::Decompressor;
 use sirocco::Format;
@@ -221,8 +221,20 @@ impl Decoders {
         limit: usize,
     ) -> Result<Option<Extent>, BodyError> {
         let is_whole = match coding {
-            Coding::Gzip if body.starts_with(GZIP_MAGIC) => self.gunzip(body, output, limit)?,
-            Coding::Zstd if body.starts_with(ZSTD_MAGIC) => self.unzstd(body, output, limit)?,
+            Coding::Gzip if body.starts_with(GZIP_MAGIC) => {
+                each_member(body, GZIP_MAGIC, |input| {
+                    self.gzip.start();
+                    append(output, limit, |room| self.gzip.read(input, room))
+                })?
+            }
+            Coding::Zstd if body.starts_with(ZSTD_MAGIC) => {
+                each_member(body, ZSTD_MAGIC, |input| {
+                    if self.zstd.start().is_err() {
+                        return Ok(false);
+                    }
+                    append(output, limit, |room| self.zstd.read(input, room))
+                })?
+            }
             Coding::Deflate if !is_other(body) => self.inflate(body, output, limit)?,
             Coding::Brotli if !is_other(body) => unbrotli(body, output, limit)?,
             _ => return Ok(None),
@@ -237,42 +249,6 @@ impl Decoders {
             true => Ok(Some(Extent::Whole)),
             false if output.is_empty() => Err(BodyError::Damaged),
             false => Ok(Some(Extent::Start)),
-        }
-    }
-
-    /// Decodes all members.
-    fn gunzip(
-        &mut self,
-        body: &[u8],
-        output: &mut Vec<u8>,
-        limit: usize,
-    ) -> Result<bool, BodyError> {
-        let mut input = Input::new(body);
-        loop {
-            self.gzip.start();
-            let is_whole = append(output, limit, |room| self.gzip.read(&mut input, room))?;
-            if !is_whole || !comes_next(&mut input, GZIP_MAGIC) {
-                return Ok(is_whole);
-            }
-        }
-    }
-
-    /// Decodes all frames.
-    fn unzstd(
-        &mut self,
-        body: &[u8],
-        output: &mut Vec<u8>,
-        limit: usize,
-    ) -> Result<bool, BodyError> {
-        let mut input = Input::new(body);
-        loop {
-            if self.zstd.start().is_err() {
-                return Ok(false);
-            }
-            let is_whole = append(output, limit, |room| self.zstd.read(&mut input, room))?;
-            if !is_whole || !comes_next(&mut input, ZSTD_MAGIC) {
-                return Ok(is_whole);
-            }
         }
     }
 
@@ -307,6 +283,22 @@ impl Decoders {
                 InflateState::Ended | InflateState::Open => Decoded::End,
             })
         })
+    }
+}
+
+/// Decodes one member of `body` after the other, as long as `magic` comes next; `false` if one of them is broken.
+fn each_member(
+    body: &[u8],
+    magic: &[u8],
+    mut decode: impl FnMut(&mut Input<&[u8]>) -> Result<bool, BodyError>,
+) -> Result<bool, BodyError> {
+    let mut input = Input::new(body);
+    loop {
+        let is_whole = decode(&mut input)?;
+        let next = input.peek(magic.len());
+        if !is_whole || !next.is_ok_and(|bytes| bytes.starts_with(magic)) {
+            return Ok(is_whole);
+        }
     }
 }
 
@@ -345,13 +337,6 @@ fn append(
             Ok(Decoded::Broken(_)) | Err(_) => return Ok(false),
         }
     }
-}
-
-/// Whether the next bytes of the input are `magic`.
-fn comes_next<R: BufRead>(input: &mut Input<R>, magic: &[u8]) -> bool {
-    input
-        .peek(magic.len())
-        .is_ok_and(|bytes| bytes.starts_with(magic))
 }
 
 /// Whether a body that may be compressed is a text. Of a short one, too few bytes tell it, so it must be in UTF-8.

@@ -7,7 +7,7 @@ pub(crate) use body::{Bodies, BodyError};
 
 use memchr::memchr;
 
-use crate::headers::{FieldTable, Headers, Scan};
+use crate::headers::{FieldTable, Headers, Scan, number};
 
 /// A response whose body is still encoded.
 #[derive(Debug, Clone, Copy)]
@@ -65,15 +65,11 @@ fn parse_status(block: &[u8]) -> Option<u16> {
     }
     let line = &block[..memchr(b'\n', block).unwrap_or(block.len())];
     let after_version = &line[memchr(b' ', line)?..];
-    let code = match after_version.trim_ascii() {
-        [a, b, c] => [a, b, c],
-        [a, b, c, after, ..] if !after.is_ascii_digit() => [a, b, c],
-        _ => return None,
-    };
-    code.iter().try_fold(0, |number, byte| {
-        byte.is_ascii_digit()
-            .then(|| 10 * number + u16::from(**byte - b'0'))
-    })
+    let (code, after) = after_version.trim_ascii().split_at_checked(3)?;
+    if after.first().is_some_and(u8::is_ascii_digit) {
+        return None;
+    }
+    number(code)
 }
 
 #[cfg(test)]

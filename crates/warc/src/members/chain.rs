@@ -21,7 +21,6 @@ pub(crate) enum Aim {
     Record,
 }
 
-/// A chain of members.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Chain {
     /// It is as wanted, or goes to the end of the file.

@@ -18,7 +18,6 @@ pub(crate) const MAGIC: [u8; 3] = [0x1f, 0x8b, 8];
 /// Bytes of a header without optional fields.
 pub(crate) const HEADER_LENGTH: usize = 10;
 
-/// Flags of a header.
 mod flag {
     pub(super) const HEADER_CHECKSUM: u8 = 1 << 1;
     pub(super) const EXTRA: u8 = 1 << 2;

@@ -87,7 +87,6 @@ pub(crate) enum Step {
     MemberEnd,
     /// The rest of the member, or bytes that are no member, are lost. The offset is where the member or those bytes start.
     Broken(Broken),
-    /// The file ends.
     End,
 }
 

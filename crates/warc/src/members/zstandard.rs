@@ -24,8 +24,7 @@ pub(crate) struct Zstandard {
     dictionary: Option<Dictionary>,
     /// The largest window, as a power of two.
     window_log: u32,
-    has_ended: bool,
-    /// The bytes that the library asks for next; `None` before it was called for the frame.
+    /// The bytes that the library asks for next: none once the frame has ended; `None` before it was called for the frame.
     wanted: Option<usize>,
     /// Whether the last call filled the output, so that more may be decoded without input.
     is_full: bool,
@@ -43,7 +42,6 @@ impl Zstandard {
             context: None,
             dictionary: None,
             window_log: window_log.clamp(WINDOW_LOGS.0, WINDOW_LOGS.1),
-            has_ended: false,
             wanted: None,
             is_full: false,
         }
@@ -74,7 +72,6 @@ impl Zstandard {
         // After an error, the context refuses all but this. The dictionary stays.
         context.reset(ResetDirective::SessionOnly).map_err(failed)?;
         self.context = Some(context);
-        self.has_ended = false;
         self.wanted = None;
         self.is_full = false;
         Ok(())
@@ -101,7 +98,7 @@ impl Zstandard {
         input: &mut Input<R>,
         output: &mut [u8],
     ) -> io::Result<Decoded> {
-        let Some(context) = self.context.as_mut().filter(|_| !self.has_ended) else {
+        let Some(context) = self.context.as_mut().filter(|_| self.wanted != Some(0)) else {
             return Ok(Decoded::End);
         };
         loop {
@@ -132,12 +129,11 @@ impl Zstandard {
                 Err(_) => return Ok(Decoded::Broken(Fault::Damaged)),
             };
             self.wanted = Some(left);
-            self.has_ended = left == 0;
             let was_full = std::mem::replace(&mut self.is_full, written == output.len());
             if written > 0 {
                 return Ok(Decoded::Bytes(written));
             }
-            if self.has_ended {
+            if left == 0 {
                 return Ok(Decoded::End);
             }
             if was_full {

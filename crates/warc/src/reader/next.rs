@@ -7,7 +7,6 @@ use crate::headers::{PREFIX, START_LENGTH, STARTS, is_record_start, is_record_st
 /// What follows a record and blank lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Next {
-    /// Another record.
     Record,
     /// Something else.
     Other,

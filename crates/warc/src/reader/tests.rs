@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::headers::RecordType;
-use crate::test_files::{Layout, Trickle, gzip_member, noise, record};
+use crate::test_files::{Layout, Trickle, damaged_member, gzip_member, noise, record};
 
 const LIMITS: Limits = Limits {
     record: 1 << 20,
@@ -271,9 +271,7 @@ fn a_record_in_a_damaged_member_is_broken_and_those_around_it_are_read() {
     let record = response(&block);
     let member = gzip_member(&record);
     // The whole record is decompressed before its checksum turns out to be wrong.
-    let mut damaged = member.clone();
-    damaged[member.len() - 6] ^= 1;
-    let file = [&member[..], &damaged, &member].concat();
+    let file = [&member[..], &damaged_member(&record), &member].concat();
     let expected = [
         owned(&record),
         Owned::Broken(Fault::Damaged),
@@ -287,18 +285,14 @@ fn a_record_in_a_damaged_member_is_broken_and_those_around_it_are_read() {
 #[test]
 fn a_damaged_record_that_seems_to_be_followed_by_more_is_broken() {
     let record = response(&[b'x'; 300]);
-    // Bytes behind the record, in a member whose checksum is wrong.
-    let mut damaged = gzip_member(&[&record[..], &[b'y'; 100_000]].concat());
-    let at = damaged.len() - 6;
-    damaged[at] ^= 1;
+    let with_more = [&record[..], &[b'y'; 100_000]].concat();
     let member = gzip_member(&record);
-    let file = [&member[..], &damaged, &member].concat();
+    let file = [&member[..], &damaged_member(&with_more), &member].concat();
     let broken = Owned::Broken(Fault::Damaged);
     assert_eq!(events(&file), [owned(&record), broken, owned(&record)]);
     // With a right one, the record is as its member says.
-    let more = gzip_member(&[&record[..], &[b'y'; 100_000]].concat());
     let header = Owned::Broken(Fault::Header);
-    let file = [more, member].concat();
+    let file = [gzip_member(&with_more), member].concat();
     assert_eq!(events(&file), [owned(&record), header, owned(&record)]);
 }
 
@@ -306,9 +300,7 @@ fn a_damaged_record_that_seems_to_be_followed_by_more_is_broken() {
 fn no_record_of_a_damaged_member_is_read_but_all_before_the_end_of_a_file_that_is_cut_off() {
     let records: Vec<Vec<u8>> = (0..9).map(|n| response(&noise(n, 3_000))).collect();
     let whole = gzip_member(&records.concat());
-    let mut damaged = whole.clone();
-    damaged[whole.len() - 6] ^= 1;
-    let file = [damaged, gzip_member(&records[0])].concat();
+    let file = [damaged_member(&records.concat()), gzip_member(&records[0])].concat();
     assert_eq!(
         events(&file),
         [Owned::Broken(Fault::Damaged), owned(&records[0])]
@@ -327,9 +319,7 @@ fn a_member_that_goes_on_is_held_up_to_the_limit() {
         ..LIMITS
     };
     for rest in [b'y', 0] {
-        let mut damaged = gzip_member(&[&record[..], &vec![rest; 4 << 20]].concat());
-        let at = damaged.len() - 6;
-        damaged[at] ^= 1;
+        let damaged = damaged_member(&[&record[..], &vec![rest; 4 << 20]].concat());
         let (found, _) = read(&damaged, 1 << 20, limits);
         assert_eq!(found[0], owned(&record));
         assert!(matches!(found[1..], [Owned::Broken(_), ..]), "{found:?}");
@@ -417,10 +407,7 @@ fn a_wrong_length_loses_no_other_record() {
     assert_eq!(events(&file), [owned(&valid), owned(&valid)]);
     // A member behind it that is damaged.
     let records = records_with_length("Content-Length: 100000");
-    let mut damaged = gzip_member(&records[0]);
-    let at = damaged.len() - 6;
-    damaged[at] ^= 1;
-    for rest in [damaged, b"garbage".to_vec()] {
+    for rest in [damaged_member(&records[0]), b"garbage".to_vec()] {
         let last = gzip_member(&records[0]);
         let file = [gzip_member(&records.concat()), rest.clone(), last].concat();
         let found = events(&file);

@@ -55,7 +55,6 @@ pub struct Searcher<'a> {
 }
 
 impl<'a> Searcher<'a> {
-    /// Searches `tables`.
     pub fn new(tables: &'a Tables, k: u32) -> Self {
         let mut masks = vec![0];
         let mut last = 0..1;

@@ -110,7 +110,6 @@ impl Table {
         range.start + keys[range].partition_point(|&key| key < value)
     }
 
-    /// The number of blocks.
     pub fn blocks(&self) -> usize {
         self.keys.len()
     }
@@ -165,7 +164,6 @@ pub struct Cursor<'a> {
     block: usize,
     /// The bit after the value.
     bit: usize,
-    /// The value.
     pub value: u64,
     /// The last value of the block.
     key: u64,

@@ -4,10 +4,10 @@ use super::elements::Element;
 use super::hidden::{self, Hidden};
 use super::open::OpenElements;
 use super::scan::{Attributes, Event, Scanner, Tag};
-use super::write::Gap;
+use super::write::{Gap, Writer};
 
 /// What a walk calls for the visible parts of a page, in their order.
-pub(super) trait Visit<'p> {
+pub(super) trait Visit<'p, 'o> {
     /// What is known of an element besides its name; its text and the elements inside get it.
     type Context: Copy + Default;
 
@@ -19,17 +19,19 @@ pub(super) trait Visit<'p> {
         attributes: &Attributes<'_>,
     ) -> Self::Context;
 
-    /// A run of text with character references, in an element with this context.
-    fn text(&mut self, text: &'p str, context: Self::Context);
+    /// What the text is written with.
+    fn writer(&mut self) -> &mut Writer<'p, 'o>;
 
-    /// The same without character references.
-    fn raw_text(&mut self, text: &'p str, context: Self::Context);
+    /// A run of text was written behind the first `begin` bytes, in an element with this context.
+    fn wrote(&mut self, _begin: usize, _context: Self::Context) {}
 
     /// What separates the text before from the text after.
-    fn separate(&mut self, gap: Gap);
+    fn separate(&mut self, gap: Gap) {
+        self.writer().separate(gap);
+    }
 
     /// From here on text is in a link to this address, or in none.
-    fn link(&mut self, address: Option<&[u8]>);
+    fn link(&mut self, _address: Option<&[u8]>) {}
 
     /// The title of the page, with character references.
     fn title(&mut self, _title: &'p str) {}
@@ -37,8 +39,8 @@ pub(super) trait Visit<'p> {
     /// An element that has no content of interest, such as a picture, in an element with this context.
     fn empty(&mut self, _element: Element, _context: Self::Context) {}
 
-    /// Forgets all: the walk begins again.
-    fn restart(&mut self);
+    /// Forgets all: the walk begins again, and what was written is removed.
+    fn restart(&mut self) {}
 }
 
 /// How many elements that are never closed are found before all hidden elements are shown.
@@ -85,21 +87,25 @@ enum Again {
 }
 
 /// Walks over a page. Begins again if a hidden element is never closed, or hides most of the page, a few times at most, so the time
-/// stays linear. Returns whether text counts that attributes hide.
-pub(super) fn walk<'p, V: Visit<'p>>(page: &'p str, visitor: &mut V) -> bool {
+/// stays linear.
+pub(super) fn walk<'p, 'o>(page: &'p str, visitor: &mut impl Visit<'p, 'o>) {
     let mut shown = Shown::default();
     while let Some(again) = walk_once(page, &shown, visitor) {
         match again {
             Again::Unclosed(at) => shown.add(at),
             Again::Veiled => shown.veiled = true,
         }
+        visitor.writer().restart();
         visitor.restart();
     }
-    shown.veiled
 }
 
 /// Walks over a page.
-fn walk_once<'p, V: Visit<'p>>(page: &'p str, shown: &Shown, visitor: &mut V) -> Option<Again> {
+fn walk_once<'p, 'o, V: Visit<'p, 'o>>(
+    page: &'p str,
+    shown: &Shown,
+    visitor: &mut V,
+) -> Option<Again> {
     let (mut visible, mut veiled) = (0, 0);
     // Whether the text is in an element that its attributes hide.
     let mut is_veiled = false;
@@ -110,14 +116,18 @@ fn walk_once<'p, V: Visit<'p>>(page: &'p str, shown: &Shown, visitor: &mut V) ->
             Event::Text(text) => {
                 if !open.is_hidden() {
                     visible += text.trim_ascii().len();
-                    visitor.text(text, open.context());
+                    let begin = visitor.writer().written().len();
+                    visitor.writer().text(text);
+                    visitor.wrote(begin, open.context());
                 } else if is_veiled {
                     veiled += text.trim_ascii().len();
                 }
             }
             Event::RawText(text) => {
                 if !open.is_hidden() {
-                    visitor.raw_text(text, open.context());
+                    let begin = visitor.writer().written().len();
+                    visitor.writer().raw_text(text);
+                    visitor.wrote(begin, open.context());
                 }
             }
             Event::Start(tag) => {

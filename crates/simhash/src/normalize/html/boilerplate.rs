@@ -28,7 +28,6 @@ pub(super) struct Context {
     regions: u8,
     /// The innermost block around it.
     pub(super) holder: Holder,
-    /// The innermost container.
     pub(super) container: u32,
     /// The innermost `article` or `main`; 0 outside.
     pub(super) article: u32,
@@ -54,7 +53,6 @@ impl Context {
         self.regions & regions != 0
     }
 
-    /// Whether the block is a heading.
     pub(super) fn is_heading(self) -> bool {
         matches!(self.holder, Holder::Heading(_))
     }
@@ -118,7 +116,6 @@ impl Context {
     }
 }
 
-/// The `role` of an element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Role {
     None,

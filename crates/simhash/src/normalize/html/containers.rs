@@ -13,7 +13,6 @@ impl Containers {
         Self { parents: vec![0] }
     }
 
-    /// The number of containers.
     pub(super) fn len(&self) -> usize {
         self.parents.len()
     }

@@ -21,7 +21,6 @@ pub(super) const TABLE_PART: u32 = 1 << 6;
 pub(super) const HIDDEN: u32 = 1 << 7;
 /// Its start tag ends SVG and MathML around it.
 pub(super) const ENDS_FOREIGN: u32 = 1 << 8;
-/// A heading.
 pub(super) const HEADING: u32 = 1 << 9;
 /// Its content is a sentence or more of the author, even if it is short.
 pub(super) const SENTENCES: u32 = 1 << 10;
@@ -121,7 +120,6 @@ impl Element {
         TABLE.find(name).map_or(Self::Unknown, |at| ELEMENTS[at])
     }
 
-    /// Whether it has any of `traits`.
     #[inline]
     pub(super) fn has(self, traits: u32) -> bool {
         TRAITS[self as usize] & traits != 0
@@ -142,7 +140,6 @@ impl Element {
         }
     }
 
-    /// The level of a heading.
     pub(super) fn heading(self) -> Option<u8> {
         match self {
             Self::H1 => Some(1),

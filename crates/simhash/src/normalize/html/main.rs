@@ -49,15 +49,14 @@ struct MainText<'p, 'o> {
     writer: Writer<'p, 'o>,
     /// The blocks before the current one.
     blocks: Vec<Block>,
-    /// The current block. It begins with its first character that is not white space.
-    block: Option<OpenBlock>,
+    /// The current block, up to where its words are counted. It begins with its first character that is not white space.
+    block: Option<Block>,
     link: Link,
     containers: Containers,
     /// The text of the first `title` element.
     title: Option<&'p str>,
 }
 
-/// The link that text is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Link {
     None,
@@ -66,44 +65,10 @@ enum Link {
     Elsewhere,
 }
 
-struct OpenBlock {
-    begin: usize,
-    /// Where the text ends that has been counted.
-    counted: usize,
-    words: u32,
-    link_words: u32,
-    context: Context,
-}
-
 impl MainText<'_, '_> {
-    /// Begins a block, if none is open and something was written after the first `len` bytes.
-    fn begin_block(&mut self, len: usize, context: Context) {
-        if self.block.is_some() || self.writer.written().len() == len {
-            return;
-        }
-        // The newline before it belongs to no block.
-        let begin = len + usize::from(len > 0);
-        self.block = Some(OpenBlock {
-            begin,
-            counted: begin,
-            words: 0,
-            link_words: 0,
-            context,
-        });
-    }
-
     fn end_block(&mut self) {
         self.count_words();
-        if let Some(block) = self.block.take() {
-            self.blocks.push(Block {
-                range: block.begin..block.counted,
-                words: block.words,
-                link_words: block.link_words,
-                context: block.context,
-                is_considered: false,
-                is_kept: false,
-            });
-        }
+        self.blocks.extend(self.block.take());
     }
 
     /// Counts the words that were written since the last time.
@@ -112,7 +77,7 @@ impl MainText<'_, '_> {
             return;
         };
         let written = self.writer.written();
-        let words = words::count(&written[block.counted..]);
+        let words = words::count(&written[block.range.end..]);
         block.words += words;
         // A heading leads to itself, so that readers can copy its address.
         let is_link = match self.link {
@@ -123,11 +88,11 @@ impl MainText<'_, '_> {
         if is_link {
             block.link_words += words;
         }
-        block.counted = written.len();
+        block.range.end = written.len();
     }
 }
 
-impl<'p> Visit<'p> for MainText<'p, '_> {
+impl<'p, 'o> Visit<'p, 'o> for MainText<'p, 'o> {
     type Context = Context;
 
     fn context(
@@ -139,16 +104,25 @@ impl<'p> Visit<'p> for MainText<'p, '_> {
         parent.inside(element, attributes, &mut self.containers)
     }
 
-    fn text(&mut self, text: &'p str, context: Context) {
-        let len = self.writer.written().len();
-        self.writer.text(text);
-        self.begin_block(len, context);
+    fn writer(&mut self) -> &mut Writer<'p, 'o> {
+        &mut self.writer
     }
 
-    fn raw_text(&mut self, text: &'p str, context: Context) {
-        let len = self.writer.written().len();
-        self.writer.raw_text(text);
-        self.begin_block(len, context);
+    /// Begins a block, if none is open and the run of text is not only white space.
+    fn wrote(&mut self, begin: usize, context: Context) {
+        if self.block.is_some() || self.writer.written().len() == begin {
+            return;
+        }
+        // The newline before it belongs to no block.
+        let begin = begin + usize::from(begin > 0);
+        self.block = Some(Block {
+            range: begin..begin,
+            words: 0,
+            link_words: 0,
+            context,
+            is_considered: false,
+            is_kept: false,
+        });
     }
 
     fn separate(&mut self, gap: Gap) {
@@ -175,7 +149,6 @@ impl<'p> Visit<'p> for MainText<'p, '_> {
     }
 
     fn restart(&mut self) {
-        self.writer.restart();
         self.blocks.clear();
         self.block = None;
         self.link = Link::None;

@@ -19,7 +19,6 @@ pub(super) const LOWERCASE: [u8; 256] = {
     table
 };
 
-/// The key of `name`.
 pub(super) const fn key(name: &[u8]) -> Key {
     let mut key = 0;
     let mut at = 0;

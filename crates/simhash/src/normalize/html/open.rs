@@ -55,7 +55,6 @@ impl<C: Copy + Default> OpenElements<C> {
         self.entries.last().unwrap_or(&self.page)
     }
 
-    /// The context of the innermost element.
     pub(super) fn context(&self) -> C {
         self.innermost().context
     }

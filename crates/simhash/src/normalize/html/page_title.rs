@@ -99,10 +99,6 @@ pub(super) fn first_line(block: &str) -> &str {
 mod tests {
     use super::*;
 
-    fn title(raw: &str) -> PageTitle {
-        PageTitle::new(raw)
-    }
-
     #[test]
     fn an_element_names_the_article() {
         let soft = "Near\u{ad}ness & more";
@@ -124,7 +120,7 @@ mod tests {
             ),
             ("C/C++ of e-mails", "C/C++ of e-mails"),
         ] {
-            assert!(title(raw).names(line), "{raw}: {line}");
+            assert!(PageTitle::new(raw).names(line), "{raw}: {line}");
         }
         for (raw, line) in [
             ("Near-duplicates study | News", "News"),
@@ -135,19 +131,19 @@ mod tests {
             ("", ""),
             ("x", ""),
         ] {
-            assert!(!title(raw).names(line), "{raw}: {line}");
+            assert!(!PageTitle::new(raw).names(line), "{raw}: {line}");
         }
     }
 
     #[test]
     fn an_element_begins_with_a_text() {
-        assert!(title("union - Old Wires Home Page").begins_with("union"));
-        assert!(!title("union - Old Wires Home Page").begins_with("Old Wires Home Page"));
-        assert!(!title("unions").begins_with("union"));
-        assert!(!title("bread-made things").begins_with("bread"));
+        assert!(PageTitle::new("union - Old Wires Home Page").begins_with("union"));
+        assert!(!PageTitle::new("union - Old Wires Home Page").begins_with("Old Wires Home Page"));
+        assert!(!PageTitle::new("unions").begins_with("union"));
+        assert!(!PageTitle::new("bread-made things").begins_with("bread"));
         // A title is cut between two characters.
         let long = "é".repeat(1_000);
-        assert!(title(&long).begins_with(&"é".repeat(512)));
+        assert!(PageTitle::new(&long).begins_with(&"é".repeat(512)));
     }
 
     #[test]

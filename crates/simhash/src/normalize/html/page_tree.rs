@@ -11,7 +11,7 @@ use memchr::memchr2_iter;
 use super::blocks::{Visit, walk};
 use super::elements::{Element, HIDDEN};
 use super::scan::Attributes;
-use super::write::{Gap, Writer};
+use super::write::Writer;
 
 /// The most elements that are inside each other. Those further inside are taken for text of the innermost.
 const MOST_DEPTH: u32 = 128;
@@ -97,18 +97,6 @@ impl<'p, 'o> PageTree<'p, 'o> {
         tree.append_child_of(&place.parent.unwrap_or(self.body), &element.id);
         Some(element)
     }
-
-    /// Appends what was written after the first `begin` bytes, unless the page is too large.
-    fn append_text(&mut self, begin: usize, place: Place) {
-        let len = self.writer.written().len() - begin;
-        self.count_searches(begin);
-        if len == 0 || !self.count(len, place) {
-            return;
-        }
-        let tree = &self.document.tree;
-        let text = tree.new_text(&self.writer.written()[begin..]);
-        tree.append_child_of(&place.parent.unwrap_or(self.body), &text.id);
-    }
 }
 
 /// A document without content, and its body.
@@ -121,7 +109,6 @@ fn empty_page() -> (Document, NodeId) {
     (document, body)
 }
 
-/// The name of an element in the tree.
 fn name(element: Element) -> &'static str {
     match element {
         // The library would take the first for the title of the page, and leave it out.
@@ -134,7 +121,7 @@ fn name(element: Element) -> &'static str {
     }
 }
 
-impl<'p> Visit<'p> for PageTree<'p, '_> {
+impl<'p, 'o> Visit<'p, 'o> for PageTree<'p, 'o> {
     type Context = Place;
 
     fn context(&mut self, parent: Place, element: Element, attributes: &Attributes<'_>) -> Place {
@@ -167,23 +154,21 @@ impl<'p> Visit<'p> for PageTree<'p, '_> {
         }
     }
 
-    fn text(&mut self, text: &'p str, place: Place) {
-        let begin = self.writer.written().len();
-        self.writer.text(text);
-        self.append_text(begin, place);
+    fn writer(&mut self) -> &mut Writer<'p, 'o> {
+        &mut self.writer
     }
 
-    fn raw_text(&mut self, text: &'p str, place: Place) {
-        let begin = self.writer.written().len();
-        self.writer.raw_text(text);
-        self.append_text(begin, place);
+    /// Appends the run of text, unless the page is too large.
+    fn wrote(&mut self, begin: usize, place: Place) {
+        let len = self.writer.written().len() - begin;
+        self.count_searches(begin);
+        if len == 0 || !self.count(len, place) {
+            return;
+        }
+        let tree = &self.document.tree;
+        let text = tree.new_text(&self.writer.written()[begin..]);
+        tree.append_child_of(&place.parent.unwrap_or(self.body), &text.id);
     }
-
-    fn separate(&mut self, gap: Gap) {
-        self.writer.separate(gap);
-    }
-
-    fn link(&mut self, _: Option<&[u8]>) {}
 
     fn empty(&mut self, element: Element, place: Place) {
         if !matches!(
@@ -202,7 +187,6 @@ impl<'p> Visit<'p> for PageTree<'p, '_> {
     }
 
     fn restart(&mut self) {
-        self.writer.restart();
         (self.document, self.body) = empty_page();
         self.nodes = 0;
         self.work = 0;

@@ -18,7 +18,6 @@ use super::write::Gap;
 const SPACE: char = '\u{e000}';
 const LINE: char = '\u{e001}';
 
-/// The visible text of a page.
 pub(super) fn visible_text(page: &str) -> String {
     let mut shown = Vec::new();
     loop {

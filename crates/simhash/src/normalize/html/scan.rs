@@ -18,14 +18,12 @@ pub(super) enum Event<'p> {
     RawText(&'p str),
     /// A start tag; [`Scanner::attributes`] has its attributes.
     Start(Tag),
-    /// An end tag.
     End(Tag),
 }
 
 /// A tag without its attributes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Tag {
-    /// The key of its name.
     pub(super) name: Key,
     pub(super) element: Element,
     /// Whether it ends in `/>`.

@@ -10,7 +10,7 @@ use rand::{RngCore as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 use simhash::{Fingerprinter, Model, SketchBits};
 use testkit::oracle;
-use testkit::pages::{Pages, Settings};
+use testkit::pages::Pages;
 
 use super::Generated;
 use super::files::{
@@ -48,11 +48,7 @@ pub(super) async fn generate(
             "generate pages makes no sketches: leave out --sketch".into(),
         ));
     }
-    let pages = Pages::new(Settings {
-        archive: shared.base,
-        batch: shared.new,
-        seed: shared.seed,
-    });
+    let pages = Pages::new(shared.base, shared.seed);
     let threads = process.threads();
     let new = write_batch(args, target, &pages, &model, threads).await?;
     let archived = archived(args, &pages, &model, threads);

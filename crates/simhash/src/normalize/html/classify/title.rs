@@ -3,7 +3,6 @@
 use super::super::page_title::{PageTitle, first_line};
 use super::Block;
 
-/// The title of the page.
 pub(super) struct Title {
     /// The position of its block, whose first line it is.
     pub(super) at: usize,
