@@ -7,6 +7,7 @@
 use super::elements::{
     CLOSES_P, EMPTY, ENDS_FOREIGN, Element, HEADING, HOLDS_HTML, SCOPE, SPECIAL, TABLE_PART,
 };
+use super::hidden::Sight;
 use super::names::Key;
 use super::scan::Tag;
 
@@ -21,6 +22,7 @@ struct Entry<C> {
     element: Element,
     /// Whether the content is SVG or MathML.
     is_foreign: bool,
+    sight: Sight,
     /// Where in the page the outermost hidden element begins, among this element and those around it.
     hidden_since: Option<usize>,
     context: C,
@@ -44,6 +46,7 @@ impl<C: Copy + Default> OpenElements<C> {
                 name: 0,
                 element: Element::Unknown,
                 is_foreign: false,
+                sight: Sight::Shown,
                 hidden_since: None,
                 context: C::default(),
             },
@@ -60,9 +63,9 @@ impl<C: Copy + Default> OpenElements<C> {
         self.innermost().context
     }
 
-    /// Whether text is in a hidden element here.
-    pub(super) fn is_hidden(&self) -> bool {
-        self.hidden_since().is_some()
+    /// Whether text is shown here.
+    pub(super) fn sight(&self) -> Sight {
+        self.innermost().sight
     }
 
     /// Where the outermost hidden element begins, if one is open.
@@ -126,7 +129,7 @@ impl<C: Copy + Default> OpenElements<C> {
     }
 
     /// Opens the element of a start tag, after [`Self::make_way`].
-    pub(super) fn open(&mut self, tag: Tag, hides: bool, context: C) {
+    pub(super) fn open(&mut self, tag: Tag, sight: Sight, context: C) {
         if self.entries.len() == MOST {
             return;
         }
@@ -137,6 +140,7 @@ impl<C: Copy + Default> OpenElements<C> {
             _ if tag.element.has(HOLDS_HTML) => false,
             _ => parent.is_foreign,
         };
+        let since = (sight != Sight::Shown).then_some(tag.at);
         let entry = Entry {
             name: tag.name,
             // HTML names mean nothing in SVG and MathML, nor their names in HTML.
@@ -148,7 +152,8 @@ impl<C: Copy + Default> OpenElements<C> {
                 tag.element
             },
             is_foreign,
-            hidden_since: parent.hidden_since.or(hides.then_some(tag.at)),
+            sight,
+            hidden_since: parent.hidden_since.or(since),
             context,
         };
         self.paragraphs += usize::from(tag.element == Element::P);
@@ -314,7 +319,7 @@ mod tests {
             match event {
                 Event::Start(tag) => {
                     if open.make_way(tag) {
-                        open.open(tag, false, ());
+                        open.open(tag, Sight::Shown, ());
                     }
                 }
                 Event::End(tag) => open.close(tag),
@@ -390,7 +395,7 @@ mod tests {
         let mut scanner = Scanner::new(&page);
         while let Some(Event::Start(tag)) = scanner.next_event() {
             if open.make_way(tag) {
-                open.open(tag, false, ());
+                open.open(tag, Sight::Shown, ());
             }
         }
         assert_eq!(open.entries.len(), MOST);

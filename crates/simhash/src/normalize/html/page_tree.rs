@@ -128,8 +128,8 @@ fn name(element: Element) -> &'static str {
         Element::H1 => "h2",
         // The library writes their content without escaping it.
         Element::Listing | Element::Plaintext | Element::Xmp => "pre",
-        // Shown because they are never closed. The article is HTML again, where they would be hidden.
-        _ if element.has(HIDDEN) => "div",
+        // Shown because they are never closed, or open. The article is HTML again, where they would be hidden.
+        _ if element.has(HIDDEN) || element == Element::Dialog => "div",
         _ => element.name(),
     }
 }
@@ -248,6 +248,7 @@ mod tests {
             // What is hidden, and what is hidden but not closed.
             ("1<div hidden>2</div>3<svg><g></svg>4", "1\n3 4"),
             ("<object>1<p>2", "<div>1<p>\n2</p></div>"),
+            ("<dialog open>1</dialog>", "<div>1</div>"),
         ] {
             assert_eq!(body(page), expected, "{page}");
         }

@@ -1,7 +1,8 @@
 //! Cuts a page into tags and text, as the tokenizer of the HTML standard does.
 //!
-//! It differs from that tokenizer where this does not change the text: it does not read character references in attributes, it
-//! does not report duplicate attributes, and it takes CDATA sections, which only SVG and MathML have, for comments.
+//! It differs from that tokenizer where this does not change the text: it leaves character references in attributes for
+//! others to read, it does not report duplicate attributes, and it takes CDATA sections, which only SVG and MathML have,
+//! for comments.
 
 use memchr::memchr;
 
@@ -37,11 +38,11 @@ pub(super) struct Tag {
 /// The attributes of a start tag that matter. Of attributes of one name the first counts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Attributes<'p> {
-    pub(super) hidden: bool,
     pub(super) open: bool,
     pub(super) popover: bool,
     pub(super) shadow_root: bool,
     pub(super) class: Option<&'p [u8]>,
+    pub(super) hidden: Option<&'p [u8]>,
     pub(super) href: Option<&'p [u8]>,
     pub(super) id: Option<&'p [u8]>,
     pub(super) role: Option<&'p [u8]>,
@@ -61,14 +62,18 @@ impl<'p> Attributes<'p> {
         const STYLE: Key = key(b"style");
         let kept = match name {
             CLASS => &mut self.class,
+            HIDDEN => &mut self.hidden,
             HREF => &mut self.href,
             ID => &mut self.id,
             STYLE => &mut self.style,
             ROLE => &mut self.role,
-            HIDDEN => return self.hidden = true,
             OPEN => return self.open = true,
             POPOVER => return self.popover = true,
-            SHADOW_ROOT => return self.shadow_root = true,
+            SHADOW_ROOT => {
+                let modes = [&b"open"[..], b"closed"];
+                return self.shadow_root =
+                    modes.iter().any(|mode| value.eq_ignore_ascii_case(mode));
+            }
             _ => return,
         };
         kept.get_or_insert(value);
@@ -376,7 +381,7 @@ mod tests {
                         }
                     }
                     for (name, is_set) in [
-                        ("hidden", attributes.hidden),
+                        ("hidden", attributes.hidden.is_some()),
                         ("href", attributes.href.is_some()),
                     ] {
                         if is_set {
