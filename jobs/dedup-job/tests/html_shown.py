@@ -38,11 +38,9 @@ FOREIGN = set("svg math g path circle text rect mrow mfrac".split())
 # Where the program is known to hide something else than browsers, most of it by ending a hidden element elsewhere, by what the page
 # has.
 KNOWN = {name: re.compile(pattern, re.I | re.S) for name, pattern in {
-    "ends of drawings and formulas": r"<(svg|math)\b.*(<font|<!.cdata|<\?)",
+    "ends of drawings and formulas": r"<(svg|math)\b.*(<!.cdata|<\?)",
     "the end of a template": r"<template.*<(select|col)\b|<template((?!</template).)*</t|<template(?!.*</template).*<t",
-    "a form in a form": r"<form((?!</form).)*<form",
     "a dialog that is not closed": r"<dialog((?!</).)*(</(?!dialog)|<(li|dt|dd)\b)",
-    "a column in a table": r"<table((?!</table).)*<col",
     "a link in a link": r"<(a|nobr)\b((?!</\1).)*<\1\b",
     "raw text that is hidden": r"<(textarea|xmp|plaintext)\b[^>]*(hidden|display|visibility|popover)",
 }.items()}

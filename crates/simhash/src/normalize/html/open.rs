@@ -36,6 +36,8 @@ pub(super) struct OpenElements<C> {
     page: Entry<C>,
     /// The number of open `p`. Most pages have none most of the time.
     paragraphs: usize,
+    /// Whether a `form` began that has no end tag yet. Until then no other begins, even if an element around it has ended.
+    has_form: bool,
 }
 
 impl<C: Copy + Default> OpenElements<C> {
@@ -51,6 +53,7 @@ impl<C: Copy + Default> OpenElements<C> {
                 context: C::default(),
             },
             paragraphs: 0,
+            has_form: false,
         }
     }
 
@@ -82,7 +85,7 @@ impl<C: Copy + Default> OpenElements<C> {
     pub(super) fn make_way(&mut self, tag: Tag) -> bool {
         let element = tag.element;
         if self.is_foreign() {
-            if !element.has(ENDS_FOREIGN) {
+            if !element.has(ENDS_FOREIGN) && !tag.is_html_font {
                 return !tag.self_closing && !element.has(EMPTY);
             }
             self.leave_foreign();
@@ -102,6 +105,20 @@ impl<C: Copy + Default> OpenElements<C> {
                 if let Some(ruby) = ruby {
                     self.close_implied(ruby + 1);
                 }
+            }
+            // Links are not inside each other, unless there is a block between them.
+            Element::A | Element::Nobr => {
+                self.close_to(self.find(|entry| entry.element == element, is_special));
+            }
+            Element::Form if !self.is_in_template() => {
+                if self.has_form {
+                    return false;
+                }
+                self.has_form = true;
+            }
+            // Columns end what stands before them in the table.
+            Element::Col | Element::Colgroup => {
+                self.close_table_parts(Element::Tbody.table_rank());
             }
             // A table in another, but not in its cell or caption, ends that one.
             Element::Table => {
@@ -185,8 +202,11 @@ impl<C: Copy + Default> OpenElements<C> {
             _ if element.has(SPECIAL) || element == Element::Dialog => {
                 self.find(has_name, ends_scope)
             }
-            _ => self.find(has_name, |element| element.has(SPECIAL)),
+            _ => self.find(has_name, is_special),
         };
+        if element == Element::Form && !self.is_in_template() {
+            self.has_form &= found.is_some_and(|at| self.entries[at].is_foreign);
+        }
         match found {
             // A form ends alone: what was opened in it and not closed stays open, but for paragraphs and items.
             Some(at) if element == Element::Form => {
@@ -197,6 +217,12 @@ impl<C: Copy + Default> OpenElements<C> {
                 self.close_to(found);
             }
         }
+    }
+
+    /// Whether a template is open, whose forms are apart from those of the page.
+    fn is_in_template(&self) -> bool {
+        self.find(|entry| entry.element == Element::Template, |_| false)
+            .is_some()
     }
 
     /// The position of the innermost element that is `wanted`, unless there is one that `ends` the search further
@@ -294,6 +320,10 @@ fn is_paragraph<C>(entry: &Entry<C>) -> bool {
     entry.element == Element::P
 }
 
+fn is_special(element: Element) -> bool {
+    element.has(SPECIAL)
+}
+
 fn ends_scope(element: Element) -> bool {
     element.has(SCOPE)
 }
@@ -359,14 +389,25 @@ mod tests {
             ("<table><tr><table><tr>", "table tr"),
             ("<template><table><tr><td></template>", ""),
             ("<table><tr><td><b></table>", ""),
+            ("<table><tr><td><b>a<col>b", "table"),
+            ("<table><caption>a<colgroup>b", "table"),
+            ("<div><col>a", "div"),
             // Inline elements.
             ("<b><i></b>", ""),
+            ("<a>a<span>b<a>c", "a"),
+            ("<a>a<div>b<a>c", "a div a"),
+            ("<nobr>a<nobr>b", "nobr"),
+            ("<image>a</image>", ""),
             ("<span><div></span>", "span div"),
             ("<x-a><x-b></x-a>", ""),
             ("</b></div></p></x-y>", ""),
             // Forms and controls.
             ("<form><div></form>", "div"),
             ("<form><li>a</form>", ""),
+            ("<form><div><form>", "form div"),
+            ("<div><form></div><form>", ""),
+            ("<form></form><form>", "form"),
+            ("<form><template><form>", "form template form"),
             ("<div><select><option>a</div>", "div select"),
             ("<b><dialog></b>", ""),
             ("<ruby><rp>(<rt>a<rp>)</ruby>", ""),
@@ -377,6 +418,10 @@ mod tests {
             ("<svg/><math/>", ""),
             ("<svg><path/><g><div/>", "div"),
             ("<svg><g><circle><p>", "p"),
+            ("<svg><font><g>", "svg unknown unknown"),
+            ("<svg><font x=y color>", "font"),
+            ("<svg><FONT SIZE=1>", "font"),
+            ("<math><font face=x>", "font"),
             ("<svg><foreignObject><div><p>", "svg foreignobject div p"),
             ("<svg><g></svg>", ""),
             ("<div><svg><g></div>", ""),

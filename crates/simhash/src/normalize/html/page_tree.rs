@@ -234,8 +234,8 @@ mod tests {
                 "<a href=\"there\">1</a><a href=\"#here\">2</a><a href=\"there\">3</a><a>4</a>",
             ),
             (
-                "<a href=x>1<b><a href=y>2</a></b></a>",
-                "<a href=\"there\">1<b>2</b></a>",
+                "<a href=x>1<b><a href=y>2</a></b></a><a href=x>3<p><a href=y>4</a></p></a>",
+                "<a href=\"there\">1<b></b></a><a href=\"there\">2</a><a href=\"there\">3<p>\n4</p></a>",
             ),
             (
                 "1<br>2<hr><img src=x>3<input><embed><wbr>4",

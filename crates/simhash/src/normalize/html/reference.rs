@@ -48,7 +48,11 @@ fn read(page: &str, is_shown: impl Fn(usize) -> bool) -> Result<String, usize> {
             }
             Token::StartTag(start) => {
                 number += 1;
-                let tag = tag(&start.name, start.self_closing, number);
+                let mut tag = tag(&start.name, start.self_closing, number);
+                tag.is_html_font = tag.element == Element::Font
+                    && ["color", "face", "size"]
+                        .iter()
+                        .any(|name| start.attributes.contains_key(name.as_bytes()));
                 let opens = open.make_way(tag);
                 let outer = open.sight();
                 if has_place(outer) {
@@ -92,6 +96,7 @@ fn tag(name: &[u8], self_closing: bool, at: usize) -> Tag {
         name,
         element: Element::of(name),
         self_closing,
+        is_html_font: false,
         at,
     }
 }

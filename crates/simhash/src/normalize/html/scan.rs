@@ -31,6 +31,8 @@ pub(super) struct Tag {
     pub(super) element: Element,
     /// Whether it ends in `/>`.
     pub(super) self_closing: bool,
+    /// Whether it is of a `font` with an attribute that only HTML has.
+    pub(super) is_html_font: bool,
     /// Where it begins in the page.
     pub(super) at: usize,
 }
@@ -38,6 +40,8 @@ pub(super) struct Tag {
 /// The attributes of a start tag that matter. Of attributes of one name the first counts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Attributes<'p> {
+    /// See [`Tag::is_html_font`].
+    pub(super) is_html_font: bool,
     pub(super) open: bool,
     pub(super) popover: bool,
     pub(super) shadow_root: bool,
@@ -77,6 +81,13 @@ impl<'p> Attributes<'p> {
             _ => return,
         };
         kept.get_or_insert(value);
+    }
+
+    /// Notes an attribute of a `font`.
+    fn set_of_font(&mut self, name: Key) {
+        self.is_html_font |= ["color", "face", "size"]
+            .iter()
+            .any(|other| name == key(other.as_bytes()));
     }
 }
 
@@ -240,11 +251,13 @@ impl<'p> Scanner<'p> {
         if !is_end {
             self.attributes = Attributes::default();
         }
-        let self_closing = self.read_attributes(!is_end && !element.has(EMPTY))?;
+        let is_font = !is_end && element == Element::Font;
+        let self_closing = self.read_attributes(!is_end && !element.has(EMPTY), is_font)?;
         let tag = Tag {
             name,
             element,
             self_closing,
+            is_html_font: is_font && self.attributes.is_html_font,
             at: begin,
         };
         Some(if is_end {
@@ -256,7 +269,7 @@ impl<'p> Scanner<'p> {
 
     /// Reads to the end of the tag, and keeps the attributes if `keeps`. Returns whether the tag ends in `/>`; `None`
     /// if it does not end.
-    fn read_attributes(&mut self, keeps: bool) -> Option<bool> {
+    fn read_attributes(&mut self, keeps: bool, is_font: bool) -> Option<bool> {
         loop {
             self.skip_white_space();
             let name = match self.peek()? {
@@ -289,6 +302,9 @@ impl<'p> Scanner<'p> {
             }
             if keeps {
                 self.attributes.set(name, value);
+            }
+            if is_font {
+                self.attributes.set_of_font(name);
             }
         }
     }

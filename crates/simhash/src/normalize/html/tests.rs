@@ -161,11 +161,23 @@ fn text_of_pages() {
         ("<svg>x</p>one", "one"),
         ("<svg><style><p></style></svg>one", "one"),
         ("<svg/>one<svg><script/><g/></svg>two", "one two"),
+        ("<svg><font>x</font><font color=red>one", "one"),
         (
             "<svg><foreignObject><p>x</p></foreignObject></svg>one",
             "one",
         ),
         ("<select><option>x<select>one", "one"),
+        ("<a hidden>x<a>one</a>two", "onetwo"),
+        (
+            "<div hidden>x<form>x<form>x</form></div><form>one</form>two",
+            "one\ntwo",
+        ),
+        ("<form hidden>x<form>x</form>one", "one"),
+        (
+            "<table><tr><td hidden>x<col>one<tr><td>two</table>",
+            "one\ntwo",
+        ),
+        ("one<image hidden>two", "one two"),
         // Elements that are never closed are shown.
         ("one<div hidden>two<p>three", "one\ntwo\nthree"),
         ("<template>one<p>two", "one\ntwo"),
@@ -248,7 +260,7 @@ fn page() -> impl Strategy<Value = String> {
             "<div hidden>", "<p hidden>", "<li hidden>", "<td hidden>", "<b style='display:none'>",
             "<DIV STYLE=\"color:x; visibility: HIDDEN\">", "<b style='visibility:visible'>", "<div style='visibility:visible'>",
             "<p hidden style='display:block'>", "<dialog>", "<dialog open>", "<template>", "</template>", "<svg>",
-            "</svg>", "<svg/>", "<math>", "<foreignObject>", "</foreignObject>", "<select>", "</select>", "<option>",
+            "</svg>", "<svg/>", "<font>", "<font x size=1>", "<math>", "<foreignObject>", "</foreignObject>", "<select>", "</select>", "<option>",
             "<object>", "</object>", "<video>", "</video>", "<input>", "<div popover>",
         ]).prop_map(str::to_owned),
         2 => prop::sample::select(vec![
