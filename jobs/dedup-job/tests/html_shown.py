@@ -1,9 +1,9 @@
 """What a page of HTML or XHTML shows, by the documents: an independent parser makes the tree (justhtml, which makes that of the
 standard and of browsers; Python's expat for XHTML), and the rules here say which of it is text that a reader sees.
 
-Rules of ours, which browsers do not have, or have otherwise:
-- scripts are on, none runs, and style sheets are not read: only attributes hide (docs/choosing-settings.md, "Pages");
-- options of `select` are left out, `details` are open (docs/BENCHMARKS.md); the text of `textarea` counts;
+Rules of ours, which browsers do not have, or have otherwise (docs/choosing-settings.md, "Pages"):
+- scripts are on, none runs, and style sheets are not read: only attributes hide;
+- options of `select` are left out, `details` are open, the text of `textarea` counts;
 - drawings, formulas, and what stands in for a picture, film or program are left out;
 - what `html` and `body` say of themselves hides nothing;
 - a hidden element that is never closed is shown; all are if there are more than three;
