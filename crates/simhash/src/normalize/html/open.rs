@@ -110,11 +110,18 @@ impl<C: Copy + Default> OpenElements<C> {
             Element::A | Element::Nobr => {
                 self.close_to(self.find(|entry| entry.element == element, is_special));
             }
-            Element::Form if !self.is_in_template() => {
-                if self.has_form {
+            Element::Form => {
+                if !self.is_in_template() {
+                    if self.has_form {
+                        return false;
+                    }
+                    self.has_form = true;
+                }
+                // Between the cells of a table a form holds nothing.
+                let table = self.find(|entry| entry.element == Element::Table, ends_cells);
+                if table.is_some() {
                     return false;
                 }
-                self.has_form = true;
             }
             // Columns end what stands before them in the table.
             Element::Col | Element::Colgroup => {
@@ -122,11 +129,7 @@ impl<C: Copy + Default> OpenElements<C> {
             }
             // A table in another, but not in its cell or caption, ends that one.
             Element::Table => {
-                let ends = |element: Element| {
-                    element.table_rank() == 1
-                        || matches!(element, Element::Caption | Element::Template)
-                };
-                self.close_to(self.find(|entry| entry.element == element, ends));
+                self.close_to(self.find(|entry| entry.element == element, ends_cells));
             }
             // Such a tag closes the open one and opens none.
             Element::Select if self.close_to(self.find(is_select, ends_scope)) => return false,
@@ -332,6 +335,11 @@ fn ends_scope_of_p(element: Element) -> bool {
     element.has(SCOPE) || element == Element::Button
 }
 
+/// Whether what is inside is not between the cells of a table around it.
+fn ends_cells(element: Element) -> bool {
+    element.table_rank() == 1 || matches!(element, Element::Caption | Element::Template)
+}
+
 fn ends_table(element: Element) -> bool {
     matches!(element, Element::Table | Element::Template)
 }
@@ -408,6 +416,8 @@ mod tests {
             ("<div><form></div><form>", ""),
             ("<form></form><form>", "form"),
             ("<form><template><form>", "form template form"),
+            ("<table><form><b>a", "table b"),
+            ("<table><tr><td><form>", "table tr td form"),
             ("<div><select><option>a</div>", "div select"),
             ("<b><dialog></b>", ""),
             ("<ruby><rp>(<rt>a<rp>)</ruby>", ""),

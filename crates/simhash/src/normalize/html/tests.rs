@@ -174,6 +174,10 @@ fn text_of_pages() {
         ),
         ("<form hidden>x<form>x</form>one", "one"),
         (
+            "<table><form hidden>one<tr><td>two</form></table>",
+            "one\ntwo",
+        ),
+        (
             "<table><tr><td hidden>x<col>one<tr><td>two</table>",
             "one\ntwo",
         ),
