@@ -39,7 +39,8 @@ FOREIGN = set("svg math g path circle text rect mrow mfrac".split())
 # has.
 KNOWN = {name: re.compile(pattern, re.I | re.S) for name, pattern in {
     "ends of drawings and formulas": r"<(svg|math)\b.*(<!.cdata|<\?)",
-    "the end of a template": r"<template.*<(select|col)\b|<template((?!</template).)*</t|<template(?!.*</template).*<t",
+    "the end of a template": r"<template.*<(select|col)\b|<template((?!</template).)*</t|<template(?!.*</template).*<(t|caption)",
+    "a form in a table": r"<table((?!</table).)*<form",
     "a dialog that is not closed": r"<dialog((?!</).)*(</(?!dialog)|<(li|dt|dd)\b)",
     "a link in a link": r"<(a|nobr)\b((?!</\1).)*<\1\b",
     "raw text that is hidden": r"<(textarea|xmp|plaintext)\b[^>]*(hidden|display|visibility|popover)",
@@ -144,7 +145,8 @@ def shown_words(root, unclosed=()):
         raise NotComparable("frameset")
     hidden = [element for element in every if hides(element)]
     # The program does not open elements again, as the standard does with these: see crates/simhash/src/normalize/html/open.rs.
-    if any(element.name in FORMATTING or not element._end_tag_present and within(element, FORMATTING) for element in hidden):
+    seen = [element for element in every if element in hidden or "visibility" in str(element.attrs)]
+    if any(element.name in FORMATTING or not element._end_tag_present and within(element, FORMATTING) for element in seen):
         raise NotComparable("hidden formatting")
     unclosed = [element for element in unclosed if element in hidden]
     everything = len(unclosed) > 3
@@ -184,7 +186,8 @@ def html_words(page):
         known = next((name for name, pattern in KNOWN.items() if pattern.search(page)), None)
         if not known and any(element.name == "select" and not element._end_tag_present for element in every):
             known = "in a select"
-        if not known and engine.moved and any(element.name in TABLE for element in every if hides(element)):
+        parts = [element for element in every if element.name in TABLE]
+        if not known and engine.moved and any(hides(part) or "visibility" in str(part.attrs) for part in parts):
             known = "misplaced in a table"
         if known:
             raise NotComparable(known)

@@ -207,12 +207,17 @@ impl<C: Copy + Default> OpenElements<C> {
             }
             _ => self.find(has_name, is_special),
         };
-        if element == Element::Form && !self.is_in_template() {
-            self.has_form &= found.is_some_and(|at| self.entries[at].is_foreign);
+        let is_form = element == Element::Form && !self.is_in_template();
+        if is_form {
+            let is_foreign = found.is_some_and(|at| self.entries[at].is_foreign);
+            // The first end tag is that of the form, even if it cannot close it.
+            if !is_foreign && !std::mem::take(&mut self.has_form) {
+                return;
+            }
         }
         match found {
             // A form ends alone: what was opened in it and not closed stays open, but for paragraphs and items.
-            Some(at) if element == Element::Form => {
+            Some(at) if is_form => {
                 self.close_implied(at + 1);
                 self.entries.remove(at);
             }
@@ -416,6 +421,8 @@ mod tests {
             ("<div><form></div><form>", ""),
             ("<form></form><form>", "form"),
             ("<form><template><form>", "form template form"),
+            ("<template><form><div></form>", "template"),
+            ("<form><object></form></object></form>", "form"),
             ("<table><form><b>a", "table b"),
             ("<table><tr><td><form>", "table tr td form"),
             ("<div><select><option>a</div>", "div select"),
