@@ -88,9 +88,9 @@ enum Again {
     Veiled,
 }
 
-/// Walks over a page. Begins again if a hidden element is never closed, or hides most of the page, a few times at most, so the time
-/// stays linear. Returns whether text counts that attributes hide.
-pub(super) fn walk<'p, V: Visit<'p>>(page: &'p str, visitor: &mut V) -> bool {
+/// Walks over a page. Begins again if a hidden element is never closed, or if attributes hide most of the page, a few times at
+/// most, so the time stays linear.
+pub(super) fn walk<'p, V: Visit<'p>>(page: &'p str, visitor: &mut V) {
     let mut shown = Shown::default();
     while let Some(again) = walk_once(page, &shown, visitor) {
         match again {
@@ -99,7 +99,6 @@ pub(super) fn walk<'p, V: Visit<'p>>(page: &'p str, visitor: &mut V) -> bool {
         }
         visitor.restart();
     }
-    shown.veiled
 }
 
 /// Walks over a page.
