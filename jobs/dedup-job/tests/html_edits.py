@@ -20,7 +20,9 @@ PIECES = r"""
 <div hidden>~|<p hidden>~|<div hidden>~</div>~|<span hidden>~</span>~|<li hidden>~|<td hidden>~</td>|<tr hidden><td>~
 <div style='display:none'>~</div>|<div style="color: red; Display : NONE !important;">~</div>|<p style=visibility:hidden>~</p>
 <div style='display:none;display:block'>~</div>|<div style='x-display:none'>~</div>|<DIV HIDDEN=''>~</DIV>|<div hidden hidden=no>~</div>
-<div popover>~</div>|<dialog>~</dialog>|<dialog open>~</dialog>|<div data-hidden aria-hidden=true>~</div>|<section hidden><p>~</section>
+<div style='display:none !important; display:block'>~</div>|<p hidden style='display: flex'>~</p>|<p style='display&colon;n&#111;ne'>~</p>
+<div style='visibility:hidden'>~<p style='visibility:visible'>~</p>~</div>|<div style='visibility:collapse'>~|<p style='visibility:visible'>~
+<div popover>~</div>|<dialog style='display:block'>~</dialog>|<dialog>~</dialog>|<dialog open>~</dialog>|<div data-hidden aria-hidden=true>~</div>|<section hidden><p>~</section>
 <template>~</template>|<template><div hidden>~</template>|<template><tr><td>~</template>|<div><template shadowrootmode=open>~</template></div>
 <template>|</template>|<noscript><p>~</noscript>|<noscript><!-- </noscript>~-->|<iframe>~</iframe>|<noembed>~</noembed>|<noframes>~</noframes>
 <svg><text>~</text></svg>|<svg><title>~</title><path/></svg>~|<svg/>~|<svg><foreignObject><p>~</p></foreignObject></svg>|<svg><g><p>~

@@ -1,9 +1,9 @@
 """What a page of HTML or XHTML shows, by the documents: an independent parser makes the tree (justhtml, which makes that of the
 standard and of browsers; Python's expat for XHTML), and the rules here say which of it is text that a reader sees.
 
-Rules of ours, which browsers do not have, or have otherwise:
-- scripts are on, none runs, and style sheets are not read: only attributes hide (docs/choosing-settings.md, "Pages");
-- options of `select` are left out, `details` are open (docs/BENCHMARKS.md); the text of `textarea` counts;
+Rules of ours, which browsers do not have, or have otherwise (docs/choosing-settings.md, "Pages"):
+- scripts are on, none runs, and style sheets are not read: only attributes hide;
+- options of `select` are left out, `details` are open, the text of `textarea` counts;
 - drawings, formulas, and what stands in for a picture, film or program are left out;
 - what `html` and `body` say of themselves hides nothing;
 - a hidden element that is never closed is shown; all are if there are more than three;
@@ -38,14 +38,12 @@ FOREIGN = set("svg math g path circle text rect mrow mfrac".split())
 # Where the program is known to hide something else than browsers, most of it by ending a hidden element elsewhere, by what the page
 # has.
 KNOWN = {name: re.compile(pattern, re.I | re.S) for name, pattern in {
-    "ends of drawings and formulas": r"<(svg|math)\b.*(<font|<!.cdata|<\?)",
-    "the end of a template": r"<template.*<(select|col)\b|<template((?!</template).)*</t|<template(?!.*</template).*<t",
-    "a form in a form": r"<form((?!</form).)*<form",
+    "ends of drawings and formulas": r"<(svg|math)\b.*(<!.cdata|<\?)",
+    "the end of a template": r"<template.*<(select|col)\b|<template((?!</template).)*</t|<template(?!.*</template).*<(t|caption)",
+    "a form in a table": r"<table((?!</table).)*<form",
     "a dialog that is not closed": r"<dialog((?!</).)*(</(?!dialog)|<(li|dt|dd)\b)",
-    "a column in a table": r"<table((?!</table).)*<col",
     "a link in a link": r"<(a|nobr)\b((?!</\1).)*<\1\b",
-    "raw text that is hidden": r"<(textarea|xmp|plaintext)\b[^>]*(hidden|display|popover)",
-    "references in a style": "style=[^>]*&",
+    "raw text that is hidden": r"<(textarea|xmp|plaintext)\b[^>]*(hidden|display|visibility|popover)",
 }.items()}
 # What these elements of XHTML may have inside, so that HTML does not end them.
 CONTENTS = dict.fromkeys(NOWHERE | {"textarea"}, set()) | dict.fromkeys(["svg", "math"], FOREIGN | {"title"}) | {
@@ -53,7 +51,7 @@ CONTENTS = dict.fromkeys(NOWHERE | {"textarea"}, set()) | dict.fromkeys(["svg", 
 # Where justhtml, but no browser, ends an end tag or a comment elsewhere.
 JUSTHTML = re.compile(r"</[^>]*['\"]|<!--!>|---!>")
 # What may hide something.
-HIDES = re.compile(rf"hidden|display|popover|<({'|'.join(HIDDEN)}|dialog)\b", re.I)
+HIDES = re.compile(rf"hidden|display|visibility|popover|<({'|'.join(HIDDEN)}|dialog)\b", re.I)
 
 
 class NotComparable(Exception):
@@ -75,22 +73,33 @@ def words(text):
     return [word for word in SPACE.split(text) if word]
 
 
-def hides(element):
-    """Whether the element is hidden: "itself" or by its "attributes"."""
+def declarations(style):
+    """The values of the properties that a style declares: the last important one, or else the last."""
+    declared = {}
+    for declaration in style.lower().split(";"):
+        property, _, value = declaration.partition(":")
+        value, important, _ = value.partition("!important")
+        before = declared.get(property.strip())
+        if value.strip() and (important or not (before and before[1])):
+            declared[property.strip()] = value.strip(), bool(important)
+    return {property: value for property, (value, _) in declared.items()}
+
+
+def hides(element, outer=None):
+    """What hides an element: "itself", its "attributes", or, with its place left empty, its "visibility"; `outer` is what hides
+    the element around it."""
     attributes = element.attrs or {}
     if element.name in ("html", "body"):
-        return None
-    if element.name in HIDDEN and not (element.name == "template" and "shadowrootmode" in attributes):
+        return outer
+    style = declarations(attributes.get("style") or "")
+    is_shadow = element.name == "template" and (attributes.get("shadowrootmode") or "").lower() in ("open", "closed")
+    is_closed = "open" not in attributes if element.name == "dialog" else "popover" in attributes
+    displayed = style.get("display")
+    if outer == "itself" or element.name in HIDDEN and not is_shadow or is_closed and displayed in (None, "none"):
         return "itself"
-    if "popover" in attributes or (element.name == "dialog" and "open" not in attributes):
-        return "itself"
-    style = {}
-    for declaration in (attributes.get("style") or "").lower().split(";"):
-        property, colon, value = declaration.partition(":")
-        if colon:
-            style[property.strip()] = next(iter(value.replace("!", " ").split()), "")
-    is_hidden = "hidden" in attributes or style.get("display") == "none" or style.get("visibility") == "hidden"
-    return "attributes" if is_hidden else None
+    if outer == "attributes" or displayed == "none" or ("hidden" in attributes and not displayed):
+        return "attributes"
+    return {"hidden": "visibility", "collapse": "visibility", "visible": None}.get(style.get("visibility"), outer)
 
 
 def children(element):
@@ -103,8 +112,8 @@ def texts(element, hidden_by, shown):
         if child.name == "#text":
             yield child.data or "", hidden_by
         elif not child.name.startswith(("#", "!")):
-            within = hidden_by or (None if shown(child) else hides(child))
-            gap = child.name not in INLINE and not hidden_by
+            within = hidden_by if shown(child, hidden_by) else hides(child, hidden_by)
+            gap = child.name not in INLINE and hidden_by in (None, "visibility")
             if gap:
                 yield None, None
             if child.name not in NOWHERE or child.namespace != "html":
@@ -136,14 +145,16 @@ def shown_words(root, unclosed=()):
         raise NotComparable("frameset")
     hidden = [element for element in every if hides(element)]
     # The program does not open elements again, as the standard does with these: see crates/simhash/src/normalize/html/open.rs.
-    if any(element.name in FORMATTING or not element._end_tag_present and within(element, FORMATTING) for element in hidden):
+    seen = [element for element in every if element in hidden or "visibility" in str(element.attrs)]
+    if any(element.name in FORMATTING or not element._end_tag_present and within(element, FORMATTING) for element in seen):
         raise NotComparable("hidden formatting")
     unclosed = [element for element in unclosed if element in hidden]
     everything = len(unclosed) > 3
 
     def found(veiled):
-        def shown(element):
-            return everything or any(element is other for other in unclosed) or (veiled and hides(element) == "attributes")
+        def shown(element, outer):
+            return everything or any(element is other for other in unclosed) or (
+                veiled and hides(element, outer) in ("attributes", "visibility"))
 
         return list(texts(root, None, shown))
 
@@ -151,7 +162,7 @@ def shown_words(root, unclosed=()):
     sizes = collections.Counter()
     for part, by in parts:
         sizes[by] += len((part or "").strip().encode())
-    veiled, visible = sizes["attributes"], sizes[None]
+    veiled, visible = sizes["attributes"] + sizes["visibility"], sizes[None]
     # The lengths are those of the source, so some are too near to tell.
     if 300 < veiled < 600 and veiled > visible or veiled >= 400 and visible < veiled < 4 * visible:
         raise NotComparable("about as much hidden as the rule wants")
@@ -175,7 +186,8 @@ def html_words(page):
         known = next((name for name, pattern in KNOWN.items() if pattern.search(page)), None)
         if not known and any(element.name == "select" and not element._end_tag_present for element in every):
             known = "in a select"
-        if not known and engine.moved and any(element.name in TABLE for element in every if hides(element)):
+        parts = [element for element in every if element.name in TABLE]
+        if not known and engine.moved and any(hides(part) or "visibility" in str(part.attrs) for part in parts):
             known = "misplaced in a table"
         if known:
             raise NotComparable(known)

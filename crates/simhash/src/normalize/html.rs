@@ -2,8 +2,8 @@
 //! `article_text`. Version 1.
 //!
 //! A page goes through these modules in order: `scan` cuts it into tags and text, `open` knows which elements are open,
-//! `hidden` which of them are not shown, and `blocks` walks over all that. `write` appends text with collapsed white
-//! space. `text` keeps all of that; `main` keeps blocks of it, which `boilerplate` tells apart by their elements and
+//! `hidden` and `style` which of them are shown, and `blocks` walks over all that. `write` appends text with collapsed
+//! white space. `text` keeps all of that; `main` keeps blocks of it, which `boilerplate` tells apart by their elements and
 //! `classify` by their words and by the `containers` that they stand in. `page_tree` makes a tree of the visible elements,
 //! in which `article` lets the library search.
 //!
@@ -32,6 +32,7 @@ mod raw_text;
 #[cfg(test)]
 mod reference;
 mod scan;
+mod style;
 #[cfg(test)]
 mod tests;
 mod text;

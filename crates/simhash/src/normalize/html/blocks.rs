@@ -1,7 +1,7 @@
 //! Walks over the visible text of a page.
 
 use super::elements::Element;
-use super::hidden::{self, Hidden};
+use super::hidden::Sight;
 use super::open::OpenElements;
 use super::scan::{Attributes, Event, Scanner, Tag};
 use super::write::{Gap, Writer};
@@ -61,12 +61,16 @@ struct Shown {
 }
 
 impl Shown {
-    fn hides(&self, tag: Tag, attributes: &Attributes<'_>) -> Option<Hidden> {
-        let hidden = hidden::hides(tag.element, attributes)?;
-        let is_shown = self.everything
-            || self.unclosed.contains(&tag.at)
-            || (self.veiled && hidden == Hidden::Veiled);
-        (!is_shown).then_some(hidden)
+    /// The sight of an element, inside of an element with the sight `outer`.
+    fn sight(&self, outer: Sight, tag: Tag, attributes: &Attributes<'_>) -> Sight {
+        let sight = outer.inside(tag.element, attributes);
+        if sight == outer || self.everything || self.unclosed.contains(&tag.at) {
+            return outer;
+        }
+        match sight {
+            Sight::Invisible | Sight::Veiled if self.veiled => outer,
+            _ => sight,
+        }
     }
 
     fn add(&mut self, at: usize) {
@@ -86,8 +90,8 @@ enum Again {
     Veiled,
 }
 
-/// Walks over a page. Begins again if a hidden element is never closed, or hides most of the page, a few times at most, so the time
-/// stays linear.
+/// Walks over a page. Begins again if a hidden element is never closed, or if attributes hide most of the page, a few times at
+/// most, so the time stays linear.
 pub(super) fn walk<'p, 'o>(page: &'p str, visitor: &mut impl Visit<'p, 'o>) {
     let mut shown = Shown::default();
     while let Some(again) = walk_once(page, &shown, visitor) {
@@ -107,50 +111,42 @@ fn walk_once<'p, 'o, V: Visit<'p, 'o>>(
     visitor: &mut V,
 ) -> Option<Again> {
     let (mut visible, mut veiled) = (0, 0);
-    // Whether the text is in an element that its attributes hide.
-    let mut is_veiled = false;
     let mut scanner = Scanner::new(page);
     let mut open = OpenElements::<V::Context>::new();
     while let Some(event) = scanner.next_event() {
         match event {
-            Event::Text(text) => {
-                if !open.is_hidden() {
+            Event::Text(text) | Event::RawText(text) => match open.sight() {
+                Sight::Shown => {
                     visible += text.trim_ascii().len();
                     let begin = visitor.writer().written().len();
-                    visitor.writer().text(text);
-                    visitor.wrote(begin, open.context());
-                } else if is_veiled {
-                    veiled += text.trim_ascii().len();
-                }
-            }
-            Event::RawText(text) => {
-                if !open.is_hidden() {
-                    let begin = visitor.writer().written().len();
-                    visitor.writer().raw_text(text);
+                    if matches!(event, Event::Text(_)) {
+                        visitor.writer().text(text);
+                    } else {
+                        visitor.writer().raw_text(text);
+                    }
                     visitor.wrote(begin, open.context());
                 }
-            }
+                Sight::Invisible | Sight::Veiled => veiled += text.trim_ascii().len(),
+                Sight::Never => {}
+            },
             Event::Start(tag) => {
                 let opens = open.make_way(tag);
                 let attributes = scanner.attributes();
-                if !open.is_hidden() {
+                let outer = open.sight();
+                if outer.has_place() {
                     visitor.separate(tag.element.gap());
                     if tag.element == Element::A {
                         visitor.link(attributes.href);
                     }
                 }
                 if opens {
+                    let sight = shown.sight(outer, tag, attributes);
                     let mut context = open.context();
-                    let mut hides = None;
-                    if !open.is_hidden() {
-                        hides = shown.hides(tag, attributes);
-                        match hides {
-                            Some(hidden) => is_veiled = hidden == Hidden::Veiled,
-                            None => context = visitor.context(context, tag.element, attributes),
-                        }
+                    if sight == Sight::Shown {
+                        context = visitor.context(context, tag.element, attributes);
                     }
-                    open.open(tag, hides.is_some(), context);
-                } else if !open.is_hidden() {
+                    open.open(tag, sight, context);
+                } else if outer == Sight::Shown {
                     visitor.empty(tag.element, open.context());
                 }
                 if !open.is_foreign() {
@@ -162,7 +158,7 @@ fn walk_once<'p, 'o, V: Visit<'p, 'o>>(
             }
             Event::End(tag) => {
                 open.close(tag);
-                if !open.is_hidden() {
+                if open.sight().has_place() {
                     visitor.separate(tag.element.gap());
                     if tag.element == Element::A {
                         visitor.link(None);

@@ -19,7 +19,7 @@ pub(super) const SCOPE: u32 = 1 << 5;
 pub(super) const TABLE_PART: u32 = 1 << 6;
 /// Is not shown, with all that it contains.
 pub(super) const HIDDEN: u32 = 1 << 7;
-/// Its start tag ends SVG and MathML around it.
+/// Its start tag ends SVG and MathML around it. So does that of some `font`s.
 pub(super) const ENDS_FOREIGN: u32 = 1 << 8;
 pub(super) const HEADING: u32 = 1 << 9;
 /// Its content is a sentence or more of the author, even if it is short.
@@ -72,8 +72,8 @@ elements! {
     Col "col" EMPTY, Colgroup "colgroup" EMPTY, Script "script" EMPTY, Style "style" EMPTY, Noscript "noscript" EMPTY,
     Template "template" HIDDEN | SPECIAL | SCOPE, Datalist "datalist" HIDDEN,
 
-    // Words end at their tags.
-    Img "img" EMPTY | WORD | ENDS_FOREIGN, Input "input" EMPTY | WORD, Keygen "keygen" EMPTY | WORD,
+    // Words end at their tags. Browsers take an `image` outside of SVG for an `img`.
+    Img "img" EMPTY | WORD | ENDS_FOREIGN, Image "image" EMPTY | WORD, Input "input" EMPTY | WORD, Keygen "keygen" EMPTY | WORD,
     Embed "embed" EMPTY | WORD | ENDS_FOREIGN, Iframe "iframe" EMPTY | WORD, Noembed "noembed" EMPTY | WORD,
     Noframes "noframes" EMPTY | WORD, Button "button" WORD | SPECIAL, Select "select" WORD | SPECIAL | SCOPE | HIDDEN,
     Object "object" WORD | SPECIAL | SCOPE | HIDDEN, Applet "applet" WORD | SPECIAL | SCOPE | HIDDEN,

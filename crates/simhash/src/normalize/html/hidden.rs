@@ -3,81 +3,161 @@
 //! Style sheets are not read, so this knows only what stands in the page itself: elements that browsers do not show,
 //! and attributes. The attributes of `html` and `body` do not count: pages hide themselves until their scripts run.
 
-use memchr::memchr;
-
 use super::elements::{Element, HIDDEN};
 use super::scan::Attributes;
+use super::style::Style;
 
-/// What hides an element, with all that it contains.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Hidden {
-    /// Its kind: a drawing, a template, a closed dialog.
-    Kind,
-    /// An attribute that a script may take away.
+/// Whether the text of an element is shown, or why not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Sight {
+    Shown,
+    /// A style hides it (`visibility`), but it has its place on the page. An element inside may be shown.
+    Invisible,
+    /// An attribute hides it, which a script may take away, with all that it contains.
     Veiled,
+    /// It is never text of the page, whatever its attributes say: a drawing, a template, a closed dialog.
+    Never,
 }
 
-/// What hides an element with these attributes; `None` if it is shown. The template of a shadow root is.
-pub(super) fn hides(element: Element, attributes: &Attributes<'_>) -> Option<Hidden> {
-    let is_closed_dialog = element == Element::Dialog && !attributes.open;
-    let is_shadow_root = element == Element::Template && attributes.shadow_root;
-    if (element.has(HIDDEN) && !is_shadow_root) || attributes.popover || is_closed_dialog {
-        Some(Hidden::Kind)
-    } else if attributes.hidden || attributes.style.is_some_and(style_hides) {
-        Some(Hidden::Veiled)
-    } else {
-        None
+impl Sight {
+    /// Whether what is there separates the texts before and after it.
+    pub(super) fn has_place(self) -> bool {
+        self <= Self::Invisible
     }
-}
 
-/// Whether a `style` attribute hides its element: by `display: none` or `visibility: hidden`. Of several declarations
-/// of a property the last counts.
-fn style_hides(style: &[u8]) -> bool {
-    let (mut is_gone, mut is_invisible) = (false, false);
-    for declaration in style.split(|&byte| byte == b';') {
-        let Some(colon) = memchr(b':', declaration) else {
-            continue;
-        };
-        let property = declaration[..colon].trim_ascii();
-        let mut words = declaration[colon + 1..]
-            .trim_ascii_start()
-            .split(|&byte| byte.is_ascii_whitespace() || byte == b'!');
-        // Behind it there may be `!important`.
-        let value = words.next().unwrap_or_default();
-        if property.eq_ignore_ascii_case(b"display") {
-            is_gone = value.eq_ignore_ascii_case(b"none");
-        } else if property.eq_ignore_ascii_case(b"visibility") {
-            is_invisible = value.eq_ignore_ascii_case(b"hidden");
+    /// The sight of an element inside of one with this sight. The template of a shadow root is an element like others.
+    pub(super) fn inside(self, element: Element, attributes: &Attributes<'_>) -> Self {
+        if self == Self::Never {
+            return self;
+        }
+        let style = attributes.style.map(Style::read).unwrap_or_default();
+        let is_shadow_root = element == Element::Template && attributes.shadow_root;
+        // Browsers do it with a style of their own, which that of the page replaces.
+        let is_closed = match element {
+            Element::Dialog => !attributes.open,
+            _ => attributes.popover,
+        } && style.is_displayed != Some(true);
+        if (element.has(HIDDEN) && !is_shadow_root) || is_closed {
+            return Self::Never;
+        }
+        let (mut is_displayed, mut shows_content) = (true, true);
+        if let Some(hidden) = attributes.hidden {
+            // A search on the page opens such an element.
+            let is_findable = hidden.eq_ignore_ascii_case(b"until-found");
+            (is_displayed, shows_content) = (is_findable, !is_findable);
+        }
+        let is_there = style.is_displayed.unwrap_or(is_displayed)
+            && style.shows_content.unwrap_or(shows_content);
+        match style.is_visible {
+            _ if !is_there => self.max(Self::Veiled),
+            _ if !self.has_place() => self,
+            Some(true) => Self::Shown,
+            Some(false) => Self::Invisible,
+            None => self,
         }
     }
-    is_gone || is_invisible
 }
 
 #[cfg(test)]
 mod tests {
+    use super::Sight::{Invisible, Never, Shown, Veiled};
     use super::*;
 
     #[test]
-    fn styles_that_hide() {
-        for style in [
-            "display:none",
-            "color: red; DISPLAY : None !important",
-            "visibility:hidden;",
-            "display:block;display:none!important",
+    fn sights_of_elements() {
+        let no_attributes = Attributes::default();
+        let style = |style: &'static str| Attributes {
+            style: Some(style.as_bytes()),
+            ..no_attributes
+        };
+        let hidden = |value: &'static str, style: Option<&'static str>| Attributes {
+            hidden: Some(value.as_bytes()),
+            style: style.map(str::as_bytes),
+            ..no_attributes
+        };
+        let popover = Attributes {
+            popover: true,
+            ..no_attributes
+        };
+        let open = Attributes {
+            open: true,
+            ..no_attributes
+        };
+        for (element, attributes, expected) in [
+            (Element::Div, no_attributes, Shown),
+            (Element::Div, hidden("", None), Veiled),
+            (Element::Div, hidden("until-found", None), Veiled),
+            (Element::Div, style("display:none"), Veiled),
+            (Element::Div, style("visibility:hidden"), Invisible),
+            (Element::Div, style("content-visibility:hidden"), Veiled),
+            // A style counts more than what browsers do by themselves.
+            (Element::Div, hidden("", Some("display:flex")), Shown),
+            (Element::Div, hidden("", Some("color:red")), Veiled),
+            (
+                Element::Div,
+                hidden("Until-Found", Some("display:block")),
+                Veiled,
+            ),
+            (
+                Element::Div,
+                hidden("until-found", Some("content-visibility:visible")),
+                Shown,
+            ),
+            (
+                Element::Div,
+                hidden("", Some("content-visibility:visible")),
+                Veiled,
+            ),
+            (Element::Dialog, no_attributes, Never),
+            (Element::Dialog, open, Shown),
+            (Element::Dialog, style("display:block"), Shown),
+            (Element::Div, popover, Never),
+            (
+                Element::Dialog,
+                Attributes {
+                    popover: true,
+                    ..open
+                },
+                Shown,
+            ),
+            (Element::Svg, style("display:block"), Never),
         ] {
-            assert!(style_hides(style.as_bytes()), "{style}");
+            assert_eq!(
+                Shown.inside(element, &attributes),
+                expected,
+                "{element:?} {attributes:?}"
+            );
         }
-        for style in [
+    }
+
+    #[test]
+    fn sights_inside_of_others() {
+        let [none, hidden, visible, gone] = [
             "",
-            "display",
-            "display:",
-            "display:nones",
-            "display:none;display:block",
-            "x-display:none",
-            "overflow:hidden",
-            "background:url(display:none)",
+            "visibility:collapse",
+            "visibility:visible",
+            "display:none",
+        ]
+        .map(|style| Attributes {
+            style: Some(style.as_bytes()),
+            ..Attributes::default()
+        });
+        for (outer, attributes, expected) in [
+            (Shown, none, Shown),
+            (Shown, visible, Shown),
+            (Invisible, none, Invisible),
+            (Invisible, hidden, Invisible),
+            (Invisible, visible, Shown),
+            (Invisible, gone, Veiled),
+            (Veiled, none, Veiled),
+            (Veiled, hidden, Veiled),
+            (Veiled, visible, Veiled),
+            (Never, visible, Never),
+            (Never, gone, Never),
         ] {
-            assert!(!style_hides(style.as_bytes()), "{style}");
+            let inner = outer.inside(Element::Div, &attributes);
+            assert_eq!(inner, expected, "{outer:?} {attributes:?}");
+            assert_eq!(outer.inside(Element::Svg, &attributes), Never);
         }
     }
 }

@@ -7,6 +7,7 @@
 use super::elements::{
     CLOSES_P, EMPTY, ENDS_FOREIGN, Element, HEADING, HOLDS_HTML, SCOPE, SPECIAL, TABLE_PART,
 };
+use super::hidden::Sight;
 use super::names::Key;
 use super::scan::Tag;
 
@@ -21,6 +22,7 @@ struct Entry<C> {
     element: Element,
     /// Whether the content is SVG or MathML.
     is_foreign: bool,
+    sight: Sight,
     /// Where in the page the outermost hidden element begins, among this element and those around it.
     hidden_since: Option<usize>,
     context: C,
@@ -34,6 +36,8 @@ pub(super) struct OpenElements<C> {
     page: Entry<C>,
     /// The number of open `p`. Most pages have none most of the time.
     paragraphs: usize,
+    /// Whether a `form` began that has no end tag yet. Until then no other begins, even if an element around it has ended.
+    has_form: bool,
 }
 
 impl<C: Copy + Default> OpenElements<C> {
@@ -44,10 +48,12 @@ impl<C: Copy + Default> OpenElements<C> {
                 name: 0,
                 element: Element::Unknown,
                 is_foreign: false,
+                sight: Sight::Shown,
                 hidden_since: None,
                 context: C::default(),
             },
             paragraphs: 0,
+            has_form: false,
         }
     }
 
@@ -59,9 +65,9 @@ impl<C: Copy + Default> OpenElements<C> {
         self.innermost().context
     }
 
-    /// Whether text is in a hidden element here.
-    pub(super) fn is_hidden(&self) -> bool {
-        self.hidden_since().is_some()
+    /// Whether text is shown here.
+    pub(super) fn sight(&self) -> Sight {
+        self.innermost().sight
     }
 
     /// Where the outermost hidden element begins, if one is open.
@@ -78,7 +84,7 @@ impl<C: Copy + Default> OpenElements<C> {
     pub(super) fn make_way(&mut self, tag: Tag) -> bool {
         let element = tag.element;
         if self.is_foreign() {
-            if !element.has(ENDS_FOREIGN) {
+            if !element.has(ENDS_FOREIGN) && !tag.is_html_font {
                 return !tag.self_closing && !element.has(EMPTY);
             }
             self.leave_foreign();
@@ -99,13 +105,30 @@ impl<C: Copy + Default> OpenElements<C> {
                     self.close_implied(ruby + 1);
                 }
             }
+            // Links are not inside each other, unless there is a block between them.
+            Element::A | Element::Nobr => {
+                self.close_to(self.find(|entry| entry.element == element, is_special));
+            }
+            Element::Form => {
+                if !self.is_in_template() {
+                    if self.has_form {
+                        return false;
+                    }
+                    self.has_form = true;
+                }
+                // Between the cells of a table a form holds nothing.
+                let table = self.find(|entry| entry.element == Element::Table, ends_cells);
+                if table.is_some() {
+                    return false;
+                }
+            }
+            // Columns end what stands before them in the table.
+            Element::Col | Element::Colgroup => {
+                self.close_table_parts(Element::Tbody.table_rank());
+            }
             // A table in another, but not in its cell or caption, ends that one.
             Element::Table => {
-                let ends = |element: Element| {
-                    element.table_rank() == 1
-                        || matches!(element, Element::Caption | Element::Template)
-                };
-                self.close_to(self.find(|entry| entry.element == element, ends));
+                self.close_to(self.find(|entry| entry.element == element, ends_cells));
             }
             // Such a tag closes the open one and opens none.
             Element::Select if self.close_to(self.find(is_select, ends_scope)) => return false,
@@ -125,7 +148,7 @@ impl<C: Copy + Default> OpenElements<C> {
     }
 
     /// Opens the element of a start tag, after [`Self::make_way`].
-    pub(super) fn open(&mut self, tag: Tag, hides: bool, context: C) {
+    pub(super) fn open(&mut self, tag: Tag, sight: Sight, context: C) {
         if self.entries.len() == MOST {
             return;
         }
@@ -136,6 +159,7 @@ impl<C: Copy + Default> OpenElements<C> {
             _ if tag.element.has(HOLDS_HTML) => false,
             _ => parent.is_foreign,
         };
+        let since = (sight != Sight::Shown).then_some(tag.at);
         let entry = Entry {
             name: tag.name,
             // HTML names mean nothing in SVG and MathML, nor their names in HTML.
@@ -147,7 +171,8 @@ impl<C: Copy + Default> OpenElements<C> {
                 tag.element
             },
             is_foreign,
-            hidden_since: parent.hidden_since.or(hides.then_some(tag.at)),
+            sight,
+            hidden_since: parent.hidden_since.or(since),
             context,
         };
         self.paragraphs += usize::from(tag.element == Element::P);
@@ -179,11 +204,19 @@ impl<C: Copy + Default> OpenElements<C> {
             _ if element.has(SPECIAL) || element == Element::Dialog => {
                 self.find(has_name, ends_scope)
             }
-            _ => self.find(has_name, |element| element.has(SPECIAL)),
+            _ => self.find(has_name, is_special),
         };
+        let is_form = element == Element::Form && !self.is_in_template();
+        if is_form {
+            let is_foreign = found.is_some_and(|at| self.entries[at].is_foreign);
+            // The first end tag is that of the form, even if it cannot close it.
+            if !is_foreign && !std::mem::take(&mut self.has_form) {
+                return;
+            }
+        }
         match found {
             // A form ends alone: what was opened in it and not closed stays open, but for paragraphs and items.
-            Some(at) if element == Element::Form => {
+            Some(at) if is_form => {
                 self.close_implied(at + 1);
                 self.entries.remove(at);
             }
@@ -191,6 +224,12 @@ impl<C: Copy + Default> OpenElements<C> {
                 self.close_to(found);
             }
         }
+    }
+
+    /// Whether a template is open, whose forms are apart from those of the page.
+    fn is_in_template(&self) -> bool {
+        self.find(|entry| entry.element == Element::Template, |_| false)
+            .is_some()
     }
 
     /// The position of the innermost element that is `wanted`, unless there is one that `ends` the search further
@@ -288,12 +327,21 @@ fn is_paragraph<C>(entry: &Entry<C>) -> bool {
     entry.element == Element::P
 }
 
+fn is_special(element: Element) -> bool {
+    element.has(SPECIAL)
+}
+
 fn ends_scope(element: Element) -> bool {
     element.has(SCOPE)
 }
 
 fn ends_scope_of_p(element: Element) -> bool {
     element.has(SCOPE) || element == Element::Button
+}
+
+/// Whether what is inside is not between the cells of a table around it.
+fn ends_cells(element: Element) -> bool {
+    element.table_rank() == 1 || matches!(element, Element::Caption | Element::Template)
 }
 
 fn ends_table(element: Element) -> bool {
@@ -313,7 +361,7 @@ mod tests {
             match event {
                 Event::Start(tag) => {
                     if open.make_way(tag) {
-                        open.open(tag, false, ());
+                        open.open(tag, Sight::Shown, ());
                     }
                 }
                 Event::End(tag) => open.close(tag),
@@ -353,14 +401,29 @@ mod tests {
             ("<table><tr><table><tr>", "table tr"),
             ("<template><table><tr><td></template>", ""),
             ("<table><tr><td><b></table>", ""),
+            ("<table><tr><td><b>a<col>b", "table"),
+            ("<table><caption>a<colgroup>b", "table"),
+            ("<div><col>a", "div"),
             // Inline elements.
             ("<b><i></b>", ""),
+            ("<a>a<span>b<a>c", "a"),
+            ("<a>a<div>b<a>c", "a div a"),
+            ("<nobr>a<nobr>b", "nobr"),
+            ("<image>a</image>", ""),
             ("<span><div></span>", "span div"),
             ("<x-a><x-b></x-a>", ""),
             ("</b></div></p></x-y>", ""),
             // Forms and controls.
             ("<form><div></form>", "div"),
             ("<form><li>a</form>", ""),
+            ("<form><div><form>", "form div"),
+            ("<div><form></div><form>", ""),
+            ("<form></form><form>", "form"),
+            ("<form><template><form>", "form template form"),
+            ("<template><form><div></form>", "template"),
+            ("<form><object></form></object></form>", "form"),
+            ("<table><form><b>a", "table b"),
+            ("<table><tr><td><form>", "table tr td form"),
             ("<div><select><option>a</div>", "div select"),
             ("<b><dialog></b>", ""),
             ("<ruby><rp>(<rt>a<rp>)</ruby>", ""),
@@ -371,6 +434,10 @@ mod tests {
             ("<svg/><math/>", ""),
             ("<svg><path/><g><div/>", "div"),
             ("<svg><g><circle><p>", "p"),
+            ("<svg><font><g>", "svg unknown unknown"),
+            ("<svg><font x=y color>", "font"),
+            ("<svg><FONT SIZE=1>", "font"),
+            ("<math><font face=x>", "font"),
             ("<svg><foreignObject><div><p>", "svg foreignobject div p"),
             ("<svg><g></svg>", ""),
             ("<div><svg><g></div>", ""),
@@ -389,7 +456,7 @@ mod tests {
         let mut scanner = Scanner::new(&page);
         while let Some(Event::Start(tag)) = scanner.next_event() {
             if open.make_way(tag) {
-                open.open(tag, false, ());
+                open.open(tag, Sight::Shown, ());
             }
         }
         assert_eq!(open.entries.len(), MOST);

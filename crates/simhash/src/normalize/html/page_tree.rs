@@ -115,8 +115,8 @@ fn name(element: Element) -> &'static str {
         Element::H1 => "h2",
         // The library writes their content without escaping it.
         Element::Listing | Element::Plaintext | Element::Xmp => "pre",
-        // Shown because they are never closed. The article is HTML again, where they would be hidden.
-        _ if element.has(HIDDEN) => "div",
+        // Shown because they are never closed, or open. The article is HTML again, where they would be hidden.
+        _ if element.has(HIDDEN) || element == Element::Dialog => "div",
         _ => element.name(),
     }
 }
@@ -218,8 +218,8 @@ mod tests {
                 "<a href=\"there\">1</a><a href=\"#here\">2</a><a href=\"there\">3</a><a>4</a>",
             ),
             (
-                "<a href=x>1<b><a href=y>2</a></b></a>",
-                "<a href=\"there\">1<b>2</b></a>",
+                "<a href=x>1<b><a href=y>2</a></b></a><a href=x>3<p><a href=y>4</a></p></a>",
+                "<a href=\"there\">1<b></b></a><a href=\"there\">2</a><a href=\"there\">3<p>\n4</p></a>",
             ),
             (
                 "1<br>2<hr><img src=x>3<input><embed><wbr>4",
@@ -232,6 +232,7 @@ mod tests {
             // What is hidden, and what is hidden but not closed.
             ("1<div hidden>2</div>3<svg><g></svg>4", "1\n3 4"),
             ("<object>1<p>2", "<div>1<p>\n2</p></div>"),
+            ("<dialog open>1</dialog>", "<div>1</div>"),
         ] {
             assert_eq!(body(page), expected, "{page}");
         }

@@ -3,12 +3,11 @@
 //!
 //! It shares the rules by which elements are closed, which have tests of their own; see [`super::open`].
 
-use std::collections::BTreeMap;
-
 use html5gum::emitters::default::DefaultEmitter;
 use html5gum::{StartTag, State, Token, Tokenizer};
 
 use super::elements::{Element, HIDDEN};
+use super::hidden::Sight;
 use super::names::key;
 use super::open::OpenElements;
 use super::scan::Tag;
@@ -41,21 +40,30 @@ fn read(page: &str, is_shown: impl Fn(usize) -> bool) -> Result<String, usize> {
     while let Some(Ok(token)) = tokenizer.next() {
         match token {
             Token::String(string) => {
-                if !open.is_hidden() && !is_left_out {
+                if open.sight() == Sight::Shown && !is_left_out {
                     let string = std::str::from_utf8(&string).expect("tags are ASCII");
                     text.extend(string.chars().filter(|c| *c != '\0'));
                 }
             }
             Token::StartTag(start) => {
                 number += 1;
-                let tag = tag(&start.name, start.self_closing, number);
+                let mut tag = tag(&start.name, start.self_closing, number);
+                tag.is_html_font = tag.element == Element::Font
+                    && ["color", "face", "size"]
+                        .iter()
+                        .any(|name| start.attributes.contains_key(name.as_bytes()));
                 let opens = open.make_way(tag);
-                if !open.is_hidden() {
+                let outer = open.sight();
+                if has_place(outer) {
                     text.extend(separator(tag.element));
                 }
                 if opens {
-                    let hides = is_hidden(&start) && !is_shown(number);
-                    open.open(tag, hides, ());
+                    let sight = if is_shown(number) {
+                        outer
+                    } else {
+                        sight(outer, &start)
+                    };
+                    open.open(tag, sight, ());
                 }
                 if let Some((state, leaves_out)) = raw_text(&start.name)
                     && !open.is_foreign()
@@ -67,7 +75,7 @@ fn read(page: &str, is_shown: impl Fn(usize) -> bool) -> Result<String, usize> {
             Token::EndTag(end) => {
                 let tag = tag(&end.name, false, 0);
                 open.close(tag);
-                if !open.is_hidden() {
+                if has_place(open.sight()) {
                     text.extend(separator(tag.element));
                 }
                 is_left_out = false;
@@ -87,6 +95,7 @@ fn tag(name: &[u8], self_closing: bool, at: usize) -> Tag {
         name,
         element: Element::of(name),
         self_closing,
+        is_html_font: false,
         at,
     }
 }
@@ -114,31 +123,54 @@ fn raw_text(name: &[u8]) -> Option<(State, bool)> {
     }
 }
 
-fn is_hidden(start: &StartTag<()>) -> bool {
+fn has_place(sight: Sight) -> bool {
+    matches!(sight, Sight::Shown | Sight::Invisible)
+}
+
+/// The sight of an element inside of one with the sight `outer`. Of its style only what is written as most people do.
+fn sight(outer: Sight, start: &StartTag<()>) -> Sight {
     let value = |name: &str| {
         let value = start.attributes.get(name.as_bytes());
         value.map(|value| String::from_utf8_lossy(value).to_ascii_lowercase())
     };
-    let style: BTreeMap<String, String> = value("style")
-        .unwrap_or_default()
+    let style = value("style").unwrap_or_default();
+    let mut declarations: Vec<(&str, &str, bool)> = style
         .split(';')
         .filter_map(|declaration| declaration.split_once(':'))
         .map(|(property, value)| {
-            let value = value.replace('!', " ");
-            let first = value.split_ascii_whitespace().next();
-            (
-                property.trim_ascii().to_owned(),
-                first.unwrap_or_default().to_owned(),
-            )
+            let important = value.trim_ascii().strip_suffix("!important");
+            let value = important.unwrap_or(value).trim_ascii();
+            (property.trim_ascii(), value, important.is_some())
         })
+        .filter(|(_, value, _)| !value.is_empty())
         .collect();
-    let declares = |property: &str, value: &str| style.get(property).is_some_and(|v| v == value);
-    Element::of(key(&start.name)).has(HIDDEN)
-        || value("hidden").is_some()
-        || value("popover").is_some()
-        || (&start.name[..] == b"dialog" && value("open").is_none())
-        || declares("display", "none")
-        || declares("visibility", "hidden")
+    declarations.sort_by_key(|(_, _, is_important)| *is_important);
+    let style = |property: &str| {
+        let last = declarations.iter().rfind(|(name, ..)| *name == property);
+        last.map_or("", |(_, value, _)| *value)
+    };
+    let element = Element::of(key(&start.name));
+    let is_closed = if element == Element::Dialog {
+        value("open").is_none()
+    } else {
+        value("popover").is_some()
+    };
+    let display = style("display");
+    if outer == Sight::Never || element.has(HIDDEN) || (is_closed && matches!(display, "" | "none"))
+    {
+        Sight::Never
+    } else if outer == Sight::Veiled
+        || display == "none"
+        || (value("hidden").is_some() && display.is_empty())
+    {
+        Sight::Veiled
+    } else {
+        match style("visibility") {
+            "hidden" | "collapse" => Sight::Invisible,
+            "visible" => Sight::Shown,
+            _ => outer,
+        }
+    }
 }
 
 /// Collapses white space, and replaces the characters that stand for gaps.

@@ -1,7 +1,8 @@
 //! Cuts a page into tags and text, as the tokenizer of the HTML standard does.
 //!
-//! It differs from that tokenizer where this does not change the text: it does not read character references in attributes, it
-//! does not report duplicate attributes, and it takes CDATA sections, which only SVG and MathML have, for comments.
+//! It differs from that tokenizer where this does not change the text: it leaves character references in attributes for
+//! others to read, it does not report duplicate attributes, and it takes CDATA sections, which only SVG and MathML have,
+//! for comments.
 
 use memchr::memchr;
 
@@ -28,6 +29,8 @@ pub(super) struct Tag {
     pub(super) element: Element,
     /// Whether it ends in `/>`.
     pub(super) self_closing: bool,
+    /// Whether it is of a `font` with an attribute that only HTML has.
+    pub(super) is_html_font: bool,
     /// Where it begins in the page.
     pub(super) at: usize,
 }
@@ -35,11 +38,13 @@ pub(super) struct Tag {
 /// The attributes of a start tag that matter. Of attributes of one name the first counts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Attributes<'p> {
-    pub(super) hidden: bool,
+    /// See [`Tag::is_html_font`].
+    pub(super) is_html_font: bool,
     pub(super) open: bool,
     pub(super) popover: bool,
     pub(super) shadow_root: bool,
     pub(super) class: Option<&'p [u8]>,
+    pub(super) hidden: Option<&'p [u8]>,
     pub(super) href: Option<&'p [u8]>,
     pub(super) id: Option<&'p [u8]>,
     pub(super) role: Option<&'p [u8]>,
@@ -59,17 +64,28 @@ impl<'p> Attributes<'p> {
         const STYLE: Key = key(b"style");
         let kept = match name {
             CLASS => &mut self.class,
+            HIDDEN => &mut self.hidden,
             HREF => &mut self.href,
             ID => &mut self.id,
             STYLE => &mut self.style,
             ROLE => &mut self.role,
-            HIDDEN => return self.hidden = true,
             OPEN => return self.open = true,
             POPOVER => return self.popover = true,
-            SHADOW_ROOT => return self.shadow_root = true,
+            SHADOW_ROOT => {
+                let modes = [&b"open"[..], b"closed"];
+                return self.shadow_root =
+                    modes.iter().any(|mode| value.eq_ignore_ascii_case(mode));
+            }
             _ => return,
         };
         kept.get_or_insert(value);
+    }
+
+    /// Notes an attribute of a `font`.
+    fn set_of_font(&mut self, name: Key) {
+        self.is_html_font |= ["color", "face", "size"]
+            .iter()
+            .any(|other| name == key(other.as_bytes()));
     }
 }
 
@@ -233,11 +249,13 @@ impl<'p> Scanner<'p> {
         if !is_end {
             self.attributes = Attributes::default();
         }
-        let self_closing = self.read_attributes(!is_end && !element.has(EMPTY))?;
+        let is_font = !is_end && element == Element::Font;
+        let self_closing = self.read_attributes(!is_end && !element.has(EMPTY), is_font)?;
         let tag = Tag {
             name,
             element,
             self_closing,
+            is_html_font: is_font && self.attributes.is_html_font,
             at: begin,
         };
         Some(if is_end {
@@ -249,7 +267,7 @@ impl<'p> Scanner<'p> {
 
     /// Reads to the end of the tag, and keeps the attributes if `keeps`. Returns whether the tag ends in `/>`; `None`
     /// if it does not end.
-    fn read_attributes(&mut self, keeps: bool) -> Option<bool> {
+    fn read_attributes(&mut self, keeps: bool, is_font: bool) -> Option<bool> {
         loop {
             self.skip_white_space();
             let name = match self.peek()? {
@@ -282,6 +300,9 @@ impl<'p> Scanner<'p> {
             }
             if keeps {
                 self.attributes.set(name, value);
+            }
+            if is_font {
+                self.attributes.set_of_font(name);
             }
         }
     }
@@ -374,7 +395,7 @@ mod tests {
                         }
                     }
                     for (name, is_set) in [
-                        ("hidden", attributes.hidden),
+                        ("hidden", attributes.hidden.is_some()),
                         ("href", attributes.href.is_some()),
                     ] {
                         if is_set {

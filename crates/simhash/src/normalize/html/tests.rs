@@ -108,6 +108,34 @@ fn text_of_pages() {
         ("<div hidden>x<div>y</div>z</div>one", "one"),
         ("<p style='color:red; display : none'>x</p>one", "one"),
         ("<p style='visibility:hidden'>x<p>one", "one"),
+        ("<p style='display:none; display:'>x<p>one", "one"),
+        (
+            "<p style='display:none !important; display:block'>x<p>one",
+            "one",
+        ),
+        ("<p HIDDEN style='display:flex'>one", "one"),
+        ("<dialog style='display:block'>one</dialog>", "one"),
+        // An element may be visible in one that is not, where it has its place.
+        (
+            "one<div style='visibility:hidden'>x<p style='visibility:visible'>two<b>2</b><p>x<b style='visibility:visible'>three</b></div>four",
+            "one\ntwo2\nthree\nfour",
+        ),
+        (
+            "<div style='visibility:collapse'>x<a style='visibility:visible'>one<i style='visibility:hidden'>x</i></a></div>",
+            "one",
+        ),
+        (
+            "<div style='display:none'>x<b style='visibility:visible'>x</b></div><div hidden>x<b style='display:block'>x</b></div>one",
+            "one",
+        ),
+        (
+            "<div style='visibility:hidden'>x<svg style='visibility:visible'>x</svg><b hidden style='visibility:visible'>x</b></div>one",
+            "one",
+        ),
+        (
+            "<b style='visibility:hidden'>one<p style='visibility:visible'>two",
+            "one\ntwo",
+        ),
         // Browsers show it, to whoever sees.
         (
             "<span aria-hidden=true>one</span> two<img hidden>three",
@@ -133,11 +161,27 @@ fn text_of_pages() {
         ("<svg>x</p>one", "one"),
         ("<svg><style><p></style></svg>one", "one"),
         ("<svg/>one<svg><script/><g/></svg>two", "one two"),
+        ("<svg><font>x</font><font color=red>one", "one"),
         (
             "<svg><foreignObject><p>x</p></foreignObject></svg>one",
             "one",
         ),
         ("<select><option>x<select>one", "one"),
+        ("<a hidden>x<a>one</a>two", "onetwo"),
+        (
+            "<div hidden>x<form>x<form>x</form></div><form>one</form>two",
+            "one\ntwo",
+        ),
+        ("<form hidden>x<form>x</form>one", "one"),
+        (
+            "<table><form hidden>one<tr><td>two</form></table>",
+            "one\ntwo",
+        ),
+        (
+            "<table><tr><td hidden>x<col>one<tr><td>two</table>",
+            "one\ntwo",
+        ),
+        ("one<image hidden>two", "one two"),
         // Elements that are never closed are shown.
         ("one<div hidden>two<p>three", "one\ntwo\nthree"),
         ("<template>one<p>two", "one\ntwo"),
@@ -163,8 +207,13 @@ fn hidden_text_counts_where_it_is_most_of_the_page() {
     };
     for attribute in [
         "hidden",
+        "HIDDEN=until-found",
         "style='visibility: hidden; opacity: 0;'",
         "style='display:none'",
+        "style='DISPLAY: /* until it is ready */ none !important'",
+        "style='disp\\6c ay&colon;&#110;one'",
+        "style='content-visibility:hidden'",
+        "hidden><div style='display:none'",
     ] {
         let shown = visible_text(&page("a frame", attribute, article));
         assert_eq!(shown, format!("a frame\n{article}"), "{attribute}");
@@ -173,14 +222,33 @@ fn hidden_text_counts_where_it_is_most_of_the_page() {
         assert_eq!(hidden, frame.trim(), "{attribute}");
     }
     // No script shows these.
-    for attribute in ["popover", "hidden><datalist><option"] {
+    for attribute in [
+        "popover",
+        "hidden><span popover",
+        "hidden><datalist",
+        "hidden><dialog",
+    ] {
         assert_eq!(
-            visible_text(&page("a frame", attribute, "few words")),
-            "a frame"
+            visible_text(&page("a frame", attribute, article)),
+            "a frame",
+            "{attribute}"
         );
     }
-    let roots =
-        "<div><template shadowrootmode=open><p>one</p></template></div><template>two</template>";
+    // Raw text is text.
+    let listing = "<xmp>a listing that is visible</xmp>".repeat(40);
+    let hidden = visible_text(&page(&listing, "hidden", article));
+    assert_eq!(hidden.lines().count(), 40);
+    // Browsers show these, however little stands beside them.
+    for attribute in [
+        "aria-hidden=true",
+        "style='opacity:0'",
+        "hidden style='display:block'",
+    ] {
+        let shown = visible_text(&page(&listing, attribute, "few words"));
+        assert!(shown.ends_with("few words"), "{attribute}");
+    }
+    let roots = "<div><template shadowrootmode=Open><p>one</p></template></div><template>two</template>\
+        <div><template shadowrootmode>three</template></div>";
     assert_eq!(visible_text(roots), "one");
 }
 
@@ -194,8 +262,9 @@ fn page() -> impl Strategy<Value = String> {
         ]).prop_map(str::to_owned),
         2 => prop::sample::select(vec![
             "<div hidden>", "<p hidden>", "<li hidden>", "<td hidden>", "<b style='display:none'>",
-            "<DIV STYLE=\"color:x; visibility: HIDDEN\">", "<dialog>", "<dialog open>", "<template>", "</template>", "<svg>",
-            "</svg>", "<svg/>", "<math>", "<foreignObject>", "</foreignObject>", "<select>", "</select>", "<option>",
+            "<DIV STYLE=\"color:x; visibility: HIDDEN\">", "<b style='visibility:visible'>", "<div style='visibility:visible'>",
+            "<p hidden style='display:block'>", "<dialog>", "<dialog open>", "<template>", "</template>", "<svg>",
+            "</svg>", "<svg/>", "<font>", "<font x size=1>", "<math>", "<foreignObject>", "</foreignObject>", "<select>", "</select>", "<option>",
             "<object>", "</object>", "<video>", "</video>", "<input>", "<div popover>",
         ]).prop_map(str::to_owned),
         2 => prop::sample::select(vec![
