@@ -393,7 +393,7 @@ impl Inputs {
                 match &self.base.opened {
                     // The documents of `--base` were read without the templates of the batch.
                     OpenedArchive::Archive(archive)
-                        if verifier.has_archive_texts() && self.base.paths.is_empty() =>
+                        if verifier.archive.is_some() && self.base.paths.is_empty() =>
                     {
                         verifier.leave_out(own, &templates.of_archive(archive).await?);
                     }

@@ -325,7 +325,7 @@ impl Comparison<'_> {
     /// The request of the probe for pairs of classes.
     pub(super) fn class_probe(&self, probe: Probe) -> Probe {
         let originals = match self.verifier {
-            Some(verifier) if verifier.has_archive_texts() => Originals::All,
+            Some(verifier) if verifier.archive.is_some() => Originals::All,
             // The nearest may not count.
             _ if self.view.rulings.has_superseded() || self.has_pins() => Originals::All,
             _ => Originals::Nearest,

@@ -494,7 +494,7 @@ impl Comparison<'_> {
     /// The model of a verification, for parts.
     async fn model_plan(&self, job: &Job, verifier: &Verifier) -> Result<ModelPlan> {
         let archive = self.view.archive.as_ref().map(Archive::location);
-        let (spec, options) = (verifier.model().spec(), &self.run.settings.spec_options);
+        let (spec, options) = (verifier.model.spec(), &self.run.settings.spec_options);
         job.model_plan(spec, archive, options).await
     }
 
