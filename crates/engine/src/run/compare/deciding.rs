@@ -100,7 +100,7 @@ impl Comparison<'_> {
                 let rows = if self.documents.has_carried() {
                     if settings.output.is_none() {
                         // The sort can have their memory.
-                        decided.batch().release_tables();
+                        decided.batch.release_tables();
                     }
                     let (id_type, documents) = (self.id_type, self.documents);
                     let rows = rows.rows_with_carried(context, id_type, documents, keys, carried);
@@ -109,7 +109,7 @@ impl Comparison<'_> {
                     rows.rows(context, self.id_type)
                 };
                 let schema = rows.schema();
-                let rows = self.writing(rows, keys.rows());
+                let rows = self.writing(rows, keys.rows);
                 Some(output::write_draft(rows, &schema, target, scratch, None).await?)
             }
             None => None,
@@ -189,7 +189,7 @@ impl Comparison<'_> {
         let of_batch = Arc::clone(&batch);
         let (classes, have_content) = blocking(move || {
             let have_sketch = by_sketch.then(|| {
-                let rows = 0..of_batch.rows() as u32;
+                let rows = 0..of_batch.rows as u32;
                 rows.map(|row| of_batch.sketch(row).is_some()).collect()
             });
             Ok::<_, EngineError>((of_batch.classes(by_sketch)?, have_sketch))
