@@ -32,7 +32,7 @@ impl Job {
         batch: &FingerprintedBatch,
         wrong_cuts: Vec<(String, u64)>,
     ) -> Result<()> {
-        if !self.is_splitting() {
+        if !self.splits {
             return Ok(());
         }
         let keys = match &batch.keys {

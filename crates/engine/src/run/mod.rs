@@ -73,7 +73,7 @@ impl<'a> Run<'a> {
 
     /// Whether this is a `split`, which does nothing behind the last map.
     fn is_splitting(&self) -> bool {
-        self.job().is_some_and(Job::is_splitting)
+        self.job().is_some_and(|job| job.splits)
     }
 
     /// The rows of `batch` in this process, whichever copy of its file the parts of a job read.

@@ -167,7 +167,7 @@ impl Comparison<'_> {
             let plan = async || CarriedMap::plan(job, documents, &schema).await;
             carried = job.answers("columns", plan).await?;
         }
-        if job.is_splitting() {
+        if job.splits {
             return Err(EngineError::Planned);
         }
         let copies = match copies {
@@ -237,7 +237,7 @@ impl Comparison<'_> {
                 let pairs = (path.as_path(), checked);
                 let answers = self.verified_in_parts(job, "verify-classes", verifier, pairs, None);
                 let answers = answers.await?;
-                if job.is_splitting() && !self.needs_documents() {
+                if job.splits && !self.needs_documents() {
                     return Err(EngineError::Planned);
                 }
                 let schema = class_pairs::schema(id_type);

@@ -564,7 +564,7 @@ impl Comparison<'_> {
                     .verified_in_parts(job, "verify-pairs", verifier, pairs, Some(origin))
                     .await?;
                 // A `split` has nothing to do with verified pairs.
-                if job.is_splitting() {
+                if job.splits {
                     return Err(EngineError::Planned);
                 }
                 (answers.rows(&schema), verify::Counts::of(&answers))
