@@ -141,15 +141,9 @@ pub fn with_fingerprints(
 /// Fingerprints and ids in the order of the documents, made as they are read.
 #[derive(Debug)]
 pub struct UnsortedRows {
-    rows: DataFrame,
-    counters: MapCounters,
-}
-
-impl UnsortedRows {
-    /// Rows, and counts, which are complete when all rows are read.
-    pub(crate) fn new(rows: DataFrame, counters: MapCounters) -> Self {
-        Self { rows, counters }
-    }
+    pub(crate) rows: DataFrame,
+    /// Complete when all rows are read.
+    pub(crate) counters: MapCounters,
 }
 
 /// Sorts the rows and writes them by `writer`. If they have decision columns, writes these to a file below `scratch`. Errors

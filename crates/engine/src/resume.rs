@@ -334,9 +334,9 @@ fn table(
                 .map_err(Into::into);
             Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&schema), batches))
         });
-    let table = streams::table(context, Arc::clone(&schema), streams.collect());
-    let table = table.map_err(EngineError::query("planning the batch"))?;
-    Ok(UnsortedRows::new(table, counters))
+    let rows = streams::table(context, Arc::clone(&schema), streams.collect());
+    let rows = rows.map_err(EngineError::query("planning the batch"))?;
+    Ok(UnsortedRows { rows, counters })
 }
 
 fn json(counts: &impl Serialize) -> Result<String> {
