@@ -139,13 +139,8 @@ impl Comparison<'_> {
         Ok((drafts, verified))
     }
 
-    /// Whether decisions need a map: a verification by texts, copies of kept documents, or columns of documents.
-    pub(super) fn decides_in_parts(&self) -> bool {
-        self.verifier.is_some() || self.needs_documents()
-    }
-
-    /// Whether the documents are read again once it is decided which are kept.
-    fn needs_documents(&self) -> bool {
+    /// Whether the documents are read again once it is decided which are kept: for copies of these, or for columns.
+    pub(super) fn needs_documents(&self) -> bool {
         self.kept_files.is_some() || self.documents.has_carried()
     }
 
@@ -269,7 +264,7 @@ impl Comparison<'_> {
             drop_empty: self.run.settings.drop_empty,
             within: self.run.settings.within,
             history: self.history(),
-            finds_updates: self.finds_updates(),
+            finds_updates: self.view.archive.is_some() && self.run.settings.finds_updates,
             pins: self.pins(),
             draws: self.run.settings.audit.unwrap_or(0).max(SHOWN),
             day: self.view.date.map(work_items::days_since_epoch),
@@ -297,11 +292,6 @@ impl Comparison<'_> {
 
     fn has_pins(&self) -> bool {
         !self.pins.is_empty() || !self.view.rulings.pins.is_empty()
-    }
-
-    /// Whether the documents are looked for in the archive, by their ids.
-    fn finds_updates(&self) -> bool {
-        self.view.archive.is_some() && self.run.settings.finds_updates
     }
 
     /// Where earlier captures of documents are.
@@ -333,7 +323,7 @@ impl Comparison<'_> {
         Probe {
             answer: Answer::ClassPairs(originals),
             max_hits: None,
-            kept_base: self.others.have_kept()
+            kept_base: self.others.have_kept
                 || self.view.archive.as_ref().is_some_and(Archive::has_kept),
             ..probe
         }
