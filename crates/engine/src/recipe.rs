@@ -15,28 +15,19 @@ use crate::error::{EngineError, Result};
 use crate::profile::Profile;
 use documents::{Documents, Pages};
 
-/// The spec fields that the options set. The others come from the archive's spec or, without an
+/// The spec fields that the options set, as in [`Spec`]. The others come from the archive's spec or, without an
 /// archive, from the default spec.
 #[derive(Debug, Clone, Default)]
 pub struct SpecOptions {
-    /// See [`Spec::tokenizer`].
     pub tokenizer: Option<Tokenizer>,
-    /// See [`Spec::weight`].
     pub weight: Option<Weight>,
-    /// See [`Spec::fold`].
     pub fold: Option<Fold>,
-    /// See [`Spec::normalize`].
     pub normalize: Option<Normalize>,
-    /// See [`Spec::markup`].
     pub markup: Option<Markup>,
-    /// See [`Spec::min_features`].
     pub min_features: Option<u32>,
     pub seed: Option<u32>,
-    /// See [`Spec::short_texts`].
     pub short_texts: Option<ShortTexts>,
-    /// See [`Spec::template`].
     pub template: Option<Template>,
-    /// See [`Spec::sketch`].
     pub sketch: Option<SketchBits>,
     /// A file of document frequencies, as `dedup-job idf` makes them.
     pub idf: Option<OptionFile>,
@@ -59,7 +50,6 @@ pub struct OptionFile {
 }
 
 impl OptionFile {
-    /// Reads the file at `path`.
     pub async fn read(stores: &Stores, path: &str) -> Result<Self> {
         let bytes = stores.locate(path)?.read().await?;
         Ok(Self {
@@ -79,7 +69,6 @@ pub enum Recipe {
 }
 
 impl Recipe {
-    /// The spec of the fingerprints.
     pub fn spec(&self) -> &Spec {
         match self {
             Self::Ready(spec) => spec,
@@ -189,9 +178,10 @@ impl SpecOptions {
         check_same(name, spec, &self.resolve(spec.clone())?.0)
     }
 
-    /// `spec` with the fields that the options set without a file.
-    fn set_plain_fields(&self, spec: Spec) -> Spec {
-        Spec {
+    /// `spec` with all fields that the options set, the weights by document frequency, and the spec
+    /// files that an archive keeps.
+    fn resolve(&self, spec: Spec) -> Result<(Spec, Option<Idf>, SpecFiles)> {
+        let mut spec = Spec {
             tokenizer: self.tokenizer.unwrap_or(spec.tokenizer),
             weight: self.weight.unwrap_or(spec.weight),
             fold: self.fold.unwrap_or(spec.fold),
@@ -208,13 +198,7 @@ impl SpecOptions {
                 _ => spec.idf_power,
             }),
             ..spec
-        }
-    }
-
-    /// `spec` with all fields that the options set, the weights by document frequency, and the spec
-    /// files that an archive keeps.
-    fn resolve(&self, spec: Spec) -> Result<(Spec, Option<Idf>, SpecFiles)> {
-        let mut spec = self.set_plain_fields(spec);
+        };
         let stop_words = self.stop_words(&spec)?;
         if let Some(list) = &stop_words {
             spec.stop_words = Some(list.digest().to_owned());

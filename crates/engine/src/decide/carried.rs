@@ -28,8 +28,7 @@ use crate::error::{EngineError, Result};
 use crate::job::Answers;
 use crate::memory;
 use documents::{Documents, InputNumbers};
-use streams::BatchSize;
-use streams::blocking;
+use streams::{BatchSize, blocking};
 
 /// Column of ranks. No carried column has this name: theirs have a prefix.
 const RANK: &str = "rank";

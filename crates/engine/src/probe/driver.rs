@@ -14,8 +14,7 @@ use super::pipeline::Pipeline;
 use super::request::Probe;
 use crate::resources::Resources;
 use crate::work_items::Numbered;
-use streams::join;
-use streams::limit_bytes;
+use streams::{join, limit_bytes};
 
 /// The fetches of all partitions: each returns the number of an item, and the item with its bytes.
 pub(super) type Fetches = FetchQueue<(u32, Fetched)>;

@@ -359,7 +359,8 @@ impl Comparison<'_> {
         progress.probe_total.store(rows, Ordering::Relaxed);
         progress.within_total.store(of_batch, Ordering::Relaxed);
         let bytes = snapshot.local_fingerprint_bytes();
-        let direct = resources.exceeds_cache(bytes).then(DirectBuffers::default);
+        let exceeds_cache = resources.cache.is_some_and(|cache| bytes > cache);
+        let direct = exceeds_cache.then(DirectBuffers::default);
         if direct.is_some() {
             tracing::info!(
                 bytes,
