@@ -307,13 +307,21 @@ impl Search {
                     let Some(own) = self.fingerprints.of_row(*row) else {
                         continue;
                     };
+                    let distance = (own ^ fingerprint).count_ones();
+                    let asked = self.history.sketches.map(|(compare, _)| compare);
+                    let own = self.batch.sketch(*row);
+                    let is_similar = match CompareSketches::compare(asked, own, sketch) {
+                        Compared::NotAsked | Compared::Similar(_) => true,
+                        Compared::Dissimilar => false,
+                        // Of texts without sketches, only equal fingerprints say something.
+                        Compared::Unknown => distance == 0,
+                    };
                     let capture = Capture {
                         is_kept,
                         day,
                         base_version: file.base_version,
-                        distance: (own ^ fingerprint).count_ones(),
-                        is_pair: self
-                            .is_pair((own, self.batch.sketch(*row)), (fingerprint, sketch)),
+                        distance,
+                        is_pair: distance <= self.history.max_distance && is_similar,
                     };
                     found.of_rows.push((*row, capture, fingerprint));
                 }
@@ -401,25 +409,6 @@ impl Search {
         } else {
             &rows[..count]
         }
-    }
-
-    fn is_pair(
-        &self,
-        (own, sketch): (u64, Option<&[u8]>),
-        (other, of_other): (u64, Option<&[u8]>),
-    ) -> bool {
-        let distance = (own ^ other).count_ones();
-        let compared = self
-            .history
-            .sketches
-            .map(|(compare, _)| compare.compare(sketch, of_other));
-        distance <= self.history.max_distance
-            && match compared {
-                None | Some(Compared::NotAsked | Compared::Similar(_)) => true,
-                Some(Compared::Dissimilar) => false,
-                // Of texts without sketches, only equal fingerprints say something.
-                Some(Compared::Unknown) => distance == 0,
-            }
     }
 }
 
