@@ -21,12 +21,13 @@ use crate::error::{EngineError, Result};
 use documents::{Documents, DocumentsPlan, POSITION, PlannedDocuments, RowSet, SplitPlan};
 use documents::{TextRows, positions_and_bytes};
 
-/// Bytes of text that one core fingerprints in a second.
-pub(super) const TEXT_BYTES_PER_SECOND: f64 = 150e6;
-/// The same with sketches.
-pub(super) const SKETCHED_BYTES_PER_SECOND: f64 = 90e6;
 /// Bytes of documents that one core reads in a second, and copies.
 const READ_BYTES_PER_SECOND: f64 = 300e6;
+
+/// Bytes of text that one core fingerprints in a second, with `sketches` or without.
+pub(super) fn text_bytes_per_second(sketches: bool) -> f64 {
+    if sketches { 90e6 } else { 150e6 }
+}
 
 /// Documents whose splits are the items of a map.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -176,11 +177,7 @@ impl FingerprintMap {
         model: ModelPlan,
         decision_columns: bool,
     ) -> Result<Planning> {
-        let rate = if model.spec.sketch.is_none() {
-            TEXT_BYTES_PER_SECOND
-        } else {
-            SKETCHED_BYTES_PER_SECOND
-        };
+        let rate = text_bytes_per_second(!model.spec.sketch.is_none());
         let (items, bytes) = split_items(job, documents, rate);
         let source = DocumentsMap::new(job, documents, id_type).await?;
         let map = Map::Fingerprint(Box::new(Self {
