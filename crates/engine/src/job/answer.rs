@@ -44,9 +44,7 @@ const CREATED_BYTES: u64 = 32 << 20;
 /// What ends the answer of a part.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Receipt {
-    /// Version of the program.
     pub(super) version: String,
-    /// The id of the job.
     pub(super) job: String,
     /// [`PlannedMap::digest`]: of the settings, of the inputs as `split` saw them, and of the items.
     pub(super) map: String,
@@ -326,7 +324,6 @@ fn check(path: &Path) -> std::io::Result<Option<Receipt>> {
     Ok(receipt.filter(|receipt| receipt.bytes == start))
 }
 
-/// Writes the rows of an answer.
 pub(super) struct AnswerWriter {
     writer: StreamWriter<BufWriter<File>>,
     path: PathBuf,

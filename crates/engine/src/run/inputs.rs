@@ -127,7 +127,6 @@ fn differs_by_template(spec: &Spec, ready: &Spec) -> bool {
     *spec != *ready && without == *ready
 }
 
-/// The inputs of a run.
 pub(super) struct Inputs {
     pub(super) base: Base,
     pub(super) documents: Documents,

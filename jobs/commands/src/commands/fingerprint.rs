@@ -282,7 +282,7 @@ impl Work<'_> {
             day: self.day,
             existing: Existing::Keep,
         };
-        let templates = batch.templates().await?;
+        let templates = batch.find(None).await?;
         let mut recipe = recipe.clone();
         if let Some(templates) = &templates {
             templates.leave_out(documents, &mut recipe);
