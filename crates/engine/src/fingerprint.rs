@@ -40,7 +40,6 @@ use streams::BatchSize;
 /// A batch's file of fingerprints, with counts of its documents.
 #[derive(Debug, Clone)]
 pub struct FingerprintedBatch {
-    /// The file, with row counts and digest.
     pub file: FingerprintFile,
     /// Counts of the texts; all 0 if the documents have ready fingerprints. In a text that is not UTF-8, replacement
     /// characters took the place of the invalid bytes.

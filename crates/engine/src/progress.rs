@@ -12,7 +12,6 @@ pub enum Stage {
     /// Opening inputs and the archive.
     #[default]
     Open,
-    /// Fingerprinting the documents.
     Fingerprint,
     /// Building the tables of the batch.
     Build,
@@ -22,19 +21,14 @@ pub enum Stage {
     Verify,
     /// Committing the batch and publishing the outputs.
     Commit,
-    /// Writing segments of an index.
     Index,
     /// Dropping repeated pairs and sorting, after the last fingerprint was probed. No one enters it: the probe does.
     Sort,
-    /// Deciding about documents.
     Decide,
-    /// Writing outputs.
     Write,
-    /// Comparing settings.
     Tune,
     /// Reading the outputs and texts of a report.
     Read,
-    /// Finding the templates of sources.
     Templates,
 }
 

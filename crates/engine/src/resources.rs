@@ -49,7 +49,6 @@ async fn load(file: &FingerprintFile, pool: &Arc<dyn MemoryPool>) -> Result<Arc<
 }
 
 impl Resources {
-    /// The resources of a process that reads and writes through `stores`.
     pub fn new(stores: Stores) -> Self {
         Self {
             stores,

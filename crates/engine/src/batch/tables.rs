@@ -15,7 +15,6 @@ use streams::free_bytes;
 /// The tables to build: their design, and the part of the batch that they hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TablePart<'a> {
-    /// Design of the tables.
     pub design: &'a str,
     /// Largest distance that the tables find.
     pub max_distance: u32,

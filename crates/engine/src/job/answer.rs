@@ -55,7 +55,6 @@ pub(crate) struct Receipt {
     pub(super) bytes: u64,
     /// Seconds that the part took.
     pub(super) seconds: f64,
-    /// What the map counted.
     pub(crate) counts: Counts,
     /// Counts of the texts that were fingerprinted.
     pub(crate) texts: TextCounts,
@@ -67,7 +66,6 @@ pub(crate) struct Receipt {
     pub(crate) without_text: u64,
     /// A file that was cut where it must not be, and the offset. The answer then has no rows.
     pub(crate) wrong_cut: Option<(String, u64)>,
-    /// Copies of kept documents.
     pub(super) copies: Vec<Copied>,
 }
 

@@ -19,7 +19,6 @@ use super::target::OutputFormat;
 use super::{PAGE_ROWS, ROW_GROUP_BYTES, ROW_GROUP_ROWS};
 use crate::error::{EngineError, Result};
 
-/// Writes record batches to a file in one of the formats.
 pub(super) struct Encoder {
     writer: FormatWriter,
     /// The file's name in errors.

@@ -132,7 +132,6 @@ impl Emitter {
         Ok(())
     }
 
-    /// An empty builder of rows of pairs.
     fn builder(&self) -> PairBuilder<'_> {
         PairBuilder::new(
             &self.batch,

@@ -130,13 +130,10 @@ fn differs_by_template(spec: &Spec, ready: &Spec) -> bool {
 pub(super) struct Inputs {
     pub(super) base: Base,
     pub(super) documents: Documents,
-    /// The day of the batch, if it has one.
     pub(super) day: Option<NaiveDate>,
     pub(super) recipe: Recipe,
     pub(super) id_type: IdType,
-    /// What people say of documents.
     pub(super) pins: Vec<Pin>,
-    /// How pairs are found and verified.
     pub(super) compare: CompareSettings,
     pub(super) verifier: Option<Verifier>,
     /// Compares dropped documents, if an audit is asked for.

@@ -82,7 +82,6 @@ impl<'a> Run<'a> {
         self.resources.batch(&batch.file, &pool).await
     }
 
-    /// Reports that `stage` begins.
     fn enter(&self, stage: Stage) {
         self.resources.progress.enter(stage);
     }

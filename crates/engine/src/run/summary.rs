@@ -21,7 +21,6 @@ pub struct Summary {
     pub base: BaseSummary,
     /// The largest distance of a pair.
     pub max_distance: u32,
-    /// Design of the tables.
     pub design: String,
     /// How often the archive was read: once for each part that the batch was cut into.
     pub passes: u32,

@@ -27,9 +27,7 @@ const BYTES_OF_DOCUMENT: u64 = 2;
 pub struct Batch<'a> {
     pub context: &'a SessionContext,
     pub documents: &'a Documents,
-    /// How their fingerprints are made.
     pub recipe: &'a Recipe,
-    /// The type of their ids.
     pub id_type: IdType,
     /// The archive that remembers templates.
     pub archive: Option<&'a Archive>,

@@ -264,7 +264,6 @@ fn read(path: &Path) -> Result<FileReader<BufReader<File>>> {
     reader.map_err(|error| EngineError::arrow(path, error))
 }
 
-/// The columns of pairs of classes.
 struct Rows<'a> {
     positions: &'a Int64Array,
     other_positions: &'a Int64Array,

@@ -251,7 +251,6 @@ pub(crate) async fn verify(
     Ok(verified)
 }
 
-/// The texts of the pair at `row`.
 fn texts_of_pair<'a>(
     texts: &'a Texts,
     pairs: &Pairs<'_>,
@@ -306,7 +305,6 @@ fn within<E>(
     selected.flatten()
 }
 
-/// Reads the pairs in the file at `path`.
 fn read_pairs(path: &Path) -> Result<impl Iterator<Item = Result<RecordBatch>> + Send + use<>> {
     let object = path.display().to_string();
     let file = std::fs::File::open(path).map_err(StorageError::io(&object))?;

@@ -300,7 +300,6 @@ impl Texts {
         Ok(are_stored && a.may_equal(b) && (is_same() || self.read(a)? == self.read(b)?))
     }
 
-    /// The text at a place in the file.
     pub(super) fn read(&self, place: Place) -> Result<Vec<u8>> {
         let text = read(self.writer.get_ref(), place.start, place.len);
         text.map_err(|source| self.failed(source))

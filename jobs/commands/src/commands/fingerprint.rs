@@ -31,7 +31,6 @@ use crate::spooled::spooled;
 /// The destination of fingerprints.
 #[derive(Debug, Clone)]
 pub enum Target {
-    /// A Parquet file.
     File {
         path: String,
         /// Whether an existing file of any kind may be replaced.
@@ -39,9 +38,7 @@ pub enum Target {
     },
     /// A day of an archive.
     Day {
-        /// The path of the archive.
         archive: String,
-        /// Where the day comes from.
         day: DaySource,
         /// The name of the batch; empty if the day has one batch.
         batch: BatchName,

@@ -34,7 +34,6 @@ struct Inputs {
     base: Snapshot,
     /// Fingerprints of the archive.
     archive: u64,
-    /// The largest distance of a pair.
     max_distance: u32,
 }
 

@@ -69,9 +69,7 @@ pub(super) struct Comparison<'a> {
     pub(super) id_type: IdType,
     pub(super) batch: &'a FingerprintedBatch,
     pub(super) view: &'a View,
-    /// What else the batch is compared with.
     pub(super) others: &'a Others,
-    /// What people say of documents.
     pub(super) pins: &'a [Pin],
 }
 

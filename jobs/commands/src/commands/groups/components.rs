@@ -19,7 +19,6 @@ const BATCH_BYTES: usize = 16 << 20;
 const SUSPICIOUS_TIMES: u64 = 10;
 const SUSPICIOUS_DOCUMENTS: u64 = 20;
 
-/// The columns of the output.
 pub(super) static COLUMNS: LazyLock<SchemaRef> = LazyLock::new(|| {
     let [id, component, size] = COMPONENT_COLUMNS;
     Arc::new(Schema::new(vec![
