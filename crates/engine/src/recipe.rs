@@ -199,14 +199,25 @@ impl SpecOptions {
             }),
             ..spec
         };
-        let stop_words = self.stop_words(&spec)?;
-        if let Some(list) = &stop_words {
-            spec.stop_words = Some(list.digest().to_owned());
-        }
-        let (idf, frequencies) = self.idf(&spec)?.unzip();
-        if let Some(idf) = &idf {
-            spec.idf = Some(idf.digest().to_owned());
-        }
+        let stop_words = match &self.stop_words {
+            Some(file) => {
+                let list = std::str::from_utf8(&file.bytes)
+                    .map_err(|error| EngineError::bad_data(&file.name, error.to_string()))?;
+                let list = StopWords::parse(list, &spec);
+                spec.stop_words = Some(list.digest().to_owned());
+                Some(list)
+            }
+            None => None,
+        };
+        let (idf, frequencies) = match &self.idf {
+            Some(file) => {
+                let (features, counts) = frequencies::decode(&file.name, file.bytes.clone())?;
+                let idf = frequencies::weights(&file.name, &features, &spec, &counts)?;
+                spec.idf = Some(idf.digest().to_owned());
+                (Some(idf), Some((features, counts)))
+            }
+            None => (None, None),
+        };
         if spec.idf.is_none() && self.idf_power.is_some() {
             return Err(EngineError::Usage(
                 "--idf-power needs document frequencies: --idf FILE, or `archive create --learn`"
@@ -251,24 +262,6 @@ impl SpecOptions {
             },
             _ => error.to_string(),
         }
-    }
-
-    fn stop_words(&self, spec: &Spec) -> Result<Option<StopWords>> {
-        let Some(file) = &self.stop_words else {
-            return Ok(None);
-        };
-        let list = std::str::from_utf8(&file.bytes)
-            .map_err(|error| EngineError::bad_data(&file.name, error.to_string()))?;
-        Ok(Some(StopWords::parse(list, spec)))
-    }
-
-    fn idf(&self, spec: &Spec) -> Result<Option<(Idf, (Spec, simhash::DocumentFrequencies))>> {
-        let Some(file) = &self.idf else {
-            return Ok(None);
-        };
-        let (features, counts) = frequencies::decode(&file.name, file.bytes.clone())?;
-        let idf = frequencies::weights(&file.name, &features, spec, &counts)?;
-        Ok(Some((idf, (features, counts))))
     }
 }
 

@@ -223,7 +223,13 @@ pub async fn run(
         resume.remove();
     }
     clock.end(Stage::Commit);
-    summary.network = Network::from_stores(&resources.stores);
+    let traffic = resources.stores.traffic();
+    summary.network = Network {
+        requests: traffic.requests(),
+        retries: traffic.retries(),
+        bytes_sent: traffic.bytes_sent(),
+        bytes_received: traffic.bytes_received(),
+    };
     summary.seconds = clock.total();
     Ok(summary)
 }

@@ -396,8 +396,17 @@ impl Comparison<'_> {
     /// The seconds of the stages inside the probe, of which the last `write` seconds were spent on writing the output.
     fn probe_seconds(&self, write: f64) -> ProbeSeconds {
         let progress = &self.run.resources.progress;
-        let reduce = (progress.seconds_since_probe() - write).max(0.0);
-        ProbeSeconds::new(&progress.stages, reduce, write)
+        let stages = &progress.stages;
+        ProbeSeconds {
+            read: stages.read.seconds(),
+            decode: stages.decode.seconds(),
+            partition: stages.partition.seconds(),
+            filter: stages.filter.seconds(),
+            verify: stages.compare.seconds(),
+            ids: stages.ids.seconds(),
+            reduce: (progress.seconds_since_probe() - write).max(0.0),
+            write,
+        }
     }
 
     /// What a verification by sketches did; `None` if the settings ask for none. Call it after the
