@@ -77,7 +77,7 @@ impl Decided {
     }
 
     /// The columns of these decisions, with those of updates if the run finds updates.
-    pub(super) fn schema(&self, id_type: IdType) -> SchemaRef {
+    fn schema(&self, id_type: IdType) -> SchemaRef {
         let types = [
             (id_type.data_type(), false),
             (DataType::Boolean, false),
@@ -98,7 +98,7 @@ impl Decided {
     }
 
     /// The decisions about the documents at `rows` of the batch's file.
-    pub(super) fn rows_of(&self, rows: &[u32], schema: &SchemaRef) -> Result<RecordBatch> {
+    fn rows_of(&self, rows: &[u32], schema: &SchemaRef) -> Result<RecordBatch> {
         let mut kept = Vec::with_capacity(rows.len());
         let mut of = Others::default();
         let mut sizes = Vec::with_capacity(rows.len());

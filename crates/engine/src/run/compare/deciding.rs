@@ -127,7 +127,7 @@ impl Comparison<'_> {
                 counts,
                 sources: decided.sources.clone(),
                 worst_source: decided.worst_source.clone(),
-                dropped_at_random: decided.shown(self.id_type)?,
+                dropped_at_random: decided.shown(),
                 audit,
                 repeats: None,
             },
