@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use archive::IdType;
+use arrow::array::{ArrowPrimitiveType, AsArray as _, PrimitiveArray, RecordBatch};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 
+use crate::error::{EngineError, Result};
 use crate::pairs::{BASE_DAY, BASE_ID, DISTANCE, SIMILARITY};
 
 /// Column: the number of a class of the batch.
@@ -21,4 +23,17 @@ pub(crate) fn schema(id_type: IdType) -> SchemaRef {
         Field::new(DISTANCE, DataType::Int32, false),
         Field::new(SIMILARITY, DataType::Float64, true),
     ]))
+}
+
+pub(crate) fn column<'a, T: ArrowPrimitiveType>(
+    pairs: &'a RecordBatch,
+    name: &str,
+) -> Result<&'a PrimitiveArray<T>> {
+    let column = pairs.column_by_name(name);
+    let column = column.and_then(|column| column.as_primitive_opt());
+    column.ok_or_else(missing)
+}
+
+pub(crate) fn missing() -> EngineError {
+    EngineError::Internal("pairs of classes lack a column of the right type".into())
 }

@@ -11,7 +11,6 @@ use hamming::{DesignError, PlanError};
 use storage::{ErrorKind, StorageError};
 use streams::{Stopped, causes, exhausted_memory, full_disk, query_kind, query_message};
 
-/// Result of this crate.
 pub type Result<T, E = EngineError> = std::result::Result<T, E>;
 
 /// A failure of a run. Every variant names its object.
@@ -74,7 +73,6 @@ pub enum EngineError {
     /// A job's round is planned: `split` ends here. No other command meets it.
     #[error("the next round of the job is planned")]
     Planned,
-    /// A query failed.
     #[error("{}", query_message(operation, source, own_kind))]
     Query {
         operation: String,

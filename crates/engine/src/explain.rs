@@ -84,12 +84,10 @@ pub struct ExplainedBeside {
     pub differing: u32,
 }
 
-/// The similarity of two texts by each measure.
+/// The similarity of two texts by each [`Measure`].
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Similarities {
-    /// See [`Measure::Jaccard`].
     pub jaccard: f64,
-    /// See [`Measure::Cosine`].
     pub cosine: f64,
     /// See [`Measure::Edit`]; `None` for texts too long to be compared within seconds.
     pub edit: Option<f64>,

@@ -26,13 +26,12 @@ use crate::decide::keys::KeysWriter;
 use crate::error::{EngineError, Result};
 use crate::fingerprint_sort;
 use crate::id_count::IdCount;
-use crate::map_counters::MapCounters;
 use crate::memory::reserve;
 use crate::progress::Progress;
 use crate::recipe::Recipe;
 use crate::text_counts::{TextCounters, TextCounts};
 use crate::udf::{Part, joined_keys, made_of_text};
-use documents::read_counts::{Note, Notes, ReadCounts};
+use documents::read_counts::{Note, Notes, ReadCounters, ReadCounts};
 use documents::{
     DECISION_COLUMNS, DecisionColumn, Documents, POSITION, PREFERENCE, PREFERENCE_BEHIND, TEXT,
 };
@@ -41,7 +40,6 @@ use streams::BatchSize;
 /// A batch's file of fingerprints, with counts of its documents.
 #[derive(Debug, Clone)]
 pub struct FingerprintedBatch {
-    /// The file, with row counts and digest.
     pub file: FingerprintFile,
     /// Counts of the texts; all 0 if the documents have ready fingerprints. In a text that is not UTF-8, replacement
     /// characters took the place of the invalid bytes.
@@ -138,18 +136,21 @@ pub fn with_fingerprints(
     documents.select(columns)
 }
 
+/// Counts of the texts and of the records that map 1 reads. Clones share the counts.
+#[derive(Debug, Clone, Default)]
+pub struct MapCounters {
+    /// The texts that are fingerprinted.
+    pub texts: Arc<TextCounters>,
+    /// What is read of the files; of WARC files, of those and of parts that were read to their ends.
+    pub read: Arc<ReadCounters>,
+}
+
 /// Fingerprints and ids in the order of the documents, made as they are read.
 #[derive(Debug)]
 pub struct UnsortedRows {
-    rows: DataFrame,
-    counters: MapCounters,
-}
-
-impl UnsortedRows {
-    /// Rows, and counts, which are complete when all rows are read.
-    pub(crate) fn new(rows: DataFrame, counters: MapCounters) -> Self {
-        Self { rows, counters }
-    }
+    pub(crate) rows: DataFrame,
+    /// Complete when all rows are read.
+    pub(crate) counters: MapCounters,
 }
 
 /// Sorts the rows and writes them by `writer`. If they have decision columns, writes these to a file below `scratch`. Errors
@@ -174,11 +175,8 @@ pub async fn write_sorted(
     let sorting = fingerprint_sort::sorted(&context, schema, partitions);
     let mut rows = sorting.await.map_err(failed())?;
     let schema = writer.schema();
-    let mut keys = if has_decision_columns {
-        Some(KeysWriter::create(&scratch.join("keys.arrow"))?)
-    } else {
-        None
-    };
+    let keys = || KeysWriter::create(&scratch.join("keys.arrow"));
+    let mut keys = has_decision_columns.then(keys).transpose()?;
     let mut ids = IdCount::new(scratch);
     let arrow_error = ArchiveError::arrow(given);
     while let Some(batch) = rows.next().await {

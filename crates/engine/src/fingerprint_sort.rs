@@ -28,9 +28,7 @@ use rayon::slice::ParallelSliceMut as _;
 
 use crate::memory;
 use documents::POSITION;
-use streams::free_bytes;
-use streams::thread_pool;
-use streams::{BATCH_ROWS, BatchSize};
+use streams::{BATCH_ROWS, BatchSize, free_bytes, thread_pool};
 
 /// Rows of a record batch that DataFusion sorts by itself, before it merges them.
 const SORTED_ROWS: usize = 1 << 15;
@@ -84,18 +82,17 @@ struct Collected {
 
 /// Reads a partition as long as the memory allows.
 async fn collect(
-    mut partition: SendableRecordBatchStream,
+    partition: SendableRecordBatchStream,
     memory: MemoryReservation,
     limit: Arc<Limit>,
 ) -> Result<Collected> {
-    let mut batches = Vec::new();
-    while !limit.is_reached.load(Atomic::Relaxed) {
+    let (mut batches, mut rest) = (Vec::new(), Some(partition));
+    while !limit.is_reached.load(Atomic::Relaxed)
+        && let Some(partition) = &mut rest
+    {
         let Some(batch) = partition.next().await.transpose()? else {
-            return Ok(Collected {
-                batches,
-                rest: None,
-                memory,
-            });
+            rest = None;
+            break;
         };
         let bytes = bytes_of(&batch);
         let used = limit.used.fetch_add(bytes, Atomic::Relaxed) + bytes;
@@ -106,7 +103,7 @@ async fn collect(
     }
     Ok(Collected {
         batches,
-        rest: Some(partition),
+        rest,
         memory,
     })
 }

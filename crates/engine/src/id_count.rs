@@ -12,8 +12,7 @@ use rayon::slice::ParallelSliceMut as _;
 use storage::StorageError;
 
 use crate::error::{EngineError, Result};
-use streams::free_bytes;
-use streams::thread_pool;
+use streams::{free_bytes, thread_pool};
 
 /// The hash of an id: the chance that any two of a billion ids share one is 10⁻¹¹, unless somebody chose them so.
 type Hash = [u32; 3];

@@ -7,20 +7,17 @@
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
-use std::fmt;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use archive::IdType;
 use arrow::array::{AsArray as _, Int64Array, RecordBatch};
 use arrow::datatypes::{DataType, Field, Int64Type, Schema, SchemaRef};
-use datafusion::catalog::streaming::StreamingTable;
 use datafusion::common::runtime::SpawnedTask;
-use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::execution::SendableRecordBatchStream;
 use datafusion::functions_aggregate::expr_fn::sum;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::streaming::PartitionStream;
 use datafusion::prelude::{SessionContext, ident};
 use futures::StreamExt as _;
 use simhash::{DocumentFrequencies, Fingerprinter, Model};
@@ -103,16 +100,24 @@ async fn count(
     terms: usize,
 ) -> Result<Counted> {
     let failed = || EngineError::query(documents.given());
-    let partitions = texts(context, documents).await?.into_iter().map(|texts| {
-        Arc::new(Counts {
-            schema: counts_schema(),
-            model: model.clone(),
-            texts: Mutex::new(Some(texts)),
-        }) as Arc<dyn PartitionStream>
+    let column = |name| Field::new(name, DataType::Int64, false);
+    let schema = Arc::new(Schema::new(vec![column(HASH), column(COUNT)]));
+    let partitions = texts(context, documents).await?.into_iter();
+    let partitions = partitions.map(|texts| -> SendableRecordBatchStream {
+        let counting = Counting {
+            texts: Some(texts),
+            fingerprinter: Fingerprinter::new(model.clone()),
+            counts: HashTable::default(),
+            schema: Arc::clone(&schema),
+        };
+        let batches = futures::stream::try_unfold(counting, |mut counting| async {
+            let batch = counting.next().await?;
+            Ok(batch.map(|batch| (batch, counting)))
+        });
+        Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&schema), batches))
     });
-    let table = StreamingTable::try_new(counts_schema(), partitions.collect());
+    let table = streams::table(context, Arc::clone(&schema), partitions.collect());
     let mut rows = table
-        .and_then(|table| context.read_table(Arc::new(table)))
         .and_then(|counts| {
             counts.aggregate(vec![ident(HASH)], vec![sum(ident(COUNT)).alias(COUNT)])
         })
@@ -222,11 +227,6 @@ const HASH: &str = "hash";
 /// Column of document counts.
 const COUNT: &str = "count";
 
-fn counts_schema() -> SchemaRef {
-    let column = |name| Field::new(name, DataType::Int64, false);
-    Arc::new(Schema::new(vec![column(HASH), column(COUNT)]))
-}
-
 /// The columns of hashes and of counts.
 fn hashes_and_counts(batch: &RecordBatch) -> datafusion::error::Result<(&Int64Array, &Int64Array)> {
     let column = |name| {
@@ -239,46 +239,11 @@ fn hashes_and_counts(batch: &RecordBatch) -> datafusion::error::Result<(&Int64Ar
     }
 }
 
-/// Counts documents by the hash of each feature, in a small table that is emitted when it is full.
-struct Counts {
-    schema: SchemaRef,
-    model: Model,
-    texts: Mutex<Option<SendableRecordBatchStream>>,
-}
-
 /// Distinct hashes at which the table is emitted: it then takes 4 MiB, which fit the CPU's
 /// second-level cache.
 const FULL: usize = 1 << 17;
 
-impl fmt::Debug for Counts {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Counts").finish_non_exhaustive()
-    }
-}
-
-impl PartitionStream for Counts {
-    fn schema(&self) -> &SchemaRef {
-        &self.schema
-    }
-
-    fn execute(&self, _: Arc<TaskContext>) -> SendableRecordBatchStream {
-        let mut texts = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
-        let texts = texts.take();
-        let counting = Counting {
-            texts,
-            fingerprinter: Fingerprinter::new(self.model.clone()),
-            counts: HashTable::default(),
-            schema: Arc::clone(&self.schema),
-        };
-        let batches = futures::stream::try_unfold(counting, |mut counting| async {
-            let batch = counting.next().await?;
-            Ok(batch.map(|batch| (batch, counting)))
-        });
-        let schema = Arc::clone(&self.schema);
-        Box::pin(RecordBatchStreamAdapter::new(schema, batches))
-    }
-}
-
+/// Counts documents by the hash of each feature, in a small table that is emitted when it is full.
 struct Counting {
     /// `None` at the end.
     texts: Option<SendableRecordBatchStream>,

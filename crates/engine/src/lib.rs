@@ -19,7 +19,6 @@ mod fingerprint_sort;
 mod id_count;
 pub mod idf;
 pub mod job;
-pub mod map_counters;
 mod memory;
 pub mod output;
 pub mod pairs;

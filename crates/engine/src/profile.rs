@@ -1,10 +1,7 @@
 //! How a run finds and verifies pairs: what its options say, else what its archive records, else what its [`Profile`] does.
 
-use std::fmt;
-use std::str::FromStr;
-
 use archive::RunDefaults;
-use simhash::choice::{self, Choice, Name, UnknownName};
+use simhash::choice::{Choice, Name};
 use simhash::{Measure, ShortTexts, SketchBits, Template};
 
 use crate::error::{EngineError, Result};
@@ -124,34 +121,6 @@ impl Choice for VerifyBy {
         ),
         Name::new("none", Self::Nothing, "not at all"),
     ];
-}
-
-impl fmt::Display for Profile {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        choice::write(*self, f)
-    }
-}
-
-impl FromStr for Profile {
-    type Err = UnknownName;
-
-    fn from_str(text: &str) -> Result<Self, UnknownName> {
-        choice::parse(text)
-    }
-}
-
-impl fmt::Display for VerifyBy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        choice::write(*self, f)
-    }
-}
-
-impl FromStr for VerifyBy {
-    type Err = UnknownName;
-
-    fn from_str(text: &str) -> Result<Self, UnknownName> {
-        choice::parse(text)
-    }
 }
 
 /// What the options of a run say about its comparison.

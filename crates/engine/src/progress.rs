@@ -12,7 +12,6 @@ pub enum Stage {
     /// Opening inputs and the archive.
     #[default]
     Open,
-    /// Fingerprinting the documents.
     Fingerprint,
     /// Building the tables of the batch.
     Build,
@@ -22,19 +21,14 @@ pub enum Stage {
     Verify,
     /// Committing the batch and publishing the outputs.
     Commit,
-    /// Writing segments of an index.
     Index,
     /// Dropping repeated pairs and sorting, after the last fingerprint was probed. No one enters it: the probe does.
     Sort,
-    /// Deciding about documents.
     Decide,
-    /// Writing outputs.
     Write,
-    /// Comparing settings.
     Tune,
     /// Reading the outputs and texts of a report.
     Read,
-    /// Finding the templates of sources.
     Templates,
 }
 
@@ -180,10 +174,14 @@ impl Spent {
         self.0.fetch_add(time.as_nanos() as u64, Ordering::Relaxed);
     }
 
-    /// The sum in seconds.
     pub fn seconds(&self) -> f64 {
         self.0.load(Ordering::Relaxed) as f64 * 1e-9
     }
+}
+
+fn sum(counters: &[&AtomicU64]) -> u64 {
+    let each = counters.iter();
+    each.map(|counter| counter.load(Ordering::Relaxed)).sum()
 }
 
 fn locked<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -276,10 +274,6 @@ impl Progress {
     /// How far the current stage is. The probe counts fingerprints of the archive, and of the batch if it is compared
     /// with itself.
     pub fn position(&self) -> Position {
-        let sum = |counters: &[&AtomicU64]| -> u64 {
-            let each = counters.iter();
-            each.map(|counter| counter.load(Ordering::Relaxed)).sum()
-        };
         let (done, total, unit) = match self.stage() {
             Stage::Probe => (
                 sum(&[&self.probed, &self.probed_within]),
@@ -306,14 +300,10 @@ impl Progress {
         locked(&self.probe_done).map_or(0.0, |done| done.elapsed().as_secs_f64())
     }
 
-    /// The current stage.
     pub fn stage(&self) -> Stage {
         let stage = *locked(&self.stage);
-        let sum = |one: &AtomicU64, other: &AtomicU64| {
-            one.load(Ordering::Relaxed) + other.load(Ordering::Relaxed)
-        };
-        let to_probe = sum(&self.probe_total, &self.within_total);
-        let is_probed = to_probe > 0 && sum(&self.probed, &self.probed_within) >= to_probe;
+        let to_probe = sum(&[&self.probe_total, &self.within_total]);
+        let is_probed = to_probe > 0 && sum(&[&self.probed, &self.probed_within]) >= to_probe;
         match stage {
             Stage::Probe if is_probed => Stage::Sort,
             _ => stage,

@@ -15,28 +15,19 @@ use crate::error::{EngineError, Result};
 use crate::profile::Profile;
 use documents::{Documents, Pages};
 
-/// The spec fields that the options set. The others come from the archive's spec or, without an
+/// The spec fields that the options set, as in [`Spec`]. The others come from the archive's spec or, without an
 /// archive, from the default spec.
 #[derive(Debug, Clone, Default)]
 pub struct SpecOptions {
-    /// See [`Spec::tokenizer`].
     pub tokenizer: Option<Tokenizer>,
-    /// See [`Spec::weight`].
     pub weight: Option<Weight>,
-    /// See [`Spec::fold`].
     pub fold: Option<Fold>,
-    /// See [`Spec::normalize`].
     pub normalize: Option<Normalize>,
-    /// See [`Spec::markup`].
     pub markup: Option<Markup>,
-    /// See [`Spec::min_features`].
     pub min_features: Option<u32>,
     pub seed: Option<u32>,
-    /// See [`Spec::short_texts`].
     pub short_texts: Option<ShortTexts>,
-    /// See [`Spec::template`].
     pub template: Option<Template>,
-    /// See [`Spec::sketch`].
     pub sketch: Option<SketchBits>,
     /// A file of document frequencies, as `dedup-job idf` makes them.
     pub idf: Option<OptionFile>,
@@ -59,7 +50,6 @@ pub struct OptionFile {
 }
 
 impl OptionFile {
-    /// Reads the file at `path`.
     pub async fn read(stores: &Stores, path: &str) -> Result<Self> {
         let bytes = stores.locate(path)?.read().await?;
         Ok(Self {
@@ -79,7 +69,6 @@ pub enum Recipe {
 }
 
 impl Recipe {
-    /// The spec of the fingerprints.
     pub fn spec(&self) -> &Spec {
         match self {
             Self::Ready(spec) => spec,
@@ -189,9 +178,10 @@ impl SpecOptions {
         check_same(name, spec, &self.resolve(spec.clone())?.0)
     }
 
-    /// `spec` with the fields that the options set without a file.
-    fn set_plain_fields(&self, spec: Spec) -> Spec {
-        Spec {
+    /// `spec` with all fields that the options set, the weights by document frequency, and the spec
+    /// files that an archive keeps.
+    fn resolve(&self, spec: Spec) -> Result<(Spec, Option<Idf>, SpecFiles)> {
+        let mut spec = Spec {
             tokenizer: self.tokenizer.unwrap_or(spec.tokenizer),
             weight: self.weight.unwrap_or(spec.weight),
             fold: self.fold.unwrap_or(spec.fold),
@@ -208,21 +198,26 @@ impl SpecOptions {
                 _ => spec.idf_power,
             }),
             ..spec
-        }
-    }
-
-    /// `spec` with all fields that the options set, the weights by document frequency, and the spec
-    /// files that an archive keeps.
-    fn resolve(&self, spec: Spec) -> Result<(Spec, Option<Idf>, SpecFiles)> {
-        let mut spec = self.set_plain_fields(spec);
-        let stop_words = self.stop_words(&spec)?;
-        if let Some(list) = &stop_words {
-            spec.stop_words = Some(list.digest().to_owned());
-        }
-        let (idf, frequencies) = self.idf(&spec)?.unzip();
-        if let Some(idf) = &idf {
-            spec.idf = Some(idf.digest().to_owned());
-        }
+        };
+        let stop_words = match &self.stop_words {
+            Some(file) => {
+                let list = std::str::from_utf8(&file.bytes)
+                    .map_err(|error| EngineError::bad_data(&file.name, error.to_string()))?;
+                let list = StopWords::parse(list, &spec);
+                spec.stop_words = Some(list.digest().to_owned());
+                Some(list)
+            }
+            None => None,
+        };
+        let (idf, frequencies) = match &self.idf {
+            Some(file) => {
+                let (features, counts) = frequencies::decode(&file.name, file.bytes.clone())?;
+                let idf = frequencies::weights(&file.name, &features, &spec, &counts)?;
+                spec.idf = Some(idf.digest().to_owned());
+                (Some(idf), Some((features, counts)))
+            }
+            None => (None, None),
+        };
         if spec.idf.is_none() && self.idf_power.is_some() {
             return Err(EngineError::Usage(
                 "--idf-power needs document frequencies: --idf FILE, or `archive create --learn`"
@@ -267,24 +262,6 @@ impl SpecOptions {
             },
             _ => error.to_string(),
         }
-    }
-
-    fn stop_words(&self, spec: &Spec) -> Result<Option<StopWords>> {
-        let Some(file) = &self.stop_words else {
-            return Ok(None);
-        };
-        let list = std::str::from_utf8(&file.bytes)
-            .map_err(|error| EngineError::bad_data(&file.name, error.to_string()))?;
-        Ok(Some(StopWords::parse(list, spec)))
-    }
-
-    fn idf(&self, spec: &Spec) -> Result<Option<(Idf, (Spec, simhash::DocumentFrequencies))>> {
-        let Some(file) = &self.idf else {
-            return Ok(None);
-        };
-        let (features, counts) = frequencies::decode(&file.name, file.bytes.clone())?;
-        let idf = frequencies::weights(&file.name, &features, spec, &counts)?;
-        Ok(Some((idf, (features, counts))))
     }
 }
 

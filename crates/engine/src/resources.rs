@@ -30,16 +30,14 @@ type Batches = Mutex<HashMap<String, Arc<OnceCell<Arc<Batch>>>>>;
 /// configuration.
 #[derive(Debug, Default)]
 pub struct Resources {
-    /// Progress of the command.
     pub progress: Progress,
-    /// The stores behind paths.
     pub stores: Stores,
     batches: Batches,
     readers: Mutex<HashMap<String, FingerprintReader>>,
     /// Those of the next parts.
     ahead: Mutex<Ahead>,
-    /// Bytes of files that the system's cache can hold, besides everything else; `None` for any.
-    cache: Option<u64>,
+    /// Bytes of files that the system's cache can hold, besides everything else; `None` for any. Larger archives are read past it.
+    pub cache: Option<u64>,
 }
 
 async fn load(file: &FingerprintFile, pool: &Arc<dyn MemoryPool>) -> Result<Arc<Batch>> {
@@ -51,25 +49,11 @@ async fn load(file: &FingerprintFile, pool: &Arc<dyn MemoryPool>) -> Result<Arc<
 }
 
 impl Resources {
-    /// The resources of a process that reads and writes through `stores`.
     pub fn new(stores: Stores) -> Self {
         Self {
             stores,
             ..Self::default()
         }
-    }
-
-    /// The same for a system whose cache can hold `bytes` bytes of files: larger archives are read past it.
-    pub fn with_cache(self, bytes: u64) -> Self {
-        Self {
-            cache: Some(bytes),
-            ..self
-        }
-    }
-
-    /// Whether files of `bytes` bytes are more than the system's cache can hold.
-    pub(crate) fn exceeds_cache(&self, bytes: u64) -> bool {
-        self.cache.is_some_and(|cache| bytes > cache)
     }
 
     /// The resources of a session.

@@ -16,7 +16,6 @@ use std::sync::atomic::Ordering;
 
 use archive::{ArchiveError, IdType};
 use arrow::array::RecordBatch;
-use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
 use arrow::ipc::reader::FileReader;
 use arrow::ipc::writer::FileWriter;
@@ -29,8 +28,7 @@ use sha2::{Digest as _, Sha256};
 use storage::StorageError;
 
 use crate::error::{EngineError, Result};
-use crate::fingerprint::{UnsortedRows, rows_schema, with_fingerprints};
-use crate::map_counters::MapCounters;
+use crate::fingerprint::{MapCounters, UnsortedRows, rows_schema, with_fingerprints};
 use crate::progress::Progress;
 use crate::recipe::Recipe;
 use crate::text_counts::TextCounts;
@@ -158,10 +156,27 @@ impl ResumeDirectory {
             );
         }
         let schema = rows_schema(work.id_type, work.recipe.spec(), work.decision_columns);
-        table(work.context, schema, finished)
+        let mut dealt: Vec<Vec<FinishedChunk>> = (0..threads.max(1)).map(|_| Vec::new()).collect();
+        let counters = MapCounters::default();
+        for (number, chunk) in finished.into_iter().enumerate() {
+            counters.texts.add(&chunk.texts);
+            counters.read.add(&chunk.read);
+            dealt[number % threads.max(1)].push(chunk);
+        }
+        let streams = dealt
+            .into_iter()
+            .map(|chunks| -> SendableRecordBatchStream {
+                let batches = futures::stream::iter(chunks)
+                    .map(|chunk| Ok::<_, EngineError>(futures::stream::iter(chunk.read()?)))
+                    .try_flatten()
+                    .map_err(Into::into);
+                Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&schema), batches))
+            });
+        let rows = streams::table(work.context, Arc::clone(&schema), streams.collect());
+        let rows = rows.map_err(EngineError::query("planning the batch"))?;
+        Ok(UnsortedRows { rows, counters })
     }
 
-    /// Fingerprints a chunk.
     async fn make(
         &self,
         work: &Work<'_>,
@@ -309,34 +324,6 @@ impl FinishedChunk {
         let reader = reader.map_err(arrow_error(&path))?;
         Ok(reader.map(move |batch| Ok(batch.map_err(arrow_error(&path))?)))
     }
-}
-
-/// The rows of all chunks, dealt to the partitions in turn.
-fn table(
-    context: &SessionContext,
-    schema: SchemaRef,
-    finished: Vec<FinishedChunk>,
-) -> Result<UnsortedRows> {
-    let partitions = context.state().config().target_partitions().max(1);
-    let mut dealt: Vec<Vec<FinishedChunk>> = (0..partitions).map(|_| Vec::new()).collect();
-    let counters = MapCounters::default();
-    for (number, chunk) in finished.into_iter().enumerate() {
-        counters.texts.add(&chunk.texts);
-        counters.read.add(&chunk.read);
-        dealt[number % partitions].push(chunk);
-    }
-    let streams = dealt
-        .into_iter()
-        .map(|chunks| -> SendableRecordBatchStream {
-            let batches = futures::stream::iter(chunks)
-                .map(|chunk| Ok::<_, EngineError>(futures::stream::iter(chunk.read()?)))
-                .try_flatten()
-                .map_err(Into::into);
-            Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&schema), batches))
-        });
-    let table = streams::table(context, Arc::clone(&schema), streams.collect());
-    let table = table.map_err(EngineError::query("planning the batch"))?;
-    Ok(UnsortedRows::new(table, counters))
 }
 
 fn json(counts: &impl Serialize) -> Result<String> {

@@ -284,7 +284,6 @@ pub struct FingerprintBits {
 }
 
 impl FingerprintBits {
-    /// Creates the function.
     pub fn udf() -> ScalarUDF {
         ScalarUDF::new_from_impl(Self {
             signature: Signature::user_defined(Volatility::Immutable),

@@ -54,13 +54,8 @@ pub fn parse(arguments: &[OsString]) -> Result<Cli, Refused> {
         .try_get_matches_from(&all)
         .and_then(|matches| read(&matches))
         .map_err(|error| {
-            wrong(
-                error
-                    .to_string()
-                    .trim_start_matches("error: ")
-                    .trim()
-                    .to_owned(),
-            )
+            let text = error.to_string();
+            wrong(text.trim_start_matches("error: ").trim().to_owned())
         })
 }
 
@@ -238,15 +233,11 @@ fn file_arguments(table: &Table, matches: &ArgMatches) -> Result<Vec<String>, St
 
 /// Whether a command has an option of this long name; options of every command do not count.
 fn has_option(command: &Command, option: &str) -> bool {
-    command
-        .get_arguments()
-        .any(|argument| is_called(argument, option))
-}
-
-/// Whether an option has this long name, now or (as an alias) in an earlier version.
-fn is_called(argument: &clap::Arg, option: &str) -> bool {
-    let earlier = argument.get_all_aliases().unwrap_or_default();
-    argument.get_long() == Some(option) || earlier.contains(&option)
+    command.get_arguments().any(|argument| {
+        // An alias is the name in an earlier version.
+        let earlier = argument.get_all_aliases().unwrap_or_default();
+        argument.get_long() == Some(option) || earlier.contains(&option)
+    })
 }
 
 /// Whether `option` names an option of every command that the file may set: any but --config.

@@ -95,14 +95,10 @@ pub fn short_documents(short: ShortDocuments, k: u32) -> String {
 /// first.
 pub fn crawl_records(records: &CrawlRecordCounts) -> String {
     let mut line = format!("  WARC records: {} documents", count(records.documents));
-    for (name, number) in [
-        ("incomplete", records.incomplete),
-        ("malformed", records.malformed),
-    ] {
-        if number > 0 {
-            let _ = write!(line, ", {} {name}", count(number));
-        }
-    }
+    line += &some(&[
+        (records.incomplete, "incomplete"),
+        (records.malformed, "malformed"),
+    ]);
     let mut skipped: Vec<_> = records.skipped.iter().collect();
     skipped.sort_by_key(|(_, number)| Reverse(**number));
     for (position, (reason, number)) in skipped.into_iter().enumerate() {

@@ -43,8 +43,10 @@ impl Process {
     fn new(common: &CommonArgs) -> Result<Self, Failure> {
         let scratch = Scratch::create(common)?;
         let stores = Stores::new(common.storage.options());
+        let mut resources = Resources::new(stores);
         // The page cache may take half of the memory; this and other processes need the rest.
-        let resources = Arc::new(Resources::new(stores).with_cache(memory() / 2));
+        resources.cache = Some(memory() / 2);
+        let resources = Arc::new(resources);
         let limits = Limits {
             threads: threads(common),
             memory: memory_limit(common),

@@ -17,7 +17,6 @@ pub enum Classes {
     /// Each distinct fingerprint is a class; the class has the index of the fingerprint as its
     /// number.
     ByFingerprint {
-        /// The distinct fingerprints.
         distinct: Arc<Distinct>,
         /// The class of each row of the batch's file that has a fingerprint.
         of_row: EntriesByRow,
@@ -46,7 +45,7 @@ impl Classes {
     pub(crate) fn by_content<C: Eq + Hash>(batch: &Batch, content: impl Fn(u32) -> C) -> Self {
         let distinct = &batch.distinct;
         let count = distinct.values().len();
-        let mut of_row = vec![0; batch.rows()];
+        let mut of_row = vec![0; batch.rows];
         let mut rows: Vec<u32> = Vec::with_capacity(count);
         let mut starts = Vec::with_capacity(count + 1);
         for entry in 0..count as u32 {

@@ -43,7 +43,6 @@ impl<A> Chunks<A> {
 }
 
 impl<'a> Chunks<&'a StringArray> {
-    /// The bytes of the id of a row.
     pub(crate) fn bytes(&self, row: u32) -> &'a [u8] {
         let (array, at) = self.place(row);
         array.value(at).as_bytes()

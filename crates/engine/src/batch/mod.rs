@@ -37,7 +37,7 @@ pub struct Batch {
     sketches: Vec<BinaryArray>,
     chunk_rows: usize,
     /// The number of rows that have a fingerprint.
-    rows: usize,
+    pub rows: usize,
     /// The classes, once they are asked for.
     classes: Mutex<Option<Arc<Classes>>>,
     /// The classes of pairs, if texts tell them apart.
@@ -137,12 +137,6 @@ impl Batch {
         self.memory.size()
     }
 
-    /// The number of its rows that have a fingerprint.
-    pub fn rows(&self) -> usize {
-        self.rows
-    }
-
-    /// The ids of all its rows.
     pub(crate) fn id_column(&self) -> IdColumn<'_> {
         IdColumn::new(&self.ids, self.chunk_rows)
     }

@@ -17,7 +17,6 @@ pub(crate) struct FingerprintRows<'a> {
 }
 
 impl<'a> FingerprintRows<'a> {
-    /// The columns of `batch`.
     pub(crate) fn read(batch: &'a RecordBatch) -> Result<Self, ArrowError> {
         let fingerprints = column(batch, FINGERPRINT)?.as_primitive_opt::<Int64Type>();
         Ok(Self {

@@ -16,7 +16,6 @@ use streams::free_bytes;
 /// The tables to build: their design, and the part of the batch that they hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TablePart<'a> {
-    /// Design of the tables.
     pub design: &'a str,
     /// Largest distance that the tables find.
     pub max_distance: u32,
@@ -31,23 +30,14 @@ pub(super) type Slot = Arc<RwLock<Option<Built>>>;
 
 /// The tables of one part. Their bytes are reserved as long as they live.
 #[derive(Debug)]
-pub(super) struct Built {
+pub struct Built {
     part: u32,
     tables: Tables,
     _memory: MemoryReservation,
 }
 
 /// The tables of a part, which stay in memory as long as this is held.
-#[derive(Debug)]
-pub struct PartTables(OwnedRwLockReadGuard<Option<Built>, Tables>);
-
-impl std::ops::Deref for PartTables {
-    type Target = Tables;
-
-    fn deref(&self) -> &Tables {
-        &self.0
-    }
-}
+pub type PartTables = OwnedRwLockReadGuard<Option<Built>, Tables>;
 
 impl Batch {
     /// Plans tables of at most `memory` bytes, which the fingerprints `probed` will probe: of this
@@ -97,7 +87,7 @@ impl Batch {
                     .map(|built| &built.tables)
             });
             match tables {
-                Ok(tables) => return Ok(PartTables(tables)),
+                Ok(tables) => return Ok(tables),
                 // Release the read lock before asking for the write lock.
                 Err(built) => drop(built),
             }

@@ -33,10 +33,9 @@ impl Entry {
     /// A row that is to be sorted by a number.
     pub(super) fn with_number(row: u32, tie: u32, number: i64) -> Self {
         Self {
-            row,
-            tie,
             // Negative numbers come first.
             prefix: number.cast_unsigned() ^ 1 << 63,
+            ..Self::new(row, tie)
         }
     }
 
@@ -68,8 +67,7 @@ fn sort_from<'a>(
     while entries.len() > 1 {
         depth += common_bytes(entries, depth, bytes_of);
         let set_prefix = |entry: &mut Entry| entry.prefix = prefix(&bytes_of(entry.row)[depth..]);
-        let is_large = entries.len() >= PARALLEL_ROWS;
-        if is_large {
+        if entries.len() >= PARALLEL_ROWS {
             entries.par_iter_mut().for_each(set_prefix);
             entries.par_sort_unstable_by_key(Entry::key);
         } else {

@@ -56,7 +56,6 @@ impl fmt::Display for OnUpdate {
 /// Where captures are looked for, and what forms a pair.
 #[derive(Debug, Clone)]
 pub(crate) struct History {
-    /// The data files.
     pub(crate) files: Vec<SnapshotFile>,
     /// Says which captures are superseded.
     pub(crate) rulings: Arc<Rulings>,
@@ -195,7 +194,7 @@ impl History {
         } else {
             0
         };
-        reserve(&memory, bytes + batch.rows() * size_of::<u32>(), || {
+        reserve(&memory, bytes + batch.rows * size_of::<u32>(), || {
             format!("a table of the documents' ids takes {bytes} bytes")
         })?;
         let on_update = self.on_update;
@@ -280,8 +279,18 @@ impl Search {
         }
         let mut found = Found::default();
         if !hits.is_empty() {
-            let fingerprints = fingerprints(&file, group, &hits).await?;
-            let sketches = self.sketches(&file, pages, group, &hits).await?;
+            let rows: Vec<u32> = hits.iter().map(|hit| hit.row).collect();
+            let fingerprints = fingerprints(&file, group, rows.clone()).await?;
+            let sketches = match self.history.sketches {
+                Some((_, sketch)) => {
+                    let wanted = RowColumns {
+                        sketch,
+                        ..RowColumns::default()
+                    };
+                    Some(file.reader.rows(pages, group, &rows, wanted).await?)
+                }
+                None => None,
+            };
             for (at, hit) in hits.into_iter().enumerate() {
                 let Some(fingerprint) = fingerprints[at] else {
                     continue;
@@ -298,13 +307,21 @@ impl Search {
                     let Some(own) = self.fingerprints.of_row(*row) else {
                         continue;
                     };
+                    let distance = (own ^ fingerprint).count_ones();
+                    let asked = self.history.sketches.map(|(compare, _)| compare);
+                    let own = self.batch.sketch(*row);
+                    let is_similar = match CompareSketches::compare(asked, own, sketch) {
+                        Compared::NotAsked | Compared::Similar(_) => true,
+                        Compared::Dissimilar => false,
+                        // Of texts without sketches, only equal fingerprints say something.
+                        Compared::Unknown => distance == 0,
+                    };
                     let capture = Capture {
                         is_kept,
                         day,
                         base_version: file.base_version,
-                        distance: (own ^ fingerprint).count_ones(),
-                        is_pair: self
-                            .is_pair((own, self.batch.sketch(*row)), (fingerprint, sketch)),
+                        distance,
+                        is_pair: distance <= self.history.max_distance && is_similar,
                     };
                     found.of_rows.push((*row, capture, fingerprint));
                 }
@@ -319,7 +336,22 @@ impl Search {
     fn add_hits(&self, read: &ReadRows, first: u32, hits: &mut Vec<Hit>) {
         let own = self.batch.id_column();
         let row_at = |place: u32| self.by_id.rows[place as usize];
-        let mut add = |at: usize, place: Option<u32>| self.add_hit(read, at, place, first, hits);
+        let may_be_superseded = self.history.rulings.has_superseded();
+        let mut add = |at: usize, place: Option<u32>| {
+            let asked = (!self.asked.is_empty()).then(|| DocumentId::read(&read.ids, at));
+            let asked = asked.filter(|id| self.asked.binary_search(id).is_ok());
+            if place.is_none() && asked.is_none() {
+                return;
+            }
+            hits.push(Hit {
+                row: first + at as u32,
+                // In an archive without decisions, all documents count as kept.
+                is_kept: read.kept.is_null(at) || read.kept.value(at),
+                id: may_be_superseded.then(|| DocumentId::read(&read.ids, at).to_string()),
+                place,
+                asked,
+            });
+        };
         match &own {
             IdColumn::Text(own) => {
                 let ids = read.ids.as_string::<i32>();
@@ -364,30 +396,6 @@ impl Search {
         }
     }
 
-    fn add_hit(
-        &self,
-        read: &ReadRows,
-        at: usize,
-        place: Option<u32>,
-        first: u32,
-        hits: &mut Vec<Hit>,
-    ) {
-        let asked = (!self.asked.is_empty()).then(|| DocumentId::read(&read.ids, at));
-        let asked = asked.filter(|id| self.asked.binary_search(id).is_ok());
-        if place.is_none() && asked.is_none() {
-            return;
-        }
-        let may_be_superseded = self.history.rulings.has_superseded();
-        hits.push(Hit {
-            row: first + at as u32,
-            // In an archive without decisions, all documents count as kept.
-            is_kept: read.kept.is_null(at) || read.kept.value(at),
-            id: may_be_superseded.then(|| DocumentId::read(&read.ids, at).to_string()),
-            place,
-            asked,
-        });
-    }
-
     /// The rows of the batch with the id at `place`.
     fn rows_at(&self, place: u32) -> &[u32] {
         let rows = &self.by_id.rows[place as usize..];
@@ -402,50 +410,16 @@ impl Search {
             &rows[..count]
         }
     }
-
-    async fn sketches(
-        &self,
-        file: &SnapshotFile,
-        pages: &RowPages,
-        group: usize,
-        hits: &[Hit],
-    ) -> Result<Option<ReadRows>> {
-        let Some((_, sketch)) = self.history.sketches else {
-            return Ok(None);
-        };
-        let rows: Vec<u32> = hits.iter().map(|hit| hit.row).collect();
-        let wanted = RowColumns {
-            sketch,
-            ..RowColumns::default()
-        };
-        Ok(Some(file.reader.rows(pages, group, &rows, wanted).await?))
-    }
-
-    fn is_pair(
-        &self,
-        (own, sketch): (u64, Option<&[u8]>),
-        (other, of_other): (u64, Option<&[u8]>),
-    ) -> bool {
-        let distance = (own ^ other).count_ones();
-        let compared = self
-            .history
-            .sketches
-            .map(|(compare, _)| compare.compare(sketch, of_other));
-        distance <= self.history.max_distance
-            && match compared {
-                None | Some(Compared::NotAsked | Compared::Similar(_)) => true,
-                Some(Compared::Dissimilar) => false,
-                // Of texts without sketches, only equal fingerprints say something.
-                Some(Compared::Unknown) => distance == 0,
-            }
-    }
 }
 
-/// The fingerprint of the row of each hit; `None` where it has none.
-async fn fingerprints(file: &SnapshotFile, group: usize, hits: &[Hit]) -> Result<Vec<Option<u64>>> {
+/// The fingerprint of each of the `rows`, which ascend; `None` where it has none.
+async fn fingerprints(
+    file: &SnapshotFile,
+    group: usize,
+    rows: Vec<u32>,
+) -> Result<Vec<Option<u64>>> {
     let encoded = file.reader.fetch(group).await?;
     let reader = file.reader.clone();
-    let rows: Vec<u32> = hits.iter().map(|hit| hit.row).collect();
     blocking(move || {
         let mut found = vec![None; rows.len()];
         let mut next = 0;

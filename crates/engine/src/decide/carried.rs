@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use archive::IdType;
-use arrow::array::{Array as _, ArrayRef, AsArray as _, RecordBatch, UInt32Array};
+use arrow::array::{ArrayRef, AsArray as _, RecordBatch, UInt32Array};
 use arrow::compute::{filter_record_batch, is_not_null};
 use arrow::datatypes::{DataType, Field, Int64Type, Schema, SchemaRef, UInt32Type};
 use arrow::error::ArrowError;
@@ -28,8 +28,7 @@ use crate::error::{EngineError, Result};
 use crate::job::Answers;
 use crate::memory;
 use documents::{Documents, InputNumbers};
-use streams::BatchSize;
-use streams::blocking;
+use streams::{BatchSize, blocking};
 
 /// Column of ranks. No carried column has this name: theirs have a prefix.
 const RANK: &str = "rank";
@@ -130,15 +129,10 @@ impl Ranks {
         let positions = batch.column(0).as_primitive::<Int64Type>().values();
         let ranks: UInt32Array = positions.iter().map(|at| self.rank(*at)).collect();
         let known = is_not_null(&ranks)?;
-        let all_known = ranks.null_count() == 0;
         let columns = std::iter::once(Arc::new(ranks) as ArrayRef);
         let columns = columns.chain(batch.columns()[1..].iter().cloned());
         let ranked = RecordBatch::try_new(Arc::clone(schema), columns.collect())?;
-        if all_known {
-            Ok(ranked)
-        } else {
-            filter_record_batch(&ranked, &known)
-        }
+        filter_record_batch(&ranked, &known)
     }
 }
 

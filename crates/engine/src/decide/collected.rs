@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use archive::Rulings;
-use arrow::array::{Array as _, AsArray as _, RecordBatch, UInt32Array};
+use arrow::array::{Array as _, RecordBatch};
 use arrow::buffer::BooleanBuffer;
 use arrow::datatypes::{Date32Type, Float64Type, Int32Type, UInt32Type};
 use datafusion::execution::memory_pool::MemoryReservation;
@@ -17,8 +17,8 @@ use super::order::{NONE, Order};
 use super::pins::PinnedClasses;
 use super::sorter::PairSorter;
 use crate::batch::{Batch, FingerprintsByRow};
-use crate::class_pairs::{CLASS, OTHER_CLASS};
-use crate::error::{EngineError, Result};
+use crate::class_pairs::{CLASS, OTHER_CLASS, column, missing};
+use crate::error::Result;
 use crate::memory;
 use crate::pairs::{BASE_DAY, BASE_ID, DISTANCE, SIMILARITY};
 use crate::probe::Neighbour;
@@ -65,45 +65,25 @@ pub(super) struct Collected {
     pub(super) reserved: MemoryReservation,
 }
 
-/// The columns of pairs of classes.
-struct ClassPairRows<'a> {
-    classes: &'a UInt32Array,
-    others: &'a UInt32Array,
-}
-
-impl<'a> ClassPairRows<'a> {
-    fn read(batch: &'a RecordBatch) -> Result<Self> {
-        let column = |name: &str| batch.column_by_name(name)?.as_primitive_opt::<UInt32Type>();
-        match (column(CLASS), column(OTHER_CLASS)) {
-            (Some(classes), Some(others)) => Ok(Self { classes, others }),
-            _ => Err(missing()),
-        }
-    }
-}
-
 impl Collected {
     /// Adds the pairs of two classes to the sorter, and keeps the nearest document of the archive of each class.
     pub(super) fn add(&mut self, batch: &RecordBatch) -> Result<()> {
-        let pairs = ClassPairRows::read(batch)?;
-        let column = |name: &str| batch.column_by_name(name).ok_or_else(missing);
-        let ids = column(BASE_ID)?;
-        let days = column(BASE_DAY)?.as_primitive_opt::<Date32Type>();
-        let distances = column(DISTANCE)?.as_primitive_opt::<Int32Type>();
-        let similarities = column(SIMILARITY)?.as_primitive_opt::<Float64Type>();
-        let (Some(days), Some(distances), Some(similarities)) = (days, distances, similarities)
-        else {
-            return Err(missing());
-        };
+        let of_row = column::<UInt32Type>(batch, CLASS)?;
+        let others = column::<UInt32Type>(batch, OTHER_CLASS)?;
+        let ids = batch.column_by_name(BASE_ID).ok_or_else(missing)?;
+        let days = column::<Date32Type>(batch, BASE_DAY)?;
+        let distances = column::<Int32Type>(batch, DISTANCE)?;
+        let similarities = column::<Float64Type>(batch, SIMILARITY)?;
         let classes = Arc::clone(&self.classes);
         for row in 0..batch.num_rows() {
-            let class = pairs.classes.value(row);
+            let class = of_row.value(row);
             let distance = distances.value(row).cast_unsigned();
             let similarity = similarities.is_valid(row).then(|| similarities.value(row));
             if self.verified && similarity.is_none() {
                 continue;
             }
-            if pairs.others.is_valid(row) {
-                let others = classes.members(pairs.others.value(row));
+            if others.is_valid(row) {
+                let others = classes.members(others.value(row));
                 for class in classes.members(class) {
                     for other in others.clone() {
                         self.add_pair(class, other, (distance as u8, similarity))?;
@@ -146,7 +126,7 @@ impl Collected {
         other: u32,
         (distance, similarity): (u8, Option<f64>),
     ) -> Result<()> {
-        if self.classes.are_distinct(class, other) {
+        if self.classes.distinct.contains(&(class, other)) {
             return Ok(());
         }
         let (rank, of_other) = (self.order.rank(class), self.order.rank(other));
@@ -228,7 +208,7 @@ impl Collected {
                 self.add_neighbour(*class, found)?;
             }
         }
-        for (class, apart) in classes.divided().filter(|_| within) {
+        for (class, apart) in classes.apart.iter().filter(|_| within) {
             let row = apart.first().and_then(|class| classes.own_row(*class));
             let have_content = have_content.zip(row);
             let is_known = have_content.is_some_and(|(known, row)| known.value(row as usize));
@@ -245,7 +225,7 @@ impl Collected {
                 }
             }
             for one in apart {
-                self.add_pair(*one, class, (0, similarity))?;
+                self.add_pair(*one, *class, (0, similarity))?;
             }
         }
         Ok(())
@@ -257,8 +237,4 @@ fn reserve(reserved: &MemoryReservation, bytes: usize) -> Result<()> {
     memory::reserve(reserved, bytes, || {
         "the duplicates of documents of the archive".into()
     })
-}
-
-fn missing() -> EngineError {
-    EngineError::Internal("pairs of classes lack a column of the right type".into())
 }

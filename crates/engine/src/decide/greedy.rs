@@ -30,7 +30,6 @@ pub enum Decision {
     Barred,
     /// It is a duplicate of a kept document.
     Of {
-        /// The kept document.
         kept: u32,
         /// Bits in which their fingerprints differ.
         distance: u8,
@@ -100,11 +99,7 @@ impl Greedy {
             OF_ARCHIVE => false,
             distance => {
                 let similarity = |value: Option<f64>| value.unwrap_or(f64::NEG_INFINITY);
-                let found = self
-                    .similarities
-                    .get(later)
-                    .copied()
-                    .filter(|value| !value.is_nan());
+                let found = self.similarity(later);
                 // The nearest, then the most similar, then the first.
                 (pair.distance, -similarity(pair.similarity), pair.earlier)
                     < (distance, -similarity(found), self.others_or_sizes[later])
@@ -129,13 +124,14 @@ impl Greedy {
             distance => Decision::Of {
                 kept: self.others_or_sizes[at],
                 distance,
-                similarity: self
-                    .similarities
-                    .get(at)
-                    .copied()
-                    .filter(|value| !value.is_nan()),
+                similarity: self.similarity(at),
             },
         }
+    }
+
+    fn similarity(&self, at: usize) -> Option<f64> {
+        let similarity = self.similarities.get(at).copied();
+        similarity.filter(|value| !value.is_nan())
     }
 
     /// Counts a document to the group of a kept one. Call it after all pairs were added.
@@ -152,7 +148,6 @@ impl Greedy {
         self.others_or_sizes[kept as usize]
     }
 
-    /// The size of the largest group.
     pub fn largest_group(&self) -> u32 {
         let groups = self.distances.iter().zip(&self.others_or_sizes);
         let sizes = groups.filter(|(distance, _)| **distance == KEPT);

@@ -67,7 +67,7 @@ impl IdOrder {
 
     /// Orders the documents of `batch`, whose keys are `keys`.
     pub(super) fn new(batch: &Batch, keys: &Keys, sorting: &Sorting) -> Result<Self> {
-        let _memory = sorting.reserve(keys.rows())?;
+        let _memory = sorting.reserve(keys.rows)?;
         let positions = keys.positions()?;
         let numbers = InputNumbers::new(&positions);
         let number = |position: &i64| numbers.number(*position).unwrap_or_default();

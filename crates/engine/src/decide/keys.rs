@@ -25,8 +25,8 @@ fn schema() -> SchemaRef {
 /// The keys of the rows of a batch, in a file of their own, in the order of the batch's file.
 #[derive(Debug, Clone)]
 pub struct Keys {
-    path: PathBuf,
-    rows: u64,
+    pub(crate) path: PathBuf,
+    pub(crate) rows: u64,
 }
 
 /// Writes keys in the order of the batch's file.
@@ -44,7 +44,6 @@ pub(super) struct Preferences {
 }
 
 impl KeysWriter {
-    /// Creates the file at `path`.
     pub(crate) fn create(path: &Path) -> Result<Self> {
         let file = File::create(path).map_err(StorageError::io(path.display()))?;
         let schema = schema();
@@ -73,7 +72,6 @@ impl KeysWriter {
         written.map_err(|error| self.keys.failed(error))
     }
 
-    /// Completes the file.
     pub(crate) fn finish(mut self) -> Result<Keys> {
         let finished = self.writer.finish();
         finished.map_err(|error| self.keys.failed(error))?;
@@ -82,19 +80,6 @@ impl KeysWriter {
 }
 
 impl Keys {
-    /// The keys of `rows` documents in the file at `path`.
-    pub(crate) fn at(path: PathBuf, rows: u64) -> Self {
-        Self { path, rows }
-    }
-
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
-    }
-
-    pub(crate) fn rows(&self) -> u64 {
-        self.rows
-    }
-
     /// The keys, in the order of the batch's file.
     pub(super) fn read(&self) -> Result<impl Iterator<Item = Result<RecordBatch>>> {
         let file = File::open(&self.path).map_err(StorageError::io(self.path.display()))?;

@@ -3,21 +3,16 @@
 use std::collections::{BinaryHeap, HashMap};
 use std::sync::Arc;
 
-use archive::IdType;
-use archive::schema::ID;
-use arrow::array::{Array as _, AsArray as _, RecordBatch};
-use arrow::datatypes::{DataType, Date32Type, Float64Type, Int32Type};
-use arrow::error::ArrowError;
+use arrow::datatypes::Date32Type;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
 use serde::Serialize;
 use simhash::hash::murmur3_low64;
 
+use super::id_order::id_of;
 use super::keys::Keys;
-use super::output_rows::{DUPLICATE_DAY, DUPLICATE_OF};
 use super::{Decided, Fate};
 use crate::batch::IdColumn;
 use crate::error::{EngineError, Result};
-use crate::pairs::{DISTANCE, SIMILARITY};
 use crate::verify::{DrawnPair, Other};
 use documents::positions_and_bytes;
 
@@ -181,13 +176,34 @@ impl Sample {
 
 impl Decided {
     /// Some of the duplicates that were drawn at random, with why they are dropped.
-    pub(crate) fn shown(&self, id_type: IdType) -> Result<Vec<Dropped>> {
-        let rows = &self.drawn[..self.drawn.len().min(SHOWN)];
-        if rows.is_empty() {
-            Ok(Vec::new())
-        } else {
-            dropped(&self.rows_of(rows, &self.schema(id_type))?)
-        }
+    pub(crate) fn shown(&self) -> Vec<Dropped> {
+        let shown = |row: &u32| {
+            let (of, day, distance, similarity) = match self.fate(*row) {
+                Fate::Within {
+                    kept,
+                    distance,
+                    similarity,
+                } => {
+                    let of = id_of(&self.batch, self.order.row(kept));
+                    (of, self.day, i32::from(distance), similarity)
+                }
+                Fate::OfArchive(rank) => {
+                    let near = self.of_archive.get(&rank)?;
+                    let distance = near.distance.cast_signed();
+                    (near.id.clone(), near.day, distance, near.similarity)
+                }
+                Fate::Kept(_) | Fate::Empty | Fate::Update => return None,
+            };
+            let day = day.and_then(Date32Type::to_naive_date_opt);
+            Some(Dropped {
+                id: id_of(&self.batch, *row).to_string(),
+                duplicate_of: of.to_string(),
+                duplicate_day: day.map(|day| day.to_string()),
+                distance,
+                similarity,
+            })
+        };
+        self.drawn.iter().take(SHOWN).filter_map(shown).collect()
     }
 
     /// The first `most` of the duplicates that were drawn at random, with the documents that they repeat.
@@ -232,39 +248,6 @@ impl Decided {
         };
         Ok(drawn.iter().filter_map(pair).collect())
     }
-}
-
-/// Decisions about duplicates, for people.
-fn dropped(drawn: &RecordBatch) -> Result<Vec<Dropped>> {
-    let failed = |error: ArrowError| EngineError::Internal(error.to_string());
-    let column = |name: &str| {
-        let column = drawn.column_by_name(name);
-        column.ok_or_else(|| EngineError::Internal(format!("decisions without {name}")))
-    };
-    let texts = |name: &str| {
-        let texts = arrow::compute::cast(column(name)?, &DataType::Utf8).map_err(failed)?;
-        Ok::<_, EngineError>(texts.as_string::<i32>().clone())
-    };
-    let (ids, others) = (texts(ID)?, texts(DUPLICATE_OF)?);
-    let days = column(DUPLICATE_DAY)?.as_primitive::<Date32Type>();
-    let distances = column(DISTANCE)?.as_primitive::<Int32Type>();
-    let similarities = column(SIMILARITY)?.as_primitive::<Float64Type>();
-    let day = |row| {
-        let day = days
-            .is_valid(row)
-            .then(|| Date32Type::to_naive_date_opt(days.value(row)))?;
-        Some(day?.to_string())
-    };
-    let rows = 0..drawn.num_rows();
-    Ok(rows
-        .map(|row| Dropped {
-            id: ids.value(row).to_owned(),
-            duplicate_of: others.value(row).to_owned(),
-            duplicate_day: day(row),
-            distance: distances.value(row),
-            similarity: similarities.is_valid(row).then(|| similarities.value(row)),
-        })
-        .collect())
 }
 
 #[cfg(test)]

@@ -65,7 +65,7 @@ pub use keys::Keys;
 pub(crate) use losses::SHOWN;
 pub use losses::{Dropped, SourceLoss};
 pub use output_rows::{
-    DUPLICATE_DAY, DUPLICATE_OF, GROUP_SIZE, KEPT, UPDATE_DAY, UPDATE_OF, layout,
+    DUPLICATE_DAY, DUPLICATE_OF, GROUP_SIZE, KEPT, LAYOUT, UPDATE_DAY, UPDATE_OF,
 };
 pub use pins::read_pins;
 pub(crate) use pins::typed_pins;
@@ -155,7 +155,7 @@ pub(crate) struct Deciding {
 
 /// The decisions about a batch.
 pub(crate) struct Decided {
-    batch: Arc<Batch>,
+    pub(crate) batch: Arc<Batch>,
     classes: Arc<PinnedClasses>,
     have_content: Option<BooleanBuffer>,
     verified: bool,
@@ -215,7 +215,7 @@ impl Deciding {
         let runtime = self.context.runtime_env();
         let pool = &runtime.memory_pool;
         let memory = MemoryConsumer::new("decisions").register(pool);
-        let bytes = IdOrder::bytes_for(self.keys.rows())
+        let bytes = IdOrder::bytes_for(self.keys.rows)
             + Order::bytes_for(count)
             + Greedy::bytes_for(count, similarities);
         reserve(&memory, bytes, || {
@@ -234,12 +234,9 @@ impl Deciding {
             Ok::<_, EngineError>((Arc::new(by_id), Arc::new(classes), sorting))
         })
         .await?;
-        let on_update = self.history.as_ref().map(|history| history.on_update);
-        let on_update = on_update.unwrap_or_default();
-        let rulings = self
-            .history
-            .as_ref()
-            .map(|history| Arc::clone(&history.rulings));
+        let history = self.history.as_ref();
+        let on_update = history.map(|history| history.on_update).unwrap_or_default();
+        let rulings = history.map(|history| Arc::clone(&history.rulings));
         let rulings = rulings.filter(|rulings| rulings.has_superseded());
         let captures = match self.history {
             Some(history) => {
@@ -370,10 +367,6 @@ enum Fate {
 }
 
 impl Decided {
-    pub(crate) fn batch(&self) -> &Batch {
-        &self.batch
-    }
-
     /// What is decided about the document at a row of the batch's file.
     fn fate(&self, row: u32) -> Fate {
         match self.fate_by_pairs(row) {
@@ -384,7 +377,7 @@ impl Decided {
 
     fn fate_by_pairs(&self, row: u32) -> Fate {
         let Some(class) = self.classes.of_row(row) else {
-            return if self.drop_empty && !self.classes.is_row_never_dropped(row) {
+            return if self.drop_empty && !self.classes.never_dropped_rows.contains(&row) {
                 Fate::Empty
             } else {
                 Fate::Kept(None)
@@ -478,7 +471,7 @@ impl Decided {
     fn count(&mut self, keys: &Keys, mut sources: Sources, mut sample: Sample) -> Result<()> {
         let mut kept_positions = RowSet::default();
         let mut kept_in_batch = BooleanBufferBuilder::new(0);
-        kept_in_batch.append_n(keys.rows() as usize, false);
+        kept_in_batch.append_n(keys.rows as usize, false);
         let mut rows = 0..;
         let whole = Arc::clone(&self.batch);
         let ids = whole.id_column();

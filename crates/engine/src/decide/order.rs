@@ -15,7 +15,6 @@ pub(super) const NONE: u32 = u32::MAX;
 /// The classes in the order in which they are decided: that of their most preferred documents.
 #[derive(Debug)]
 pub(super) struct Order {
-    /// The rank of each class.
     ranks: Vec<u32>,
     /// The most preferred document of the class with each rank, as a row of the batch's file.
     rows: Vec<u32>,
@@ -32,7 +31,7 @@ impl Order {
         last: &HashSet<u32>,
         sorting: &Sorting,
     ) -> Result<Self> {
-        let memory = sorting.reserve(keys.rows())?;
+        let memory = sorting.reserve(keys.rows)?;
         let preferences = keys.preferences(|bytes| grow(&memory, bytes))?;
         if *prefer != Prefer::default() && preferences.are_all_missing() {
             tracing::warn!(

@@ -41,8 +41,8 @@ pub const UPDATE_DAY: &str = "update_day";
 /// Rows that are made at once: few, because an id may have a megabyte.
 pub(super) const ROWS_AT_ONCE: usize = 1024;
 
-/// The columns, in the order of the output.
-const COLUMNS: [&str; 7] = [
+/// The names of the columns that all decisions have, in the order of the output; carried columns come behind them.
+pub const LAYOUT: [&str; 7] = [
     ID,
     KEPT,
     DUPLICATE_OF,
@@ -51,33 +51,6 @@ const COLUMNS: [&str; 7] = [
     SIMILARITY,
     GROUP_SIZE,
 ];
-
-/// The names of the columns that all decisions have; carried columns come behind them.
-pub fn layout() -> &'static [&'static str] {
-    &COLUMNS
-}
-
-/// Schema of decisions, with the columns of updates if the run `finds_updates`.
-fn schema(id_type: IdType, finds_updates: bool) -> SchemaRef {
-    let types = [
-        (id_type.data_type(), false),
-        (DataType::Boolean, false),
-        (id_type.data_type(), true),
-        (DataType::Date32, true),
-        (DataType::Int32, true),
-        (DataType::Float64, true),
-        (DataType::Int64, false),
-    ];
-    let fields = COLUMNS.into_iter().zip(types);
-    let fields = fields.map(|(name, (data_type, nullable))| Field::new(name, data_type, nullable));
-    let of_updates = [
-        Field::new(UPDATE_OF, id_type.data_type(), true),
-        Field::new(UPDATE_DAY, DataType::Date32, true),
-    ];
-    let of_updates = of_updates.into_iter().filter(|_| finds_updates);
-    let fields: Vec<Field> = fields.chain(of_updates).collect();
-    Arc::new(Schema::new(fields))
-}
 
 impl Decided {
     /// The decisions as rows, in the order of the ids; documents that share an id, in the order of the inputs.
@@ -103,13 +76,29 @@ impl Decided {
         Box::pin(RecordBatchStreamAdapter::new(of_stream, rows))
     }
 
-    /// The columns of these decisions.
-    pub(super) fn schema(&self, id_type: IdType) -> SchemaRef {
-        schema(id_type, self.captures.is_some())
+    /// The columns of these decisions, with those of updates if the run finds updates.
+    fn schema(&self, id_type: IdType) -> SchemaRef {
+        let types = [
+            (id_type.data_type(), false),
+            (DataType::Boolean, false),
+            (id_type.data_type(), true),
+            (DataType::Date32, true),
+            (DataType::Int32, true),
+            (DataType::Float64, true),
+            (DataType::Int64, false),
+        ];
+        let field = |(name, (data_type, nullable))| Field::new(name, data_type, nullable);
+        let fields = LAYOUT.into_iter().zip(types).map(field);
+        let of_updates = [
+            Field::new(UPDATE_OF, id_type.data_type(), true),
+            Field::new(UPDATE_DAY, DataType::Date32, true),
+        ];
+        let of_updates = of_updates.into_iter().filter(|_| self.captures.is_some());
+        Arc::new(Schema::new(fields.chain(of_updates).collect::<Vec<_>>()))
     }
 
     /// The decisions about the documents at `rows` of the batch's file.
-    pub(super) fn rows_of(&self, rows: &[u32], schema: &SchemaRef) -> Result<RecordBatch> {
+    fn rows_of(&self, rows: &[u32], schema: &SchemaRef) -> Result<RecordBatch> {
         let mut kept = Vec::with_capacity(rows.len());
         let mut of = Others::default();
         let mut sizes = Vec::with_capacity(rows.len());

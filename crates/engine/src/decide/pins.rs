@@ -164,12 +164,12 @@ pub(super) struct PinnedClasses {
     /// The rows of these classes, which come after the others.
     own_rows: Vec<u32>,
     /// Those of documents that equal the others of a class.
-    apart: HashMap<u32, Vec<u32>>,
+    pub(super) apart: HashMap<u32, Vec<u32>>,
     never_dropped: HashSet<u32>,
     /// The rows without a class that are never dropped.
-    never_dropped_rows: HashSet<u32>,
-    /// Pairs of classes that are no duplicates, both ways.
-    distinct: HashSet<(u32, u32)>,
+    pub(super) never_dropped_rows: HashSet<u32>,
+    /// Pairs of classes that are no duplicates, whatever their distance, both ways.
+    pub(super) distinct: HashSet<(u32, u32)>,
     /// For each class, the documents of the archive that a pin calls distinct from it.
     distinct_of: HashMap<u32, HashSet<DocumentId>>,
     /// Pairs of classes that are duplicates.
@@ -223,23 +223,15 @@ impl PinnedClasses {
             }
             let mut of_id = |id: &DocumentId| {
                 let rows = by_id.rows_with(batch, id);
-                if rows.len() > MAX_SHARED && at >= given {
-                    tracing::warn!(
-                        "{} documents of the batch have the id {:?}: what the archive remembers of it is left out",
-                        rows.len(),
-                        id.to_string()
-                    );
-                    return Ok(Vec::new());
-                }
                 if rows.len() > MAX_SHARED {
-                    return Err(EngineError::bad_data(
-                        "pins",
-                        format!(
-                            "{} documents of the batch have the id {:?}, and a pin can be about {MAX_SHARED} at most",
-                            rows.len(),
-                            id.to_string()
-                        ),
-                    ));
+                    let (count, id) = (rows.len(), id.to_string());
+                    let many = format!("{count} documents of the batch have the id {id:?}");
+                    if at >= given {
+                        tracing::warn!("{many}: what the archive remembers of it is left out");
+                        return Ok(Vec::new());
+                    }
+                    let reason = format!("{many}, and a pin can be about {MAX_SHARED} at most");
+                    return Err(EngineError::bad_data("pins", reason));
                 }
                 if matches!(pin, Pin::Keep(_)) {
                     pinned.never_dropped_rows.extend(rows);
@@ -248,10 +240,7 @@ impl PinnedClasses {
                 Ok(classes.collect::<Vec<u32>>())
             };
             let left = of_id(&id)?;
-            let right = match &other {
-                Some(other) => of_id(other)?,
-                None => Vec::new(),
-            };
+            let right = other.as_ref().map(of_id).transpose()?.unwrap_or_default();
             pinned.named += u64::from(!left.is_empty() || !right.is_empty());
             let pairs = left
                 .iter()
@@ -261,27 +250,21 @@ impl PinnedClasses {
                 (Pin::Forget(..), _) | (_, None) => {}
                 (Pin::Same(..), Some(other)) => {
                     pinned.same.extend(pairs);
-                    if !left.is_empty() {
-                        pinned.same_of.entry(other).or_default().extend(left);
-                    }
-                    if !right.is_empty() {
-                        pinned.same_of.entry(id).or_default().extend(right);
+                    for (classes, of) in [(left, other), (right, id)] {
+                        if !classes.is_empty() {
+                            pinned.same_of.entry(of).or_default().extend(classes);
+                        }
                     }
                 }
                 (Pin::Distinct(..), Some(other)) => {
                     for (a, b) in pairs {
                         pinned.distinct.extend([(a, b), (b, a)]);
                     }
-                    for class in left {
-                        let of = pinned.distinct_of.entry(class).or_default();
-                        of.insert(other.clone());
-                    }
-                    for class in right {
-                        pinned
-                            .distinct_of
-                            .entry(class)
-                            .or_default()
-                            .insert(id.clone());
+                    for (classes, of) in [(left, &other), (right, &id)] {
+                        for class in classes {
+                            let of_class = pinned.distinct_of.entry(class).or_default();
+                            of_class.insert(of.clone());
+                        }
                     }
                 }
             }
@@ -319,21 +302,9 @@ impl PinnedClasses {
         std::iter::once(class).chain(apart)
     }
 
-    /// Each class that others are apart from, with these.
-    pub(super) fn divided(&self) -> impl Iterator<Item = (u32, &[u32])> {
-        self.apart
-            .iter()
-            .map(|(class, apart)| (*class, apart.as_slice()))
-    }
-
     pub(super) fn own_row(&self, class: u32) -> Option<u32> {
         let at = (class as usize).checked_sub(self.classes.count())?;
         self.own_rows.get(at).copied()
-    }
-
-    /// Whether the document at a row is never dropped.
-    pub(super) fn is_row_never_dropped(&self, row: u32) -> bool {
-        self.never_dropped_rows.contains(&row)
     }
 
     pub(super) fn row(&self, class: u32) -> u32 {
@@ -345,11 +316,6 @@ impl PinnedClasses {
 
     pub(super) fn is_never_dropped(&self, class: u32) -> bool {
         self.never_dropped.contains(&class)
-    }
-
-    /// Whether two classes are no duplicates, whatever their distance.
-    pub(super) fn are_distinct(&self, a: u32, b: u32) -> bool {
-        self.distinct.contains(&(a, b))
     }
 
     /// Whether a class is no duplicate of a document of the archive.

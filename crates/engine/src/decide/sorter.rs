@@ -147,7 +147,6 @@ impl PairSorter {
         })
     }
 
-    /// Adds a pair.
     pub fn add(&mut self, pair: &OrderedPair) -> Result<()> {
         let number = (pair.later >> BUCKET_BITS) as usize;
         let has_room = |block: &Block| block.pairs.len() < block.pairs.capacity();
@@ -213,7 +212,12 @@ impl PairSorter {
     /// Adds all pairs to `greedy`, in ascending order of their later document.
     pub fn decide(mut self, greedy: &mut Greedy) -> Result<()> {
         let largest = self.buckets.iter().map(Bucket::pairs).max().unwrap_or(0);
-        let mut sorted = Sorted::new(self.reserve_sorting(largest)?, self.similarities);
+        let most = self.reserve_sorting(largest)?;
+        let mut sorted = Sorted {
+            most,
+            pairs: Vec::with_capacity(most),
+            similarities: Vec::with_capacity(if self.similarities { most } else { 0 }),
+        };
         for number in 0..self.buckets.len() {
             let bucket = std::mem::take(&mut self.buckets[number]);
             let reading = Reading {
@@ -265,16 +269,6 @@ struct Sorted {
     pairs: Vec<u64>,
     /// Empty if no pair has one.
     similarities: Vec<f64>,
-}
-
-impl Sorted {
-    fn new(most: usize, similarities: bool) -> Self {
-        Self {
-            most,
-            pairs: Vec::with_capacity(most),
-            similarities: Vec::with_capacity(if similarities { most } else { 0 }),
-        }
-    }
 }
 
 impl Bucket {

@@ -34,7 +34,7 @@ use crate::progress::Counts;
 use crate::text_counts::TextCounts;
 use documents::DocumentsError;
 use documents::read_counts::ReadCounts;
-use streams::{Stopped, blocking};
+use streams::blocking;
 
 /// The last bytes of an answer.
 const MAGIC: &[u8; 8] = b"DJPART01";
@@ -44,9 +44,7 @@ const CREATED_BYTES: u64 = 32 << 20;
 /// What ends the answer of a part.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Receipt {
-    /// Version of the program.
     pub(super) version: String,
-    /// The id of the job.
     pub(super) job: String,
     /// [`PlannedMap::digest`]: of the settings, of the inputs as `split` saw them, and of the items.
     pub(super) map: String,
@@ -57,7 +55,6 @@ pub(crate) struct Receipt {
     pub(super) bytes: u64,
     /// Seconds that the part took.
     pub(super) seconds: f64,
-    /// What the map counted.
     pub(crate) counts: Counts,
     /// Counts of the texts that were fingerprinted.
     pub(crate) texts: TextCounts,
@@ -69,7 +66,6 @@ pub(crate) struct Receipt {
     pub(crate) without_text: u64,
     /// A file that was cut where it must not be, and the offset. The answer then has no rows.
     pub(crate) wrong_cut: Option<(String, u64)>,
-    /// Copies of kept documents.
     pub(super) copies: Vec<Copied>,
 }
 
@@ -112,12 +108,6 @@ pub(super) enum NoAnswer {
     Failed(EngineError),
 }
 
-impl From<Stopped> for NoAnswer {
-    fn from(error: Stopped) -> Self {
-        Self::Failed(error.into())
-    }
-}
-
 impl From<EngineError> for NoAnswer {
     fn from(error: EngineError) -> Self {
         Self::Failed(error)
@@ -141,12 +131,10 @@ impl Job {
     ) -> Result<Answers> {
         let reading = (0..map.parts.len()).map(async |number| {
             let part = first + number as u32;
-            Ok::<_, EngineError>((part, self.answer(round, part, map, number).await))
+            (part, self.answer(round, part, map, number).await)
         });
-        let read: Vec<(u32, Result<Answer, NoAnswer>)> = futures::stream::iter(reading)
-            .buffered(AT_ONCE)
-            .try_collect()
-            .await?;
+        let read = futures::stream::iter(reading).buffered(AT_ONCE);
+        let read: Vec<(u32, Result<Answer, NoAnswer>)> = read.collect().await;
         let mut answers = Vec::with_capacity(read.len());
         let (mut missing, mut damaged) = (Vec::new(), Vec::new());
         for (part, answer) in read {
@@ -157,28 +145,32 @@ impl Job {
                 Err(NoAnswer::Failed(error)) => return Err(error),
             }
         }
-        if missing.is_empty() && damaged.is_empty() {
-            Ok(Answers {
-                answers,
-                job: self.name().to_owned(),
-            })
-        } else {
-            Err(self.unanswered(round, missing, damaged))
-        }
+        self.check_answered(round, missing, damaged)?;
+        Ok(Answers {
+            answers,
+            job: self.name().to_owned(),
+        })
     }
 
-    fn unanswered(&self, round: u32, missing: Vec<u32>, damaged: Vec<u32>) -> EngineError {
-        EngineError::Unanswered {
+    /// Fails if some parts of a round are missing or damaged.
+    fn check_answered(&self, round: u32, missing: Vec<u32>, damaged: Vec<u32>) -> Result<()> {
+        if missing.is_empty() && damaged.is_empty() {
+            return Ok(());
+        }
+        Err(EngineError::Unanswered {
             job: self.name().to_owned(),
             round,
             is_current: round == self.current_round(),
             missing,
             damaged,
-        }
+        })
     }
 
-    /// Checks that all parts of the current round are answered.
-    pub(super) async fn check_current_round(&self) -> Result<()> {
+    /// Checks that all parts of the current round have whole answers, so that `split` can go on.
+    ///
+    /// # Errors
+    /// [`EngineError::Unanswered`] naming those that have none.
+    pub async fn check(&self) -> Result<()> {
         let number = self.current_round();
         let Some(round) = self.planned_round(number) else {
             return Ok(());
@@ -196,11 +188,7 @@ impl Job {
                 Err(error) => return Err(error),
             }
         }
-        if all_missing.is_empty() && all_damaged.is_empty() {
-            Ok(())
-        } else {
-            Err(self.unanswered(number, all_missing, all_damaged))
-        }
+        self.check_answered(number, all_missing, all_damaged)
     }
 
     /// Reads and checks the answer of a part.
@@ -230,7 +218,7 @@ impl Job {
             }
         };
         let of_file = path.clone();
-        let checked = blocking(move || Ok::<_, NoAnswer>(check(&of_file))).await?;
+        let checked = blocking(move || Ok::<_, EngineError>(check(&of_file))).await?;
         let receipt = match checked {
             Ok(Some(receipt)) => receipt,
             Ok(None) => {
@@ -334,7 +322,6 @@ fn check(path: &Path) -> std::io::Result<Option<Receipt>> {
     Ok(receipt.filter(|receipt| receipt.bytes == start))
 }
 
-/// Writes the rows of an answer.
 pub(super) struct AnswerWriter {
     writer: StreamWriter<BufWriter<File>>,
     path: PathBuf,

@@ -4,7 +4,7 @@ use hamming::Plan;
 use serde::Serialize;
 
 use super::cut::parts_of;
-use super::map_documents::{SKETCHED_BYTES_PER_SECOND, TEXT_BYTES_PER_SECOND};
+use super::map_documents::text_bytes_per_second;
 
 /// Seconds until a process has started, and read what its command needs of the job.
 const START_SECONDS: f64 = 0.03;
@@ -67,11 +67,7 @@ impl Forecast {
         };
         let mut rounds = Vec::new();
         if let Some(bytes) = sizes.text_bytes {
-            let rate = if sizes.sketches {
-                SKETCHED_BYTES_PER_SECOND
-            } else {
-                TEXT_BYTES_PER_SECOND
-            };
+            let rate = text_bytes_per_second(sizes.sketches);
             rounds.push(round("fingerprint", bytes as f64 / rate, 0.0));
         }
         let probe = plan.seconds(sizes.archive + sizes.documents) - plan.build_seconds;

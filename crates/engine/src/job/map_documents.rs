@@ -1,31 +1,33 @@
-//! The maps that read documents: fingerprints, digests of texts, columns for decisions, copies.
+//! The maps that read documents: pages, fingerprints, digests of texts, columns for decisions, copies.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use archive::{IdType, spec_files};
-use arrow::array::{ArrayRef, AsArray as _, FixedSizeBinaryArray, Int64Array, RecordBatch};
+use arrow::array::{
+    Array as _, ArrayRef, AsArray as _, FixedSizeBinaryArray, Int64Array, RecordBatch,
+};
 use arrow::datatypes::{DataType, Field, Int64Type, Schema, SchemaRef};
-use datafusion::dataframe::DataFrame;
 use datafusion::prelude::SessionContext;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
-use simhash::{Measure, Model, Similarity, Spec};
+use simhash::{Markup, Measure, Model, Similarity, Spec};
 
 use super::cut::PART_SECONDS;
 use super::left_out::LeftOutPlan;
 use super::plan::{Item, Planning};
 use super::{Job, Map, SharedFile};
 use crate::error::{EngineError, Result};
-use crate::recipe::Recipe;
 use documents::{Documents, DocumentsPlan, POSITION, PlannedDocuments, RowSet, SplitPlan};
+use documents::{TextRows, positions_and_bytes};
 
-/// Bytes of text that one core fingerprints in a second.
-pub(super) const TEXT_BYTES_PER_SECOND: f64 = 150e6;
-/// The same with sketches.
-pub(super) const SKETCHED_BYTES_PER_SECOND: f64 = 90e6;
 /// Bytes of documents that one core reads in a second, and copies.
-pub(super) const READ_BYTES_PER_SECOND: f64 = 300e6;
+const READ_BYTES_PER_SECOND: f64 = 300e6;
+
+/// Bytes of text that one core fingerprints in a second, with `sketches` or without.
+pub(super) fn text_bytes_per_second(sketches: bool) -> f64 {
+    if sketches { 90e6 } else { 150e6 }
+}
 
 /// Documents whose splits are the items of a map.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -33,6 +35,14 @@ pub(crate) struct DocumentsMap {
     pub(super) documents: DocumentsPlan,
     pub(super) id_type: IdType,
     left_out: Option<LeftOutPlan>,
+}
+
+/// Documents to pages, by which the templates of sources are found.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct PagesMap {
+    #[serde(flatten)]
+    pub(super) source: DocumentsMap,
+    pub(super) markup: Markup,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -122,11 +132,7 @@ impl DocumentsMap {
 }
 
 /// The splits of `documents` as items, each with its cost at `bytes_per_second`.
-pub(super) fn split_items(
-    job: &Job,
-    documents: &Documents,
-    bytes_per_second: f64,
-) -> (Vec<(Item, f64)>, u64) {
+fn split_items(job: &Job, documents: &Documents, bytes_per_second: f64) -> (Vec<(Item, f64)>, u64) {
     let most = match job.record.parts {
         Some(parts) => documents.bytes().div_ceil(parts.max(1)),
         None => (PART_SECONDS * bytes_per_second) as u64,
@@ -149,6 +155,20 @@ pub(super) fn splits(items: &[Item]) -> Vec<SplitPlan> {
     items.iter().filter_map(split).collect()
 }
 
+impl PagesMap {
+    pub(crate) async fn plan(
+        job: &Job,
+        documents: &Documents,
+        id_type: IdType,
+        markup: Markup,
+    ) -> Result<Planning> {
+        let (items, bytes) = split_items(job, documents, READ_BYTES_PER_SECOND);
+        let source = DocumentsMap::new(job, documents, id_type).await?;
+        let map = Map::Pages(Box::new(Self { source, markup }));
+        Ok(Planning { map, items, bytes })
+    }
+}
+
 impl FingerprintMap {
     pub(crate) async fn plan(
         job: &Job,
@@ -157,11 +177,7 @@ impl FingerprintMap {
         model: ModelPlan,
         decision_columns: bool,
     ) -> Result<Planning> {
-        let rate = if model.spec.sketch.is_none() {
-            TEXT_BYTES_PER_SECOND
-        } else {
-            SKETCHED_BYTES_PER_SECOND
-        };
+        let rate = text_bytes_per_second(!model.spec.sketch.is_none());
         let (items, bytes) = split_items(job, documents, rate);
         let source = DocumentsMap::new(job, documents, id_type).await?;
         let map = Map::Fingerprint(Box::new(Self {
@@ -201,15 +217,14 @@ pub(crate) fn digest_schema() -> SchemaRef {
     ]))
 }
 
-/// Texts by position to rows of [`digest_schema`].
-pub(super) fn digests<'a>(
-    texts: impl Iterator<Item = (i64, &'a [u8])>,
-    similarity: &mut Similarity,
-) -> Result<RecordBatch> {
+/// Rows of [`digest_schema`] for the documents of `batch` that have a text.
+pub(super) fn digests(batch: &RecordBatch, similarity: &mut Similarity) -> Result<RecordBatch> {
+    let (of_rows, _) = positions_and_bytes(batch)?;
+    let texts = TextRows::read(batch)?.texts;
     let (mut positions, mut found) = (Vec::new(), Vec::new());
-    for (position, text) in texts {
-        positions.push(position);
-        found.push(text_digest(text, similarity));
+    for row in (0..batch.num_rows()).filter(|&row| texts.is_valid(row)) {
+        positions.push(of_rows.value(row));
+        found.push(text_digest(texts.value(row), similarity));
     }
     let found = found.iter().map(Some);
     let made =
@@ -283,26 +298,4 @@ impl CopyMap {
             })),
         })
     }
-}
-
-/// The table of fingerprints of some splits, and their counts.
-pub(super) async fn fingerprints(
-    map: &FingerprintMap,
-    job: &Job,
-    context: &SessionContext,
-    splits: &[SplitPlan],
-    model: Model,
-    counters: &crate::map_counters::MapCounters,
-) -> Result<DataFrame> {
-    let documents = map.source.open(job, context, splits).await?;
-    let table = documents.table_to_fingerprint(
-        context,
-        map.source.id_type,
-        map.decision_columns,
-        splits,
-        &counters.read,
-    )?;
-    let recipe = Recipe::Texts(map.source.model(model));
-    crate::fingerprint::with_fingerprints(table, &recipe, &counters.texts)
-        .map_err(EngineError::query(job.name()))
 }

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use archive::ColumnNames;
 use datafusion::dataframe::DataFrame;
 use datafusion::prelude::SessionContext;
 use serde::{Deserialize, Serialize};
@@ -23,7 +22,7 @@ pub(crate) struct ProbeMap {
     pub(super) probe: Probe,
     pub(super) batch: SharedFile,
     /// Distinct fingerprints of the batch.
-    distinct: usize,
+    pub(super) distinct: usize,
     /// The design that the options ask for.
     design: Option<String>,
 }
@@ -62,16 +61,6 @@ impl ProbeMap {
                 design,
             })),
         })
-    }
-
-    /// The request, and the distinct fingerprints of the batch.
-    pub(super) fn planned(&self) -> (&Probe, usize) {
-        (&self.probe, self.distinct)
-    }
-
-    /// Column names of the archive's files.
-    pub(super) fn columns(&self) -> &ColumnNames {
-        &self.probe.columns
     }
 
     /// The request of all parts that this process does, which probe the fingerprints `probed`: with the tables that are cheapest here.

@@ -29,9 +29,7 @@ pub(crate) struct VerifyMap {
     measure: Measure,
     min_similarity: f64,
     by_model: bool,
-    /// The texts of the batch.
     batch: DocumentsPlan,
-    /// The texts of the archive.
     archive: Option<DocumentsPlan>,
     /// What is left out of the texts of the batch, and of the archive.
     left_out: [Option<LeftOutPlan>; 2],
@@ -56,21 +54,21 @@ impl VerifyMap {
             let cost = (end - first) as f64 * PAIR_SECONDS;
             (Item::Pairs { first, end }, cost)
         });
-        let archive = match verifier.archive() {
+        let archive = match &verifier.archive {
             Some(archive) => Some(archive.to_plan().await?),
             None => None,
         };
-        let verify = verifier.verify();
+        let verify = &verifier.verify;
         let map = Map::Verify(Box::new(Self {
             model,
             measure: verify.measure,
             min_similarity: verify.min_similarity,
-            by_model: verifier.is_by_model(),
-            batch: verifier.batch().to_plan().await?,
+            by_model: verifier.by_model,
+            batch: verifier.batch.to_plan().await?,
             archive,
             left_out: [
-                LeftOutPlan::of(job, Some(verifier.batch())).await?,
-                LeftOutPlan::of(job, verifier.archive()).await?,
+                LeftOutPlan::of(job, Some(&verifier.batch)).await?,
+                LeftOutPlan::of(job, verifier.archive.as_ref()).await?,
             ],
             pairs: job.share(path).await?,
             id_type,
@@ -108,7 +106,13 @@ impl VerifyMap {
             Some(plan) => Some(plan.open(context, 0..plan.file_count()).await?.documents),
             None => None,
         };
-        let mut verifier = Verifier::new(verify, (model, self.by_model), batch.documents, archive);
+        let mut verifier = Verifier {
+            verify,
+            model,
+            by_model: self.by_model,
+            batch: batch.documents,
+            archive,
+        };
         if let [Some(of_batch), of_archive] = &self.left_out {
             let of_batch = of_batch.load(job).await?;
             let of_archive = match of_archive {

@@ -31,7 +31,6 @@ mod json_objects;
 mod left;
 mod left_out;
 mod map_documents;
-mod map_pages;
 mod map_probe;
 mod map_verify;
 mod parts;
@@ -56,9 +55,8 @@ pub(crate) use answer::{Answers, Receipt};
 pub use beside::PartDone;
 pub use forecast::{Forecast, ForecastRound, Sizes};
 pub use left::{LeftJob, left_behind};
-pub(crate) use map_documents::{CarriedMap, CopyMap, DigestMap, FingerprintMap};
+pub(crate) use map_documents::{CarriedMap, CopyMap, DigestMap, FingerprintMap, PagesMap};
 pub(crate) use map_documents::{ModelPlan, add_digests, digest_schema, text_digest};
-pub(crate) use map_pages::PagesMap;
 pub(crate) use map_probe::ProbeMap;
 pub(crate) use map_verify::VerifyMap;
 pub use parts::do_parts;
@@ -80,7 +78,6 @@ const DONE: &str = "done.json";
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Record {
     format: u32,
-    /// Version of the program.
     version: String,
     /// Tells this job from others at the same place.
     id: String,
@@ -97,7 +94,6 @@ pub struct Record {
 pub(crate) struct Pins {
     /// Version of the archive; `None` for plain files.
     pub(crate) archive_version: Option<u64>,
-    /// The day of the batch.
     pub(crate) day: Option<NaiveDate>,
     /// Digest of the spec of the fingerprints.
     pub(crate) spec: String,
@@ -123,7 +119,8 @@ pub struct Job {
     /// Shared files that this process has checked.
     checked: Mutex<HashSet<SharedFile>>,
     rounds: Vec<Round>,
-    splits: bool,
+    /// Whether this command plans rounds, and does nothing behind the last map.
+    pub(crate) splits: bool,
     state: Mutex<State>,
     /// Set when another day was committed meanwhile: the run then compares again, in this process.
     alone: AtomicBool,
@@ -158,17 +155,14 @@ pub async fn find(stores: &Stores, job: &str) -> Result<Found> {
             "{job} is a file: the first name is the place of the job, a directory or a prefix"
         )));
     }
-    if let Some(record) = read_json::<Record>(&location.child(DONE)?).await? {
-        check_version(&location, &record)?;
-        return Ok(Found::Done(Box::new(record)));
-    }
-    match read_json::<Record>(&location.child(RECORD)?).await? {
-        Some(record) => {
+    let places: [(&str, fn(Box<Record>) -> Found); 2] = [(DONE, Found::Done), (RECORD, Found::Job)];
+    for (name, found) in places {
+        if let Some(record) = read_json::<Record>(&location.child(name)?).await? {
             check_version(&location, &record)?;
-            Ok(Found::Job(Box::new(record)))
+            return Ok(found(Box::new(record)));
         }
-        None => Ok(Found::Nothing),
     }
+    Ok(Found::Nothing)
 }
 
 /// The part of a record that all versions have.
@@ -298,11 +292,6 @@ impl Job {
         self.rounds.last().is_some_and(|round| round.is_last())
     }
 
-    /// Whether this command plans rounds, and does nothing behind the last map.
-    pub(crate) fn is_splitting(&self) -> bool {
-        self.splits
-    }
-
     /// Lets the rest of the run do its maps itself: another day was committed meanwhile.
     pub(crate) fn leave(&self) {
         self.alone.store(true, Ordering::Relaxed);
@@ -322,15 +311,12 @@ impl Job {
 
     /// The archive's version that the job was planned for; `None` before it is.
     pub(crate) fn archive_version(&self) -> Option<u64> {
-        self.state()
-            .pins
-            .as_ref()
-            .and_then(|pins| pins.archive_version)
+        self.state().pins.as_ref()?.archive_version
     }
 
     /// The day of the batch, if the first `split` found it.
     pub(crate) fn day(&self) -> Option<NaiveDate> {
-        self.state().pins.as_ref().and_then(|pins| pins.day)
+        self.state().pins.as_ref()?.day
     }
 
     /// Where the first `split` cut the batch's files.
@@ -404,7 +390,7 @@ impl Job {
         if planned.parts.is_empty() {
             return Ok(Some(Answers::none(self.name())));
         }
-        if !self.is_splitting() {
+        if !self.splits {
             return Err(EngineError::TryAgain(format!(
                 "{}: not all rounds are planned; run: dedup-job split {}",
                 self.name(),
@@ -419,17 +405,9 @@ impl Job {
     pub(crate) fn planned_probe(&self) -> Option<(&Probe, usize)> {
         let mut maps = self.rounds.iter().flat_map(|round| &round.maps);
         maps.find_map(|map| match &map.map {
-            Map::Probe(probe) => Some(probe.planned()),
+            Map::Probe(probe) => Some((&probe.probe, probe.distinct)),
             _ => None,
         })
-    }
-
-    /// Checks that all parts of the current round have whole answers, so that `split` can go on.
-    ///
-    /// # Errors
-    /// [`EngineError::Unanswered`] naming those that have none.
-    pub async fn check(&self) -> Result<()> {
-        self.check_current_round().await
     }
 
     /// Ends a `split`: writes the round that it planned, or that there is no further one. It is an error if another `split` wrote

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use arrow::datatypes::{Schema, SchemaRef};
 use arrow::ipc::reader::StreamReader;
 use datafusion::execution::SendableRecordBatchStream;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::prelude::SessionContext;
 use futures::future::ready;
 use futures::{FutureExt as _, StreamExt as _};
@@ -20,14 +21,14 @@ use super::map_documents::{self, ModelPlan};
 use super::plan::PlannedMap;
 use super::{Item, Job, Map, map_probe};
 use crate::error::{EngineError, Result};
-use crate::fingerprint::rows_schema;
-use crate::map_counters::MapCounters;
+use crate::fingerprint::{MapCounters, rows_schema, with_fingerprints};
 use crate::probe::Probe;
 use crate::progress::{Progress, Stage};
+use crate::recipe::Recipe;
 use crate::resources::Resources;
-use crate::template::pages_schema;
+use crate::template::{pages_schema, with_pages};
 use crate::work_items::{Probed, WorkItem};
-use documents::{RowSet, TextRows, positions_and_bytes};
+use documents::RowSet;
 
 /// Parts ahead whose answers are looked for, or have been.
 const LOOKED_FOR: usize = 16;
@@ -117,7 +118,7 @@ pub async fn do_parts(
         {
             match &answer {
                 Err(NoAnswer::Missing | NoAnswer::Damaged) => {
-                    resources.fetch_ahead(item, probe.columns());
+                    resources.fetch_ahead(item, &probe.probe.columns);
                 }
                 _ => resources.forget_ahead(item),
             }
@@ -254,12 +255,11 @@ async fn answer(
         let schema = Arc::new(Schema::empty());
         return AnswerWriter::create(path, &schema)?.finish(receipt);
     }
-    let found = find(context, job, map, items, all, prepared).await;
-    let written = match found {
-        Ok(found) => write(found, path, job, progress).await,
-        Err(error) => Err(error),
+    let written = async {
+        let found = find(context, job, map, items, all, prepared).await?;
+        write(found, path, job, progress).await
     };
-    let (writer, found) = match written {
+    let (writer, found) = match written.await {
         Ok(written) => written,
         Err(error) => {
             let Some((file, offset)) = error.wrong_cut() else {
@@ -323,6 +323,7 @@ async fn find(
 ) -> Result<Found> {
     let resources = Resources::from_session(context)?;
     let progress = &resources.progress;
+    let query = || EngineError::query(job.name());
     let counters = MapCounters::default();
     let splits = map_documents::splits(items);
     let mut expected = None;
@@ -332,7 +333,10 @@ async fn find(
     let (schema, rows) = match &map.map {
         Map::Pages(pages) => {
             progress.enter(Stage::Templates);
-            let table = pages.pages(job, context, &splits).await?;
+            let source = &pages.source;
+            let documents = source.open(job, context, &splits).await?;
+            let table = documents.table_with_sources(context, source.id_type, &splits)?;
+            let table = with_pages(table, pages.markup).map_err(query())?;
             (pages_schema(), table.execute_stream().await)
         }
         Map::Fingerprint(fingerprint) => {
@@ -347,15 +351,19 @@ async fn find(
                 .documents_total
                 .store(done + total.sum::<u64>(), Ordering::Relaxed);
             let model = prepared.model(job, &fingerprint.model).await?;
-            let table =
-                map_documents::fingerprints(fingerprint, job, context, &splits, model, &counters);
-            let id_type = fingerprint.source.id_type;
-            let schema = rows_schema(
-                id_type,
-                &fingerprint.model.spec,
-                fingerprint.decision_columns,
-            );
-            (schema, table.await?.execute_stream().await)
+            let (source, decision_columns) = (&fingerprint.source, fingerprint.decision_columns);
+            let documents = source.open(job, context, &splits).await?;
+            let table = documents.table_to_fingerprint(
+                context,
+                source.id_type,
+                decision_columns,
+                &splits,
+                &counters.read,
+            )?;
+            let recipe = Recipe::Texts(source.model(model));
+            let table = with_fingerprints(table, &recipe, &counters.texts).map_err(query())?;
+            let schema = rows_schema(source.id_type, &fingerprint.model.spec, decision_columns);
+            (schema, table.execute_stream().await)
         }
         Map::Probe(probe) => {
             progress.enter(Stage::Probe);
@@ -398,20 +406,9 @@ async fn find(
             let schema = map_documents::digest_schema();
             let of_rows = Arc::clone(&schema);
             let rows = texts.map(|texts| -> SendableRecordBatchStream {
-                let digests = texts.map(move |batch| {
-                    let batch = batch?;
-                    let (positions, _) = positions_and_bytes(&batch)?;
-                    let texts = TextRows::read(&batch)?.texts;
-                    let present = (0..batch.num_rows())
-                        .filter(|&row| arrow::array::Array::is_valid(texts, row));
-                    let texts = present.map(|row| (positions.value(row), texts.value(row)));
-                    Ok(map_documents::digests(texts, &mut similarity)?)
-                });
-                Box::pin(
-                    datafusion::physical_plan::stream::RecordBatchStreamAdapter::new(
-                        of_rows, digests,
-                    ),
-                )
+                let digests =
+                    texts.map(move |batch| Ok(map_documents::digests(&batch?, &mut similarity)?));
+                Box::pin(RecordBatchStreamAdapter::new(of_rows, digests))
             });
             (schema, rows)
         }
@@ -435,7 +432,7 @@ async fn find(
         Map::Copy(_) => return Err(EngineError::Internal("copies have no rows".into())),
     };
     Ok(Found {
-        rows: rows.map_err(EngineError::query(job.name()))?,
+        rows: rows.map_err(query())?,
         schema,
         counters,
         expected,

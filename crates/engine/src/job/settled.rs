@@ -32,11 +32,11 @@ impl Job {
         batch: &FingerprintedBatch,
         wrong_cuts: Vec<(String, u64)>,
     ) -> Result<()> {
-        if !self.is_splitting() {
+        if !self.splits {
             return Ok(());
         }
         let keys = match &batch.keys {
-            Some(keys) => Some((self.share(keys.path()).await?, keys.rows())),
+            Some(keys) => Some((self.share(&keys.path).await?, keys.rows)),
             None => None,
         };
         let settled = Settled {
@@ -59,7 +59,10 @@ impl Job {
             return Ok(None);
         };
         let keys = match settled.keys {
-            Some((file, rows)) => Some(Keys::at(self.fetch(&file).await?, rows)),
+            Some((file, rows)) => {
+                let path = self.fetch(&file).await?;
+                Some(Keys { path, rows })
+            }
             None => None,
         };
         let batch = FingerprintedBatch {

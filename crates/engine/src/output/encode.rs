@@ -19,7 +19,6 @@ use super::target::OutputFormat;
 use super::{PAGE_ROWS, ROW_GROUP_BYTES, ROW_GROUP_ROWS};
 use crate::error::{EngineError, Result};
 
-/// Writes record batches to a file in one of the formats.
 pub(super) struct Encoder {
     writer: FormatWriter,
     /// The file's name in errors.
@@ -48,7 +47,7 @@ impl Encoder {
             },
             OutputFormat::Csv => {
                 let header = csv(&RecordBatch::new_empty(schema.clone()), true);
-                let header = header.map_err(|error| arrow_error(&object, error))?;
+                let header = header.map_err(arrow_error(&object))?;
                 file.write_all(&header)
                     .map_err(|source| io_error(&object, source))?;
                 FormatWriter::Csv(file)
@@ -69,7 +68,7 @@ impl Encoder {
             FormatWriter::Csv(file) => (file, csv(batch, false)),
             FormatWriter::JsonLines(file) => (file, json_lines(batch)),
         };
-        let encoded = encoded.map_err(|error| arrow_error(object, error))?;
+        let encoded = encoded.map_err(arrow_error(object))?;
         file.write_all(&encoded)
             .map_err(|source| io_error(object, source))
     }
@@ -128,15 +127,12 @@ fn json_lines(batch: &RecordBatch) -> Result<Vec<u8>, ArrowError> {
 }
 
 fn parquet_error(object: &str, source: ParquetError) -> EngineError {
-    archive::ArchiveError::Parquet {
-        object: object.to_owned(),
-        source,
-    }
-    .into()
+    archive::ArchiveError::parquet(object)(source).into()
 }
 
-pub(super) fn arrow_error(object: &str, source: ArrowError) -> EngineError {
-    archive::ArchiveError::arrow(object)(source).into()
+/// Turns Arrow errors into errors about the output `object`.
+pub(super) fn arrow_error(object: &str) -> impl Fn(ArrowError) -> EngineError {
+    move |error| archive::ArchiveError::arrow(object)(error).into()
 }
 
 fn io_error(object: &str, source: std::io::Error) -> EngineError {

@@ -55,8 +55,7 @@ pub(super) fn kind_by_columns(columns: &[&str]) -> Option<OutputKind> {
     if has_layout(&COMPONENT_COLUMNS) {
         return Some(OutputKind::Components);
     }
-    let mut of_decisions = decide::layout().iter();
-    let has_all = of_decisions.all(|name| columns.contains(name));
+    let has_all = decide::LAYOUT.iter().all(|name| columns.contains(name));
     has_all.then_some(OutputKind::Decisions)
 }
 

@@ -5,7 +5,6 @@ mod existing;
 mod read;
 mod target;
 
-use std::fs::File;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -62,8 +61,17 @@ pub async fn write_draft(
         Some(location) => Draft::new(location, scratch)?,
         None => Draft::to_stdout(scratch)?,
     };
-    let mut writer = Writer::new(draft.open()?, schema, target)?;
-    let mut limit = max_hits.map(FirstRows::new);
+    let mut writer = Writer {
+        encoder: Encoder::new(target.format, draft.open()?, schema, target.to_string())?,
+        coalescer: BatchCoalescer::new(schema.clone(), PAGE_ROWS),
+        schema: schema.clone(),
+        rows: 0,
+    };
+    let mut limit = max_hits.map(|limit| FirstRows {
+        limit,
+        left_out: 0,
+        last: None,
+    });
     let mut spent = Duration::ZERO;
     while let Some(batch) = pairs.next().await {
         let mut batch = batch.map_err(EngineError::query("making the output"))?;
@@ -96,14 +104,6 @@ struct FirstRows {
 }
 
 impl FirstRows {
-    fn new(limit: u32) -> Self {
-        Self {
-            limit,
-            left_out: 0,
-            last: None,
-        }
-    }
-
     fn keep(&mut self, batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
         let ids = Pairs::read(batch)?.new_ids;
         let keep: BooleanArray = (0..batch.num_rows())
@@ -132,15 +132,6 @@ struct Writer {
 }
 
 impl Writer {
-    fn new(file: File, schema: &SchemaRef, target: &OutputTarget) -> Result<Self> {
-        Ok(Self {
-            encoder: Encoder::new(target.format(), file, schema, target.to_string())?,
-            coalescer: BatchCoalescer::new(schema.clone(), PAGE_ROWS),
-            schema: schema.clone(),
-            rows: 0,
-        })
-    }
-
     fn write(&mut self, batch: RecordBatch) -> Result<()> {
         self.rows += batch.num_rows() as u64;
         // The plan's fields may be nullable where ours are not.
@@ -167,6 +158,6 @@ impl Writer {
     }
 
     fn arrow_error(&self, error: ArrowError) -> EngineError {
-        arrow_error(&self.encoder.object, error)
+        arrow_error(&self.encoder.object)(error)
     }
 }

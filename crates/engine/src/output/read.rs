@@ -17,9 +17,10 @@ use parquet::arrow::ProjectionMask;
 use parquet::file::metadata::ParquetMetaDataReader;
 use storage::Location;
 
+use super::OutputKind;
+use super::encode::arrow_error;
 use super::existing::kind_by_columns;
 use super::target::OutputFormat;
-use super::{OutputKind, encode};
 use crate::decide::{DUPLICATE_DAY, DUPLICATE_OF, GROUP_SIZE, KEPT};
 use crate::error::{EngineError, Result};
 use crate::pairs::{BASE_DAY, BASE_ID, DISTANCE, NEW_ID, SIMILARITY};
@@ -114,7 +115,8 @@ pub async fn read_rows(
         OutputFormat::Parquet => {
             // The Parquet library panics on some forged pages.
             let read = catch_unwind(AssertUnwindSafe(|| read_parquet(&name, bytes, &mut each)));
-            read.unwrap_or_else(|_| Err(damaged(&name)))
+            let damaged = |_| Err(EngineError::bad_data(&name, "the pages are damaged"));
+            read.unwrap_or_else(damaged)
         }
         OutputFormat::Csv => {
             let header = String::from_utf8_lossy(first_line());
@@ -255,15 +257,6 @@ fn value<A: ArrayAccessor>(column: A, row: usize) -> Option<A::Item> {
     column.is_valid(row).then(|| column.value(row))
 }
 
-/// Turns Arrow errors into errors about the output `name`.
-fn arrow_error(name: &str) -> impl Fn(ArrowError) -> EngineError {
-    move |error| encode::arrow_error(name, error)
-}
-
 fn foreign(name: &str) -> EngineError {
     EngineError::bad_data(name, "neither pairs nor decisions of `dedup-job run`")
-}
-
-fn damaged(name: &str) -> EngineError {
-    EngineError::bad_data(name, "the pages are damaged")
 }

@@ -41,7 +41,7 @@ impl OutputFormat {
 pub struct OutputTarget {
     /// `None` is standard output.
     location: Option<Location>,
-    format: OutputFormat,
+    pub(super) format: OutputFormat,
 }
 
 impl OutputTarget {
@@ -73,11 +73,6 @@ impl OutputTarget {
     /// The file; `None` for standard output.
     pub fn location(&self) -> Option<&Location> {
         self.location.as_ref()
-    }
-
-    /// The format of the rows.
-    pub fn format(&self) -> OutputFormat {
-        self.format
     }
 }
 

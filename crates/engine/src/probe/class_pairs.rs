@@ -7,9 +7,8 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use archive::IdType;
 use arrow::array::{Date32Array, Float64Array, Int32Array, RecordBatch, UInt32Array};
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::{DataType, SchemaRef};
 use arrow::error::ArrowError;
 use datafusion::error::Result;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
@@ -17,10 +16,8 @@ use hamming::Match;
 
 use super::ids::ArchiveMatches;
 use super::pair_builder::Sent;
-use super::request::{CompareSketches, Compared, Originals};
+use super::request::{CompareSketches, Originals, Probe};
 use crate::batch::{Batch, Classes};
-use crate::class_pairs;
-use crate::error::EngineError;
 use crate::memory::reserve;
 use crate::pairs::BASE_ID;
 use documents::DocumentId;
@@ -56,7 +53,6 @@ pub(super) struct ClassPairs {
     classes: Arc<Classes>,
     sketches: Option<CompareSketches>,
     schema: SchemaRef,
-    text_ids: bool,
     originals: Originals,
     /// The nearest document of the archive of each class so far, if only that is asked for.
     nearest: BTreeMap<u32, Neighbour>,
@@ -66,16 +62,14 @@ pub(super) struct ClassPairs {
 impl ClassPairs {
     pub(super) fn new(
         batch: &Batch,
-        id_type: IdType,
-        sketches: Option<CompareSketches>,
+        probe: &Probe,
         originals: Originals,
         pool: &Arc<dyn MemoryPool>,
-    ) -> std::result::Result<Self, EngineError> {
+    ) -> Result<Self> {
         Ok(Self {
-            classes: batch.classes(sketches.is_some())?,
-            sketches,
-            schema: class_pairs::schema(id_type),
-            text_ids: id_type == IdType::String,
+            classes: batch.classes(probe.sketches.is_some())?,
+            sketches: probe.sketches,
+            schema: probe.schema(),
             originals,
             nearest: BTreeMap::new(),
             memory: MemoryConsumer::new("nearest documents").register(pool),
@@ -95,7 +89,8 @@ impl ClassPairs {
         for matched in &found.matches {
             let sketch = found.rows.sketch(matched.row);
             for class in classes.of_fingerprint(matched.entry) {
-                let compared = self.compare(batch.sketch(classes.row(class)), sketch);
+                let own = batch.sketch(classes.row(class));
+                let compared = CompareSketches::compare(self.sketches, own, sketch);
                 let Some(similarity) = counts.add(compared) else {
                     continue;
                 };
@@ -169,7 +164,7 @@ impl ClassPairs {
                     }
                     let [sketch, other_sketch] =
                         [class, other].map(|class| batch.sketch(classes.row(class)));
-                    let compared = self.compare(sketch, other_sketch);
+                    let compared = CompareSketches::compare(self.sketches, sketch, other_sketch);
                     let Some(similarity) = counts.add(compared) else {
                         continue;
                     };
@@ -203,12 +198,6 @@ impl ClassPairs {
             Ok(rows.finish(self)?)
         });
         batches.collect()
-    }
-
-    /// Compares two sketches if the request asks for it.
-    fn compare(&self, a: Option<&[u8]>, b: Option<&[u8]>) -> Compared {
-        self.sketches
-            .map_or(Compared::NotAsked, |compare| compare.compare(a, b))
     }
 }
 
@@ -244,15 +233,13 @@ impl Rows {
 
     fn finish(self, pairs: &ClassPairs) -> Result<RecordBatch, ArrowError> {
         let rows = self.classes.len();
+        let id_type = pairs.schema.field_with_name(BASE_ID)?.data_type();
         let (ids, days) = if self.base_ids.is_empty() {
-            let id_type = pairs.schema.field_with_name(BASE_ID)?.data_type();
             let ids = arrow::array::new_null_array(id_type, rows);
             (ids, Date32Array::new_null(rows))
         } else {
-            (
-                DocumentId::array(&self.base_ids, pairs.text_ids),
-                Date32Array::from(self.base_days),
-            )
+            let ids = DocumentId::array(&self.base_ids, *id_type == DataType::Utf8);
+            (ids, Date32Array::from(self.base_days))
         };
         RecordBatch::try_new(
             Arc::clone(&pairs.schema),

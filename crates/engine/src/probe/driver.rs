@@ -14,19 +14,13 @@ use super::pipeline::Pipeline;
 use super::request::Probe;
 use crate::resources::Resources;
 use crate::work_items::Numbered;
-use streams::join;
-use streams::limit_bytes;
+use streams::{join, limit_bytes};
 
 /// The fetches of all partitions: each returns the number of an item, and the item with its bytes.
 pub(super) type Fetches = FetchQueue<(u32, Fetched)>;
 
 /// Work items that all partitions take from, so that all are busy to the end.
 pub(super) type Queue = Arc<Mutex<std::vec::IntoIter<Numbered>>>;
-
-/// Takes the next work item.
-fn take(queue: &Queue) -> Option<Numbered> {
-    queue.lock().unwrap_or_else(PoisonError::into_inner).next()
-}
 
 /// What one partition needs to answer its items.
 pub(super) struct Driver {
@@ -55,17 +49,17 @@ impl Driver {
         let (mut more, mut remote) = (true, false);
         loop {
             while more && fetches.has_room(remote) {
-                match take(&items) {
-                    Some((number, item)) => {
-                        remote |= item.is_remote();
-                        let bytes = item.bytes();
-                        let (resources, probe) = (Arc::clone(&resources), Arc::clone(&probe));
-                        fetches.fetch(bytes, async move {
-                            Ok((number, Fetched::fetch(item, resources, probe).await?))
-                        });
-                    }
-                    None => more = false,
-                }
+                let next = items.lock().unwrap_or_else(PoisonError::into_inner).next();
+                let Some((number, item)) = next else {
+                    more = false;
+                    break;
+                };
+                remote |= item.is_remote();
+                let bytes = item.bytes();
+                let (resources, probe) = (Arc::clone(&resources), Arc::clone(&probe));
+                fetches.fetch(bytes, async move {
+                    Ok((number, Fetched::fetch(item, resources, probe).await?))
+                });
             }
             let Some(next) = fetches.next() else {
                 if more { continue } else { break }

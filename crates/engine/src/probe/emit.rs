@@ -48,11 +48,7 @@ impl Emitter {
     ) -> Result<Self> {
         let class_pairs = match probe.answer {
             Answer::Pairs | Answer::PairsByClass => None,
-            Answer::ClassPairs(originals) => {
-                let id_type = probe.batch.id_type;
-                let sketches = probe.sketches;
-                Some(ClassPairs::new(&batch, id_type, sketches, originals, pool)?)
-            }
+            Answer::ClassPairs(originals) => Some(ClassPairs::new(&batch, probe, originals, pool)?),
         };
         let classes = match probe.answer {
             Answer::PairsByClass => Some(batch.pair_classes(probe.sketches.is_some())?),
@@ -102,7 +98,7 @@ impl Emitter {
         let (sent, left_out) = match &self.nearest {
             None => (self.builder().send_pairs_within(matches, send).await?, 0),
             Some(nearest) => {
-                let limit = nearest.limit();
+                let limit = nearest.limit;
                 self.builder()
                     .send_nearest_within(matches, limit, send)
                     .await?
@@ -136,7 +132,6 @@ impl Emitter {
         Ok(())
     }
 
-    /// An empty builder of rows of pairs.
     fn builder(&self) -> PairBuilder<'_> {
         PairBuilder::new(
             &self.batch,

@@ -33,12 +33,12 @@ type LastPages = Mutex<Option<(String, Arc<OnceCell<RowPages>>)>>;
 /// Reads ids for one partition.
 #[derive(Clone)]
 pub(super) struct IdReader {
-    resources: Arc<Resources>,
+    pub(super) resources: Arc<Resources>,
     /// The type of the batch's ids, to which the archive's are converted: plain files may have the other type.
-    id_type: Option<IdType>,
+    pub(super) id_type: Option<IdType>,
     /// The columns to read beside the ids.
-    columns: RowColumns,
-    pages: Arc<LastPages>,
+    pub(super) columns: RowColumns,
+    pub(super) pages: Arc<LastPages>,
 }
 
 /// A task that reads the ids of one row group's matching rows.
@@ -52,19 +52,6 @@ pub(super) struct Reading {
 }
 
 impl IdReader {
-    pub(super) fn new(
-        resources: Arc<Resources>,
-        id_type: Option<IdType>,
-        columns: RowColumns,
-    ) -> Self {
-        Self {
-            resources,
-            id_type,
-            columns,
-            pages: Arc::default(),
-        }
-    }
-
     /// Starts a task that reads the ids of `matches`; it sets `failed` when it fails.
     pub(super) fn start(
         &self,

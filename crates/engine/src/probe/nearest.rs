@@ -39,7 +39,7 @@ const PIECE_BYTES: usize = 16 << 20;
 
 /// For each distinct fingerprint of the batch, its nearest documents.
 pub(super) struct Nearest {
-    limit: usize,
+    pub(super) limit: usize,
     kept: BTreeMap<u32, Vec<Neighbour>>,
     memory: MemoryReservation,
 }
@@ -51,10 +51,6 @@ impl Nearest {
             kept: BTreeMap::new(),
             memory: MemoryConsumer::new("nearest documents").register(pool),
         }
-    }
-
-    pub(super) fn limit(&self) -> usize {
-        self.limit
     }
 
     /// Adds documents; returns the number of pairs that are left out for nearer ones.

@@ -86,7 +86,12 @@ impl Pipeline {
     ) -> Self {
         Self {
             threads,
-            ids: IdReader::new(Arc::clone(&resources), batch.id_type(), probe.row_columns()),
+            ids: IdReader {
+                resources: Arc::clone(&resources),
+                id_type: batch.id_type(),
+                columns: probe.row_columns(),
+                pages: Arc::default(),
+            },
             resources,
             probe,
             batch,

@@ -16,7 +16,6 @@ pub struct Probe {
     pub batch: FingerprintFile,
     /// Fingerprints that differ in at most this many bits are a pair.
     pub max_distance: u32,
-    /// Design of the tables.
     pub design: String,
     /// Parts that the batch is cut into.
     pub parts: u32,
@@ -25,7 +24,6 @@ pub struct Probe {
     pub max_hits: Option<u32>,
     /// Day of the batch, in days since 1970.
     pub day: Option<i32>,
-    /// Column names of the archive's files.
     pub columns: ColumnNames,
     /// How pairs are compared by their sketches; `None` for not at all.
     pub sketches: Option<CompareSketches>,
@@ -38,7 +36,6 @@ pub struct Probe {
 /// What the rows of a probe's answer are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Answer {
-    /// Pairs of documents.
     Pairs,
     /// Pairs of documents, but of a class only its first document with others, and each other document of the class with the first.
     PairsByClass,
@@ -77,13 +74,16 @@ pub(crate) enum Compared {
 }
 
 impl CompareSketches {
-    /// Compares two sketches of one size.
-    pub(crate) fn compare(self, a: Option<&[u8]>, b: Option<&[u8]>) -> Compared {
+    /// Compares two sketches of one size, if that is `asked` for.
+    pub(crate) fn compare(asked: Option<Self>, a: Option<&[u8]>, b: Option<&[u8]>) -> Compared {
+        let Some(asked) = asked else {
+            return Compared::NotAsked;
+        };
         let Some((a, b)) = a.zip(b) else {
             return Compared::Unknown;
         };
         match differing_bits(a, b) {
-            differing if differing > self.max_differing => Compared::Dissimilar,
+            differing if differing > asked.max_differing => Compared::Dissimilar,
             differing => Compared::Similar(similarity_by_bits(differing, 8 * a.len() as u32)),
         }
     }
@@ -113,7 +113,6 @@ impl Probe {
         }
     }
 
-    /// Schema of the answer's rows.
     pub fn schema(&self) -> SchemaRef {
         if matches!(self.answer, Answer::ClassPairs(_)) {
             return class_pairs::schema(self.batch.id_type);

@@ -1,8 +1,6 @@
 //! What `--base` names besides one archive: more archives, files of fingerprints, and files of documents. The first archive is the
 //! one whose settings count.
 
-use std::path::Path;
-
 use archive::{ArchiveError, FingerprintWriter, IdType, Scope, Snapshot};
 use datafusion::prelude::SessionContext;
 use simhash::Spec;
@@ -15,7 +13,6 @@ use crate::fingerprint;
 use crate::progress::Stage;
 use crate::recipe::Recipe;
 use crate::resources::Resources;
-use documents::read_counts::Notes;
 use documents::{Columns, Documents, DocumentsError, Prefer, extensions};
 
 /// The archive of a run, and what else its batch is compared with.
@@ -31,9 +28,9 @@ pub(super) struct Base {
 /// Fingerprints besides those of the archive of a run.
 #[derive(Default)]
 pub(super) struct Others {
-    snapshots: Vec<Snapshot>,
+    pub(super) snapshots: Vec<Snapshot>,
     /// Whether an archive among them says which of its documents are kept.
-    have_kept: bool,
+    pub(super) have_kept: bool,
 }
 
 impl Base {
@@ -75,7 +72,7 @@ impl Base {
                 Some(OpenedArchive::Archive(_)) => &Columns::default(),
                 _ => columns,
             };
-            let opened = OpenedArchive::open_at(stores, Some(path), columns, version).await?;
+            let opened = OpenedArchive::open(stores, Some(path), columns, version).await?;
             match (&declared, opened.spec()) {
                 (Some((left, spec)), Some(other)) if spec != other => {
                     return Err(ArchiveError::SpecMismatch {
@@ -162,21 +159,6 @@ impl Others {
         Ok(())
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.snapshots.is_empty()
-    }
-
-    /// Whether an archive among them says which of its documents are kept.
-    pub(super) fn have_kept(&self) -> bool {
-        self.have_kept
-    }
-
-    /// Adds their files to those of `snapshot`.
-    pub(super) fn add_to(&self, snapshot: &mut Snapshot) {
-        let files = self.snapshots.iter().flat_map(|other| &other.files);
-        snapshot.files.extend(files.cloned());
-    }
-
     /// Fingerprints `documents` by `recipe`, and adds the fingerprints.
     pub(super) async fn fingerprint(
         &mut self,
@@ -206,28 +188,20 @@ impl Others {
             }
         };
         resources.progress.reset_documents();
-        warn_of_notes(&documents, &batch.notes(documents.skipped()));
-        self.snapshots.push(open_scratch(resources, &path).await?);
+        for (note, noted) in batch.notes(documents.skipped()).iter() {
+            tracing::warn!(
+                "--base {}: {} {note}, the first in {}",
+                documents.given(),
+                noted.number,
+                noted.first
+            );
+        }
+        let columns = plain_columns(&Columns::default());
+        let path = path.to_string_lossy();
+        let snapshot = Snapshot::open_files(&resources.stores, &path, &columns).await?;
+        self.snapshots.push(snapshot);
         Ok(())
     }
-}
-
-/// Warns of documents of the base that are not compared.
-fn warn_of_notes(documents: &Documents, notes: &Notes) {
-    for (note, noted) in notes.iter() {
-        tracing::warn!(
-            "--base {}: {} {note}, the first in {}",
-            documents.given(),
-            noted.number,
-            noted.first
-        );
-    }
-}
-
-async fn open_scratch(resources: &Resources, path: &Path) -> Result<Snapshot> {
-    let columns = plain_columns(&Columns::default());
-    let path = path.to_string_lossy();
-    Ok(Snapshot::open_files(&resources.stores, &path, &columns).await?)
 }
 
 /// Whether the files at a path are documents to fingerprint, and neither an archive nor files of fingerprints.

@@ -1,12 +1,11 @@
 //! The end of a run: appends the batch to the archive, then publishes the outputs.
 
 use archive::{Append, Archive, DecisionSettings, RowDecisions, Ruling, StagedDay};
-use arrow::buffer::BooleanBuffer;
 use chrono::NaiveDate;
 use storage::{Draft, is_closed_pipe};
 
 use super::Run;
-use super::compare::Compared;
+use super::compare::{Compared, DraftDecisions};
 use super::fingerprinting::Fingerprints;
 use super::opened::OpenedArchive;
 use super::summary::Commit;
@@ -40,32 +39,22 @@ pub(super) enum Attempt {
 
 /// Appends the batch; keeps its uploaded data files from one attempt to the next.
 pub(super) struct Appender {
-    version_before: Option<u64>,
-    uploaded: Option<StagedDay>,
-    attempts: u32,
+    /// Version of the archive before the run; `None` for plain files.
+    pub(super) version_before: Option<u64>,
+    pub(super) uploaded: Option<StagedDay>,
+    pub(super) attempts: u32,
 }
 
 impl Appender {
-    /// An appender to the archive at `version`; `None` for plain files.
-    pub(super) fn new(version: Option<u64>) -> Self {
-        Self {
-            version_before: version,
-            uploaded: None,
-            attempts: 0,
-        }
-    }
-
     /// Commits the batch after the days in `view`, which it was compared with, if the settings ask
-    /// for it. `kept` says which rows of the batch's file are kept; it is `None` if nothing was
-    /// decided; `rulings` then say the rest. `decisions` is what the archive notes about the decisions; `None` if it notes
-    /// nothing.
+    /// for it. `decided` is `None` if nothing was decided. `decisions` is what the archive notes about the decisions; `None` if it
+    /// notes nothing.
     pub(super) async fn commit(
         &mut self,
         run: Run<'_>,
         fingerprints: &Fingerprints,
         view: View,
-        kept: Option<&BooleanBuffer>,
-        rulings: &[Ruling],
+        decided: Option<&DraftDecisions>,
         decisions: Option<&DecisionSettings>,
     ) -> Result<Attempt> {
         let settings = run.settings;
@@ -100,8 +89,9 @@ impl Appender {
         }
         let decisions = match decisions {
             Some(decisions) => Some(RowDecisions {
-                kept: kept
+                kept: decided
                     .ok_or_else(|| EngineError::Internal("nothing was decided".into()))?
+                    .kept_in_batch
                     .clone(),
                 settings: decisions.clone(),
             }),
@@ -119,6 +109,7 @@ impl Appender {
             Some(templates) => Some(templates.remember(&archive, day, rows).await?),
             None => None,
         };
+        let rulings: &[Ruling] = decided.map_or(&[], |decided| &decided.rulings);
         let staged = archive
             .with_rulings(staged.with_templates(remembered), rulings)
             .await?;

@@ -2,16 +2,14 @@
 
 use std::path::Path;
 
-use archive::FingerprintWriter;
+use archive::{Archive, FingerprintWriter};
 use storage::Draft;
 
 use super::Run;
 use super::inputs::Inputs;
-use super::opened::OpenedArchive;
 use crate::error::{EngineError, Result};
-use crate::fingerprint::{self, FingerprintedBatch, UnsortedRows, rows_schema};
+use crate::fingerprint::{self, FingerprintedBatch, MapCounters, UnsortedRows, rows_schema};
 use crate::job::{FingerprintMap, Job};
-use crate::map_counters::MapCounters;
 use crate::progress::Stage;
 use crate::recipe::Recipe;
 use crate::resume::{ResumeDirectory, Work};
@@ -93,14 +91,8 @@ impl Fingerprints {
         let templates = inputs.leave_out_templates(run, attempt).await?;
         run.enter(Stage::Fingerprint);
         let inputs = &*inputs;
-        let Inputs {
-            documents,
-            recipe,
-            id_type,
-            ..
-        } = inputs;
-        let settings = run.settings;
-        let (spec, id_type) = (recipe.spec(), *id_type);
+        let (documents, recipe, id_type) = (&inputs.documents, &inputs.recipe, inputs.id_type);
+        let (settings, spec) = (run.settings, recipe.spec());
         let writer = match draft {
             Some(draft) => FingerprintWriter::create(draft.path(), id_type, spec)?,
             None => {
@@ -178,21 +170,11 @@ async fn in_parts(
         again => format!("fingerprint-{again}"),
     };
     let answers = job.answers(&name, async || {
-        let archive = match &inputs.base.opened {
-            OpenedArchive::Archive(archive) => Some(archive.location()),
-            OpenedArchive::Plain(_) => None,
-        };
-        let model = job
-            .model_plan(spec, archive, &run.settings.spec_options)
-            .await?;
-        FingerprintMap::plan(
-            job,
-            &inputs.documents,
-            inputs.id_type,
-            model,
-            decision_columns,
-        )
-        .await
+        let archive = inputs.base.opened.archive().map(Archive::location);
+        let options = &run.settings.spec_options;
+        let model = job.model_plan(spec, archive, options).await?;
+        let (documents, id_type) = (&inputs.documents, inputs.id_type);
+        FingerprintMap::plan(job, documents, id_type, model, decision_columns).await
     });
     let answers = answers.await?.ok_or(EngineError::Planned)?;
     let counters = MapCounters::default();
@@ -203,6 +185,6 @@ async fn in_parts(
         run.resources.progress.add_counts(&receipt.counts);
     }
     let schema = rows_schema(inputs.id_type, spec, decision_columns);
-    let table = answers.table(run.context, &schema)?;
-    Ok(UnsortedRows::new(table, counters))
+    let rows = answers.table(run.context, &schema)?;
+    Ok(UnsortedRows { rows, counters })
 }

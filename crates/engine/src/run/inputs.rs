@@ -127,17 +127,13 @@ fn differs_by_template(spec: &Spec, ready: &Spec) -> bool {
     *spec != *ready && without == *ready
 }
 
-/// The inputs of a run.
 pub(super) struct Inputs {
     pub(super) base: Base,
     pub(super) documents: Documents,
-    /// The day of the batch, if it has one.
     pub(super) day: Option<NaiveDate>,
     pub(super) recipe: Recipe,
     pub(super) id_type: IdType,
-    /// What people say of documents.
     pub(super) pins: Vec<Pin>,
-    /// How pairs are found and verified.
     pub(super) compare: CompareSettings,
     pub(super) verifier: Option<Verifier>,
     /// Compares dropped documents, if an audit is asked for.
@@ -174,7 +170,12 @@ impl Inputs {
                 )));
             };
             if archive.has_kept() {
-                check_within(settings, &opened.name())?;
+                if !settings.within {
+                    return Err(EngineError::Usage(format!(
+                        "{} has decisions, so the documents of an appended batch must be compared with each other: leave out --no-within",
+                        opened.name()
+                    )));
+                }
                 decide.get_or_insert_default();
             }
             if appended == Appended::All && !archive.has_kept() && decide.is_some() {
@@ -239,11 +240,11 @@ impl Inputs {
                 "--drop-empty: texts that are too short to compare have no fingerprint here, either, and would be dropped with the empty ones; leave out --profile paper, and take an archive made without it".into(),
             ));
         }
-        match run.job().map(|job| (job.cuts(), job.readers())) {
-            Some((Some(cuts), _)) => documents.cut_as_before(&cuts),
-            Some((None, readers)) => documents.cut(context, readers).await?,
+        match run.job().and_then(Job::cuts) {
+            Some(cuts) => documents.cut_as_before(&cuts),
             None => {
-                let readers = context.state().config().target_partitions();
+                let threads = context.state().config().target_partitions();
+                let readers = run.job().map_or(threads, Job::readers);
                 documents.cut(context, readers).await?;
             }
         }
@@ -368,20 +369,14 @@ impl Inputs {
             again => format!("pages-{again}"),
         };
         // A page of the base has the same template as one of the batch.
-        let both = self
-            .base
-            .documents
-            .as_ref()
-            .map(|of_base| self.documents.with_others(of_base));
+        let of_base = self.base.documents.as_ref();
+        let both = of_base.map(|of_base| self.documents.with_others(of_base));
         let batch = template::Batch {
             context: run.context,
             documents: both.as_ref().unwrap_or(&self.documents),
             recipe: &self.recipe,
             id_type: self.id_type,
-            archive: match &self.base.opened {
-                OpenedArchive::Archive(archive) => Some(archive),
-                OpenedArchive::Plain(_) => None,
-            },
+            archive: self.base.opened.archive(),
             day: self.day.map(|day| run.settings.day_batch(day)),
             existing: run.settings.existing,
         };
@@ -390,11 +385,9 @@ impl Inputs {
             templates.leave_out(&mut self.documents, &mut self.recipe);
             let own = &templates.left_out;
             for verifier in self.verifier.iter_mut().chain(&mut self.auditor) {
-                match &self.base.opened {
+                match self.base.opened.archive() {
                     // The documents of `--base` were read without the templates of the batch.
-                    OpenedArchive::Archive(archive)
-                        if verifier.has_archive_texts() && self.base.paths.is_empty() =>
-                    {
+                    Some(archive) if verifier.archive.is_some() && self.base.paths.is_empty() => {
                         verifier.leave_out(own, &templates.of_archive(archive).await?);
                     }
                     _ => verifier.leave_out(own, own),
@@ -464,17 +457,6 @@ fn prepare_base(
     Ok(())
 }
 
-/// Refuses to append documents to an archive with decisions, called `name`, that were not compared with each other.
-fn check_within(settings: &RunSettings, name: &str) -> Result<()> {
-    if settings.within {
-        Ok(())
-    } else {
-        Err(EngineError::Usage(format!(
-            "{name} has decisions, so the documents of an appended batch must be compared with each other: leave out --no-within"
-        )))
-    }
-}
-
 /// A short digest of pins, which are sorted.
 fn pins_digest(pins: &[Pin]) -> String {
     let mut digest = Sha256::new();
@@ -528,35 +510,25 @@ async fn open_texts(
     documents: &Documents,
     columns: &Columns,
 ) -> Result<Verifier> {
-    let model = verification_model(run, verify.measure, opened, recipe).await?;
-    let pages = run.settings.spec_options.pages_under(model.spec());
-    let model = (model, matches!(recipe, Recipe::Texts(_)));
-    Verifier::open(run.context, verify, model, documents, columns, pages).await
-}
-
-/// The model of a verification: it normalizes the texts and, for the cosine, weighs their features.
-async fn verification_model(
-    run: Run<'_>,
-    measure: Measure,
-    opened: &OpenedArchive,
-    recipe: &Recipe,
-) -> Result<Model> {
-    let settings = run.settings;
-    match (recipe, opened) {
-        (Recipe::Texts(model), _) => Ok(model.clone()),
+    let options = &run.settings.spec_options;
+    // The model normalizes the texts and, for the cosine, weighs their features.
+    let model = match (recipe, opened) {
+        (Recipe::Texts(model), _) => model.clone(),
         // Other measures weigh no features, so they need no document frequencies or stop words.
-        (Recipe::Ready(spec), _) if measure != Measure::Cosine => {
+        (Recipe::Ready(spec), _) if verify.measure != Measure::Cosine => {
             let unweighted = Spec {
                 idf: None,
                 stop_words: None,
                 ..spec.clone()
             };
-            Model::plain(unweighted).map_err(|error| EngineError::Internal(error.to_string()))
+            Model::plain(unweighted).map_err(|error| EngineError::Internal(error.to_string()))?
         }
-        (Recipe::Ready(_), OpenedArchive::Archive(archive)) => Ok(archive.model().await?),
+        (Recipe::Ready(_), OpenedArchive::Archive(archive)) => archive.model().await?,
         (Recipe::Ready(spec), OpenedArchive::Plain(files)) => {
-            let options = &settings.spec_options;
-            options.model_of_plain_files(&files.name, spec)
+            options.model_of_plain_files(&files.name, spec)?
         }
-    }
+    };
+    let pages = options.pages_under(model.spec());
+    let model = (model, matches!(recipe, Recipe::Texts(_)));
+    Verifier::open(run.context, verify, model, documents, columns, pages).await
 }

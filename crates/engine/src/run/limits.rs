@@ -132,26 +132,26 @@ impl RunLimits {
             );
             return Err(refused(given, reason));
         }
-        let repeated = counts
-            .most_repeated
-            .filter(|(_, part)| share(*part) > REPEATED);
-        let repeats = repeated.map(|(day, part)| Repeats {
-            day: Date32Type::to_naive_date_opt(day).map_or_else(String::new, |day| day.to_string()),
-            documents: part,
-        });
-        let Some(repeats) = repeats else {
+        let Some((day, part)) = counts.most_repeated else {
             return Ok(None);
         };
+        if share(part) <= REPEATED {
+            return Ok(None);
+        }
+        let day = Date32Type::to_naive_date_opt(day);
+        let day = day.map_or_else(String::new, |day| day.to_string());
         let said = format!(
-            "{} of {documents} documents are duplicates of day {} of the archive: is it the same batch under another --day, or an unchanged crawl?",
-            repeats.documents, repeats.day
+            "{part} of {documents} documents are duplicates of day {day} of the archive: is it the same batch under another --day, or an unchanged crawl?"
         );
         match self.on_repeats {
             OnRepeats::Refuse => return Err(refused(given, said)),
             OnRepeats::Warn => tracing::warn!("{given}: {said}"),
             OnRepeats::Accept => {}
         }
-        Ok(Some(repeats))
+        Ok(Some(Repeats {
+            day,
+            documents: part,
+        }))
     }
 }
 

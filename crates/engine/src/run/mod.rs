@@ -73,7 +73,7 @@ impl<'a> Run<'a> {
 
     /// Whether this is a `split`, which does nothing behind the last map.
     fn is_splitting(&self) -> bool {
-        self.job().is_some_and(Job::is_splitting)
+        self.job().is_some_and(|job| job.splits)
     }
 
     /// The rows of `batch` in this process, whichever copy of its file the parts of a job read.
@@ -82,7 +82,6 @@ impl<'a> Run<'a> {
         self.resources.batch(&batch.file, &pool).await
     }
 
-    /// Reports that `stage` begins.
     fn enter(&self, stage: Stage) {
         self.resources.progress.enter(stage);
     }
@@ -137,13 +136,18 @@ pub async fn run(
     let (decide, day_decisions) = (inputs.decide.as_ref(), inputs.day_decisions.as_ref());
     let (mut opened, others) = (base.opened, base.others);
     let mut probed_before = None;
-    let mut appender = Appender::new(opened.version());
+    let mut appender = Appender {
+        version_before: opened.version(),
+        uploaded: None,
+        attempts: 0,
+    };
     let (compared, outcome) = loop {
         run.enter(Stage::Open);
         let (day, decides) = (inputs.day, decide.is_some());
         let view = View::resolve(run, opened, batch, day, day_decisions, decides);
         let mut view = view.await?;
-        others.add_to(&mut view.snapshot);
+        let files = others.snapshots.iter().flat_map(|other| &other.files);
+        view.snapshot.files.extend(files.cloned());
         if let Some(remaining) = &view.remaining {
             fingerprints.replace_with(&remaining.file.path)?;
         }
@@ -195,8 +199,8 @@ pub async fn run(
             let summary = &mut decided.summary;
             summary.repeats = limits.check_decisions(given, summary)?;
         }
-        let (kept, rulings) = (compared.kept_in_batch(), compared.rulings());
-        let attempt = appender.commit(run, &fingerprints, view, kept, rulings, day_decisions);
+        let decided = compared.decided.as_ref();
+        let attempt = appender.commit(run, &fingerprints, view, decided, day_decisions);
         match attempt.await? {
             Attempt::Done(outcome) => break (compared, outcome),
             Attempt::Overtaken(newer) => opened = newer,
@@ -219,7 +223,13 @@ pub async fn run(
         resume.remove();
     }
     clock.end(Stage::Commit);
-    summary.network = Network::from_stores(&resources.stores);
+    let traffic = resources.stores.traffic();
+    summary.network = Network {
+        requests: traffic.requests(),
+        retries: traffic.retries(),
+        bytes_sent: traffic.bytes_sent(),
+        bytes_received: traffic.bytes_received(),
+    };
     summary.seconds = clock.total();
     Ok(summary)
 }

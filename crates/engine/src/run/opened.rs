@@ -20,13 +20,9 @@ pub enum OpenedArchive {
 }
 
 impl OpenedArchive {
-    /// Opens the archive at the path `given`, or the plain files there. Without a path there are no files.
-    pub async fn open(stores: &Stores, given: Option<&str>, columns: &Columns) -> Result<Self> {
-        Self::open_at(stores, given, columns, None).await
-    }
-
-    /// As [`Self::open`], at a version of the archive; at the latest one if that is `None`.
-    pub(super) async fn open_at(
+    /// Opens the archive at the path `given`, at its latest version unless one is given, or the plain files there. Without a path
+    /// there are no files.
+    pub async fn open(
         stores: &Stores,
         given: Option<&str>,
         columns: &Columns,
@@ -56,6 +52,14 @@ impl OpenedArchive {
         Ok(Self::Plain(files))
     }
 
+    /// The archive; `None` for plain files.
+    pub fn archive(&self) -> Option<&Archive> {
+        match self {
+            Self::Archive(archive) => Some(archive),
+            Self::Plain(_) => None,
+        }
+    }
+
     /// The spec of its fingerprints; `None` for plain files that do not declare it.
     pub fn spec(&self) -> Option<&Spec> {
         match self {
@@ -66,19 +70,16 @@ impl OpenedArchive {
 
     /// The columns that the options name, and those that the archive remembers.
     pub(super) fn columns(&self, columns: &Columns) -> Columns {
-        let remembered = match self {
-            Self::Archive(archive) => {
-                let defaults = archive.run_defaults().clone();
-                Remembered {
-                    id: defaults.id_column,
-                    text: defaults.text_column,
-                    source: defaults.source_column,
-                }
+        let remembered = self.archive().map(|archive| {
+            let defaults = archive.run_defaults().clone();
+            Remembered {
+                id: defaults.id_column,
+                text: defaults.text_column,
+                source: defaults.source_column,
             }
-            Self::Plain(_) => Remembered::default(),
-        };
+        });
         Columns {
-            remembered,
+            remembered: remembered.unwrap_or_default(),
             ..columns.clone()
         }
     }
@@ -94,10 +95,7 @@ impl OpenedArchive {
 
     /// The version of the archive; `None` for plain files.
     pub fn version(&self) -> Option<u64> {
-        match self {
-            Self::Archive(archive) => Some(archive.version()),
-            Self::Plain(_) => None,
-        }
+        self.archive().map(Archive::version)
     }
 
     /// The plain files; none of an archive.

@@ -3,11 +3,10 @@
 use std::time::Instant;
 
 use serde::Serialize;
-use storage::Stores;
 
 use crate::decide::{DecisionCounts, Dropped, SourceLoss};
 use crate::fingerprint::ShortDocuments;
-use crate::progress::{Stage, Stages};
+use crate::progress::Stage;
 use crate::template::TemplateCounts;
 use crate::verify::Verified;
 use documents::ColumnsRead;
@@ -21,7 +20,6 @@ pub struct Summary {
     pub base: BaseSummary,
     /// The largest distance of a pair.
     pub max_distance: u32,
-    /// Design of the tables.
     pub design: String,
     /// How often the archive was read: once for each part that the batch was cut into.
     pub passes: u32,
@@ -184,19 +182,6 @@ pub struct Network {
     pub bytes_received: u64,
 }
 
-impl Network {
-    /// The traffic of `stores` so far.
-    pub fn from_stores(stores: &Stores) -> Self {
-        let traffic = stores.traffic();
-        Self {
-            requests: traffic.requests(),
-            retries: traffic.retries(),
-            bytes_sent: traffic.bytes_sent(),
-            bytes_received: traffic.bytes_received(),
-        }
-    }
-}
-
 /// Seconds of each stage.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 pub struct Seconds {
@@ -239,22 +224,6 @@ pub struct ProbeSeconds {
     pub write: f64,
 }
 
-impl ProbeSeconds {
-    /// The times of the probe's `stages`, of a reduce and of a write.
-    pub(super) fn new(stages: &Stages, reduce: f64, write: f64) -> Self {
-        Self {
-            read: stages.read.seconds(),
-            decode: stages.decode.seconds(),
-            partition: stages.partition.seconds(),
-            filter: stages.filter.seconds(),
-            verify: stages.compare.seconds(),
-            ids: stages.ids.seconds(),
-            reduce,
-            write,
-        }
-    }
-}
-
 /// Measures the stages of a run.
 pub(super) struct Clock {
     start: Instant,
@@ -294,6 +263,7 @@ impl Clock {
         }
     }
 }
+
 /// Whether a number is left out of the summary.
 // Serde gives a reference.
 #[allow(clippy::trivially_copy_pass_by_ref)]

@@ -16,7 +16,6 @@ use crate::memory::reserve;
 pub(super) struct View {
     /// The archive; `None` for plain files.
     pub(super) archive: Option<Archive>,
-    /// The files to compare with.
     pub(super) snapshot: Snapshot,
     /// How many of them, from the first on, are the archive's own.
     own_files: usize,
@@ -127,45 +126,33 @@ impl View {
         snapshot: Snapshot,
         decides: bool,
     ) -> Result<Self> {
-        let (rulings, memory) = match archive.as_ref().filter(|_| decides) {
-            Some(archive) => {
-                let (rulings, memory) = rulings(run, archive, &snapshot).await?;
-                (rulings, Some(memory))
+        let (mut rulings, mut reserved) = (Rulings::default(), None);
+        if let Some(archive) = archive.as_ref().filter(|_| decides) {
+            let list = archive.ruling_files().await?;
+            let pool = &run.context.runtime_env().memory_pool;
+            let memory = MemoryConsumer::new("rulings").register(pool);
+            let bytes = list.bytes();
+            reserve(&memory, bytes, || {
+                let archive = archive.location();
+                format!("the superseded captures and the pins of {archive} take {bytes} bytes")
+            })?;
+            reserved = Some(memory);
+            if !list.is_empty() {
+                let files = snapshot.files.iter();
+                let files = files.map(|file| (file.day, file.commit.as_deref()));
+                let commits = archive.commits_of(files).await?;
+                rulings = archive.read_rulings(&list, &commits).await?;
             }
-            None => (Rulings::default(), None),
-        };
+        }
         Ok(Self {
             archive,
             own_files: snapshot.files.len(),
             snapshot,
             rulings: Arc::new(rulings),
-            _memory: memory,
+            _memory: reserved,
             date: None,
             already_committed: false,
             remaining: None,
         })
     }
-}
-
-/// What the days in `snapshot` say for later ones, and its memory.
-async fn rulings(
-    run: Run<'_>,
-    archive: &Archive,
-    snapshot: &Snapshot,
-) -> Result<(Rulings, MemoryReservation)> {
-    let list = archive.ruling_files().await?;
-    let pool = &run.context.runtime_env().memory_pool;
-    let memory = MemoryConsumer::new("rulings").register(pool);
-    let bytes = list.bytes();
-    reserve(&memory, bytes, || {
-        let archive = archive.location();
-        format!("the superseded captures and the pins of {archive} take {bytes} bytes")
-    })?;
-    if list.is_empty() {
-        return Ok((Rulings::default(), memory));
-    }
-    let files = snapshot.files.iter();
-    let files = files.map(|file| (file.day, file.commit.as_deref()));
-    let commits = archive.commits_of(files).await?;
-    Ok((archive.read_rulings(&list, &commits).await?, memory))
 }

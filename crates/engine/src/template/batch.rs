@@ -4,14 +4,12 @@ use std::sync::Arc;
 
 use archive::{Archive, ArchiveError, CommittedMemory, DayBatch, Existing, IdType};
 use chrono::{Datelike as _, NaiveDate};
-use datafusion::dataframe::DataFrame;
 use datafusion::prelude::SessionContext;
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
-use simhash::Markup;
 use template::{Memory, Seen};
 
-use super::find::{Found, find};
+use super::find::find;
 use super::pages::{pages_schema, with_pages};
 use crate::error::{EngineError, Result};
 use crate::job::{Job, PagesMap};
@@ -29,9 +27,7 @@ const BYTES_OF_DOCUMENT: u64 = 2;
 pub struct Batch<'a> {
     pub context: &'a SessionContext,
     pub documents: &'a Documents,
-    /// How their fingerprints are made.
     pub recipe: &'a Recipe,
-    /// The type of their ids.
     pub id_type: IdType,
     /// The archive that remembers templates.
     pub archive: Option<&'a Archive>,
@@ -68,13 +64,9 @@ pub struct BatchTemplates {
 }
 
 impl Batch<'_> {
-    /// Finds the templates; `None` if none are left out: the spec keeps them, or the documents have no sources, or no texts.
-    pub async fn templates(self) -> Result<Option<BatchTemplates>> {
-        self.find(None).await
-    }
-
-    /// As [`Self::templates`], in the parts of a job, if there is one. The job's map is called `name`.
-    pub(crate) async fn find(self, job: Option<(&Job, &str)>) -> Result<Option<BatchTemplates>> {
+    /// Finds the templates, in the parts of a job if there is one, by its map of that name. `None` if none are left out: the spec
+    /// keeps them, or the documents have no sources, or no texts.
+    pub async fn find(self, job: Option<(&Job, &str)>) -> Result<Option<BatchTemplates>> {
         let (context, documents) = (self.context, self.documents);
         let Recipe::Texts(model) = self.recipe else {
             return Ok(None);
@@ -93,7 +85,11 @@ impl Batch<'_> {
                 answers.check_cuts()?;
                 answers.table(context, &pages_schema())?
             }
-            None => self.pages(markup)?,
+            None => {
+                let partitions = context.state().config().target_partitions();
+                let table = documents.table_with_sources(context, self.id_type, partitions)?;
+                with_pages(table, markup).map_err(EngineError::query(documents.given()))?
+            }
         };
         let (mut before, mut is_known) = (None, false);
         let recall = async |digest: &str| match self.archive {
@@ -106,30 +102,16 @@ impl Batch<'_> {
         let remembers = self.archive.is_some() && self.day.is_some();
         let found = find(context, pages, documents.given(), remembers, recall).await?;
         progress.reset_documents();
-        let Found {
-            templates,
-            seen,
-            seen_of_many,
-            sources,
-            digest,
-        } = found;
+        let templates = found.templates;
         Ok(Some(BatchTemplates {
             left_out: Arc::new(LeftOut { templates, markup }),
-            digest,
-            seen,
-            seen_of_many,
-            sources,
+            digest: found.digest,
+            seen: found.seen,
+            seen_of_many: found.seen_of_many,
+            sources: found.sources,
             before,
             is_known,
         }))
-    }
-
-    /// The pages of the documents, which this process reads.
-    fn pages(self, markup: Markup) -> Result<DataFrame> {
-        let partitions = self.context.state().config().target_partitions();
-        let documents = self.documents;
-        let table = documents.table_with_sources(self.context, self.id_type, partitions)?;
-        with_pages(table, markup).map_err(EngineError::query(documents.given()))
     }
 
     /// The memory that the batch is fingerprinted with: that of its first run, if it is committed already; and whether it is.
@@ -157,11 +139,8 @@ impl Batch<'_> {
 impl BatchTemplates {
     pub fn counts(&self) -> TemplateCounts {
         let templates = &self.left_out.templates;
-        let passages: usize = templates
-            .sources
-            .values()
-            .map(template::Template::len)
-            .sum();
+        let sources = templates.sources.values();
+        let passages: usize = sources.map(template::Template::len).sum();
         TemplateCounts {
             sources: self.sources,
             with_template: templates.sources.len() as u64,

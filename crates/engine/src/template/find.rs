@@ -146,23 +146,16 @@ impl Choosing {
             let Some(source) = self.held.last_mut() else {
                 continue;
             };
-            let Source {
-                pages: found,
-                passages,
-                ..
-            } = source;
-            if found.len() == MOST_PAGES || *passages >= MOST_PASSAGES {
+            if source.pages.len() == MOST_PAGES || source.passages >= MOST_PASSAGES {
                 continue;
             }
             let page = Page::from_bytes(pages.value(row));
             let page = page.ok_or_else(|| EngineError::Internal("a damaged page".into()))?;
-            let is_other = found
-                .last()
-                .is_none_or(|last| last.identity != page.identity);
-            if is_other {
+            let last = source.pages.last();
+            if last.is_none_or(|last| last.identity != page.identity) {
                 let bytes = bytes_of(&page);
-                *passages += page.passages.len();
-                found.push(page);
+                source.passages += page.passages.len();
+                source.pages.push(page);
                 self.hold(bytes)?;
             }
         }

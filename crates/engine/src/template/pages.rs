@@ -138,21 +138,13 @@ fn pages(texts: &ArrayRef, sources: &ArrayRef, markup: Markup) -> Result<ArrayRe
 }
 
 fn document_hashes(ids: &ArrayRef, texts: &ArrayRef, sources: &ArrayRef) -> Result<ArrayRef> {
-    let texts = texts.as_binary_view();
+    let texts = texts.as_binary_view().iter();
     let sources = sources.as_string::<i32>();
     let mut hashes = FixedSizeBinaryBuilder::with_capacity(ids.len(), HASH);
-    for row in 0..ids.len() {
-        let text = if texts.is_valid(row) {
-            murmur3_low64(texts.value(row), 1)
-        } else {
-            0
-        };
+    for (row, (text, source)) in texts.zip(sources).enumerate() {
+        let text = text.map_or(0, |text| murmur3_low64(text, 1));
         let id = id_hash(ids, row);
-        let source = if sources.is_valid(row) {
-            murmur3_low64(sources.value(row).as_bytes(), 3)
-        } else {
-            0
-        };
+        let source = source.map_or(0, |source| murmur3_low64(source.as_bytes(), 3));
         let mut hash = [0; HASH as usize];
         for (seed, half) in hash.chunks_exact_mut(8).enumerate() {
             let all = [id, text, source].map(u64::to_le_bytes).concat();

@@ -20,7 +20,6 @@ use documents::{
     Columns, DocumentId, Documents, LeftOut, MOST_OF_AN_ID, SOURCE, TextRows, visible,
 };
 
-/// A passage of a template.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SharedPassage {
     /// The passage, as it stands in one of the documents.

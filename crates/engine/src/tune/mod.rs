@@ -113,9 +113,7 @@ pub struct Share {
 /// The pairs within one distance.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct AtDistance {
-    /// The largest distance.
     pub max_distance: u32,
-    /// Pairs found.
     pub pairs: usize,
     /// Pairs found, by level: one for each of [`LEVELS`], then the pairs below all.
     pub by_similarity: [usize; 5],

@@ -65,7 +65,6 @@ pub(super) struct Sketched {
 }
 
 impl Sketched {
-    /// Empty histograms.
     pub(super) fn new(sketches: Arc<Sketches>) -> Self {
         let histograms =
             SIZES.map(|size| Histogram(vec![ByK::default(); size.bits() as usize + 1]));

@@ -12,10 +12,10 @@ use std::sync::Arc;
 
 use archive::IdType;
 use arrow::array::{
-    Array as _, ArrayRef, AsArray as _, Float64Array, Int32Array, Int64Array, RecordBatch,
-    UInt32Array, new_null_array,
+    Array as _, ArrayRef, Float64Array, Int32Array, Int64Array, RecordBatch, UInt32Array,
+    new_null_array,
 };
-use arrow::datatypes::{DataType, Field, Int32Type, Int64Type, Schema, SchemaRef, UInt32Type};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef, UInt32Type};
 use arrow::error::ArrowError;
 use arrow::ipc::reader::FileReader;
 use arrow::ipc::writer::FileWriter;
@@ -29,7 +29,7 @@ use super::compare::{Comparer, PairTexts};
 use super::text_classes::TextClasses;
 use super::texts::{Side, Texts};
 use super::{Counts, Verifier, within};
-use crate::class_pairs::{self, CLASS, OTHER_CLASS};
+use crate::class_pairs::{self, CLASS, OTHER_CLASS, column, missing};
 use crate::error::{EngineError, Result};
 use crate::pairs::{BASE_DAY, BASE_ID, DISTANCE};
 use documents::{DocumentId, RowSet};
@@ -130,10 +130,8 @@ impl UnverifiedPairs {
 
     /// Adds the pairs of a record batch of the probe, as pairs of classes.
     fn add(&mut self, found: &RecordBatch) -> Result<()> {
-        let column = |name: &str| found.column_by_name(name)?.as_primitive_opt::<UInt32Type>();
-        let (Some(entries), Some(others)) = (column(CLASS), column(OTHER_CLASS)) else {
-            return Err(missing());
-        };
+        let entries = column::<UInt32Type>(found, CLASS)?;
+        let others = column::<UInt32Type>(found, OTHER_CLASS)?;
         let ids = found.column_by_name(BASE_ID).ok_or_else(missing)?;
         let classes = Arc::clone(&self.classes);
         let mut block = Block::default();
@@ -266,7 +264,6 @@ fn read(path: &Path) -> Result<FileReader<BufReader<File>>> {
     reader.map_err(|error| EngineError::arrow(path, error))
 }
 
-/// The columns of pairs of classes.
 struct Rows<'a> {
     positions: &'a Int64Array,
     other_positions: &'a Int64Array,
@@ -276,17 +273,12 @@ struct Rows<'a> {
 
 impl<'a> Rows<'a> {
     fn read(batch: &'a RecordBatch) -> Result<Self> {
-        let column = |name: &str| batch.column_by_name(name);
-        let positions = |name: &str| column(name)?.as_primitive_opt::<Int64Type>();
-        let read = || {
-            Some(Self {
-                positions: positions(POSITION)?,
-                other_positions: positions(OTHER_POSITION)?,
-                base_ids: column(BASE_ID)?,
-                distances: column(DISTANCE)?.as_primitive_opt::<Int32Type>()?,
-            })
-        };
-        read().ok_or_else(missing)
+        Ok(Self {
+            positions: column(batch, POSITION)?,
+            other_positions: column(batch, OTHER_POSITION)?,
+            base_ids: batch.column_by_name(BASE_ID).ok_or_else(missing)?,
+            distances: column(batch, DISTANCE)?,
+        })
     }
 
     fn texts<'t>(&self, row: usize, texts: &'t Texts) -> PairTexts<'t> {
@@ -304,8 +296,4 @@ impl<'a> Rows<'a> {
             distance: self.distances.value(row),
         }
     }
-}
-
-fn missing() -> EngineError {
-    EngineError::Internal("pairs of classes lack a column of the right type".into())
 }

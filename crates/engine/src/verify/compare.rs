@@ -13,7 +13,7 @@ use datafusion::prelude::SessionContext;
 use rayon::ThreadPool;
 use rayon::iter::{IndexedParallelIterator as _, IntoParallelIterator as _, ParallelIterator as _};
 use simhash::similarity::Prepared;
-use simhash::{Fingerprinter, Measure, Model, Similarity};
+use simhash::{Fingerprinter, Similarity};
 
 use super::prepared::as_text;
 use super::texts::{Place, Texts};
@@ -22,8 +22,7 @@ use crate::error::Result;
 use crate::pairs::{self, SIMILARITY};
 use crate::progress::Stage;
 use crate::resources::Resources;
-use streams::limit_bytes;
-use streams::thread_pool;
+use streams::{limit_bytes, thread_pool};
 
 /// Compares the texts of pairs.
 pub(super) struct Comparer {
@@ -34,7 +33,6 @@ pub(super) struct Comparer {
     pub(super) counts: Arc<Counts>,
     pub(super) resources: Arc<Resources>,
     threads: ThreadPool,
-    /// The worker of each thread.
     workers: Vec<Mutex<Worker>>,
 }
 
@@ -58,16 +56,22 @@ impl Comparer {
         context: &SessionContext,
     ) -> Result<Self> {
         let pool = &context.runtime_env().memory_pool;
-        texts.prepared.make_room(texts.len(), pool);
+        texts.prepared.make_room(texts.count, pool);
         let threads = thread_pool(context)?;
         // The caches of all workers take at most an eighth of the memory.
-        let cache = CACHED_BYTES.min(limit_bytes(pool) / 8 / threads.current_num_threads());
-        let worker = |_| Worker::new(verifier.verify.measure, &verifier.model, cache);
+        let cache_bytes = CACHED_BYTES.min(limit_bytes(pool) / 8 / threads.current_num_threads());
+        let worker = |_| {
+            Mutex::new(Worker {
+                similarity: Similarity::new(verifier.verify.measure, verifier.model.clone()),
+                fingerprinter: Fingerprinter::new(verifier.model.clone()),
+                prepared: HashMap::new(),
+                cache_bytes,
+                bytes: 0,
+                fingerprints: HashMap::new(),
+            })
+        };
         Ok(Self {
-            workers: (0..threads.current_num_threads())
-                .map(worker)
-                .map(Mutex::new)
-                .collect(),
+            workers: (0..threads.current_num_threads()).map(worker).collect(),
             threads,
             texts,
             min_similarity: verifier.verify.min_similarity,
@@ -196,7 +200,7 @@ impl Comparer {
                 Similarity::between(a, b, least)
             }
         };
-        let kept = |place: Place| self.texts.prepared.get(place.number());
+        let kept = |place: Place| self.texts.prepared.get(place.number);
         if let (Some(a), Some(b)) = (kept(own), kept(other)) {
             return Ok(if a.profile.may_reach(&b.profile, least) {
                 between(&a.text, &b.text)
@@ -227,7 +231,7 @@ const PAIRS_AT_ONCE: usize = 32;
 const CACHED_FINGERPRINTS: usize = 1 << 16;
 
 /// The similarity measure, the fingerprinter and the caches of one thread.
-pub(super) struct Worker {
+struct Worker {
     similarity: Similarity,
     fingerprinter: Fingerprinter,
     prepared: HashMap<Place, Arc<Prepared>>,
@@ -239,27 +243,15 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    /// A worker whose cache holds at most `cache_bytes` bytes.
-    pub(super) fn new(measure: Measure, model: &Model, cache_bytes: usize) -> Self {
-        Self {
-            similarity: Similarity::new(measure, model.clone()),
-            fingerprinter: Fingerprinter::new(model.clone()),
-            prepared: HashMap::new(),
-            cache_bytes,
-            bytes: 0,
-            fingerprints: HashMap::new(),
-        }
-    }
-
     fn prepared_text(&mut self, comparer: &Comparer, place: Place) -> Result<Arc<Prepared>> {
-        let kept = comparer.texts.prepared.get(place.number());
+        let kept = comparer.texts.prepared.get(place.number);
         let shared = kept.map(|kept| &kept.text);
         if let Some(ready) = shared.or_else(|| self.prepared.get(&place)) {
             return Ok(Arc::clone(ready));
         }
         let text = comparer.texts.read(place)?;
         let ready = Arc::new(self.similarity.prepare(&as_text(&text)));
-        if comparer.texts.prepared.keep(place.number(), &ready) {
+        if comparer.texts.prepared.keep(place.number, &ready) {
             return Ok(ready);
         }
         if self.bytes + ready.bytes() > self.cache_bytes {

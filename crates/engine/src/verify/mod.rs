@@ -98,12 +98,14 @@ impl Counts {
 /// The texts of both sides, and the model of their fingerprints and similarities.
 #[derive(Debug)]
 pub(crate) struct Verifier {
-    verify: Verify,
-    model: Model,
+    pub(crate) verify: Verify,
+    /// The model of fingerprints and similarities.
+    pub(crate) model: Model,
     /// Whether the fingerprints of the run are those that `model` makes of the texts, and not ready ones.
-    by_model: bool,
-    batch: Documents,
-    archive: Option<Documents>,
+    pub(crate) by_model: bool,
+    pub(crate) batch: Documents,
+    /// The texts of the archive, if they are at hand.
+    pub(crate) archive: Option<Documents>,
 }
 
 impl Verifier {
@@ -131,48 +133,13 @@ impl Verifier {
         for documents in archive.iter_mut().chain([&mut batch]) {
             documents.read_pages(pages);
         }
-        Ok(Self::new(verify, (model, by_model), batch, archive))
-    }
-
-    /// A verifier whose texts are open.
-    pub(crate) fn new(
-        verify: Verify,
-        (model, by_model): (Model, bool),
-        batch: Documents,
-        archive: Option<Documents>,
-    ) -> Self {
-        Self {
+        Ok(Self {
             verify,
             model,
             by_model,
             batch,
             archive,
-        }
-    }
-
-    /// How pairs are verified.
-    pub(crate) fn verify(&self) -> &Verify {
-        &self.verify
-    }
-
-    /// The model of fingerprints and similarities.
-    pub(crate) fn model(&self) -> &Model {
-        &self.model
-    }
-
-    /// Whether the fingerprints of the run are made by the model.
-    pub(crate) fn is_by_model(&self) -> bool {
-        self.by_model
-    }
-
-    /// The texts of the batch.
-    pub(crate) fn batch(&self) -> &Documents {
-        &self.batch
-    }
-
-    /// The texts of the archive, if they are at hand.
-    pub(crate) fn archive(&self) -> Option<&Documents> {
-        self.archive.as_ref()
+        })
     }
 
     /// Leaves templates out of the texts of the batch, and of the archive's.
@@ -213,11 +180,6 @@ impl Verifier {
             dropped: counts.dropped.load(Ordering::Relaxed),
             without_text,
         }
-    }
-
-    /// Whether texts of the archive are at hand.
-    pub(crate) fn has_archive_texts(&self) -> bool {
-        self.archive.is_some()
     }
 }
 
@@ -289,7 +251,6 @@ pub(crate) async fn verify(
     Ok(verified)
 }
 
-/// The texts of the pair at `row`.
 fn texts_of_pair<'a>(
     texts: &'a Texts,
     pairs: &Pairs<'_>,
@@ -344,20 +305,12 @@ fn within<E>(
     selected.flatten()
 }
 
-/// Reads the pairs in the file at `path`.
 fn read_pairs(path: &Path) -> Result<impl Iterator<Item = Result<RecordBatch>> + Send + use<>> {
     let object = path.display().to_string();
-    let failed = StorageError::io(&object);
-    let file = std::fs::File::open(path).map_err(failed)?;
-    let parquet = |source| {
-        EngineError::from(archive::ArchiveError::Parquet {
-            object: object.clone(),
-            source,
-        })
-    };
+    let file = std::fs::File::open(path).map_err(StorageError::io(&object))?;
     let reader = ParquetRecordBatchReaderBuilder::try_new(file)
         .and_then(|builder| builder.with_batch_size(PAIRS).build())
-        .map_err(parquet)?;
+        .map_err(archive::ArchiveError::parquet(&object))?;
     Ok(reader.map(move |batch| {
         batch.map_err(|source| archive::ArchiveError::arrow(&object)(source).into())
     }))

@@ -54,7 +54,7 @@ impl TextClasses {
         id_type: IdType,
         job: Option<(&Job, ModelPlan)>,
     ) -> Result<Self> {
-        let rows = batch.rows();
+        let rows = batch.rows;
         let distinct = Arc::clone(&batch.distinct);
         let fingerprints = distinct.values().len() as u32;
         let repeated = (0..fingerprints).map(|entry| distinct.rows(entry));
@@ -62,10 +62,10 @@ impl TextClasses {
         let repeated_rows: usize = repeated.clone().map(|rows| rows.len()).sum();
         let memory =
             MemoryConsumer::new("classes by text").register(&context.runtime_env().memory_pool);
-        let bytes = keys.rows() as usize * POSITION_BYTES
+        let bytes = keys.rows as usize * POSITION_BYTES
             + Classes::by_content_bytes(rows)
             + DIGEST_BYTES * repeated_rows
-            + RowSet::bytes_for(keys.rows());
+            + RowSet::bytes_for(keys.rows);
         reserve(&memory, bytes, || {
             format!("comparing the texts of {rows} documents takes {bytes} bytes")
         })?;

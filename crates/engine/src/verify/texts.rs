@@ -37,8 +37,8 @@ pub(super) struct Place {
     /// [`NOT_STORED`] for a text that is prepared, and not in the file.
     start: u64,
     len: u64,
-    /// Serial number of the text: empty texts have the same start.
-    number: u64,
+    /// Serial number of the text, from 0 on: empty texts have the same start.
+    pub(super) number: usize,
     /// Hash of the text.
     hash: u64,
     /// Whether several documents with the id have this text.
@@ -61,7 +61,7 @@ pub(super) struct Texts {
     writer: BufWriter<File>,
     path: PathBuf,
     end: u64,
-    number: u64,
+    pub(super) count: usize,
     memory: MemoryReservation,
 }
 
@@ -77,11 +77,6 @@ const STORED_BYTES: usize = 48;
 const COPY_BYTES: usize = 48;
 
 impl Place {
-    /// The number of the text, from 0 on.
-    pub(super) fn number(self) -> usize {
-        self.number as usize
-    }
-
     /// Whether the texts have the same hash and length.
     pub(super) fn may_equal(self, other: Self) -> bool {
         (self.hash, self.len) == (other.hash, other.len)
@@ -108,7 +103,7 @@ impl Texts {
             writer: BufWriter::new(file),
             path,
             end: 0,
-            number: 0,
+            count: 0,
             memory: MemoryConsumer::new("ids of pairs").register(pool),
         })
     }
@@ -189,7 +184,7 @@ impl Texts {
                 let is_prepared = prepared
                     .next()
                     .flatten()
-                    .is_some_and(|text| self.prepared.keep(self.number as usize, &text));
+                    .is_some_and(|text| self.prepared.keep(self.count, &text));
                 if !is_prepared {
                     has_room.store(false, Ordering::Relaxed);
                 }
@@ -219,7 +214,7 @@ impl Texts {
         let is_same = |place: &&mut Place| (place.hash, place.len) == (hash, text.len() as u64);
         for place in places.iter_mut().filter(is_same) {
             let stored = self.writer.flush();
-            let stored = stored.and_then(|()| read_at(self.writer.get_ref(), *place));
+            let stored = stored.and_then(|()| read(self.writer.get_ref(), place.start, place.len));
             let stored = stored.map_err(|error| StorageError::io(self.path.display())(error))?;
             if stored == text {
                 place.is_repeated = true;
@@ -267,12 +262,11 @@ impl Texts {
                 start
             }
         };
-        let number = self.number;
-        self.number += 1;
+        self.count += 1;
         Ok(Place {
             start,
             len,
-            number,
+            number: self.count - 1,
             hash,
             is_repeated: false,
         })
@@ -299,10 +293,6 @@ impl Texts {
             .map_or(&[], Vec::as_slice)
     }
 
-    pub(super) fn len(&self) -> usize {
-        self.number as usize
-    }
-
     /// Whether two texts are the same bytes in the file.
     pub(super) fn are_equal(&self, a: Place, b: Place) -> Result<bool> {
         let are_stored = a.start != NOT_STORED && b.start != NOT_STORED;
@@ -310,14 +300,10 @@ impl Texts {
         Ok(are_stored && a.may_equal(b) && (is_same() || self.read(a)? == self.read(b)?))
     }
 
-    /// The text at a place in the file.
     pub(super) fn read(&self, place: Place) -> Result<Vec<u8>> {
-        read_at(self.writer.get_ref(), place).map_err(|source| self.failed(source))
+        let text = read(self.writer.get_ref(), place.start, place.len);
+        text.map_err(|source| self.failed(source))
     }
-}
-
-fn read_at(file: &File, place: Place) -> std::io::Result<Vec<u8>> {
-    read(file, place.start, place.len)
 }
 
 /// The `len` bytes of the file from `start` on.

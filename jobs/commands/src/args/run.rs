@@ -3,7 +3,7 @@
 use archive::BatchName;
 use clap::{Args, ValueHint};
 use documents::Prefer;
-use engine::decide::{OnUpdate, UPDATE_DAY, UPDATE_OF, layout};
+use engine::decide::{LAYOUT, OnUpdate, UPDATE_DAY, UPDATE_OF};
 use engine::profile::VerifyBy;
 use engine::run::{Appended, DaySource};
 use engine::{CompareOptions, Profile};
@@ -319,7 +319,7 @@ impl RunArgs {
                 return Err("--columns: the name of a column is missing".into());
             }
             let of_updates = [UPDATE_OF, UPDATE_DAY];
-            if layout().iter().chain(&of_updates).any(|own| own == name) {
+            if LAYOUT.iter().chain(&of_updates).any(|own| own == name) {
                 return Err(format!(
                     "--columns {name}: decisions have a column of that name already"
                 ));

@@ -2,7 +2,6 @@
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
-use std::str::FromStr;
 use std::time::Duration;
 
 use chrono::{Datelike as _, NaiveDate};
@@ -10,7 +9,6 @@ use clap::builder::{PossibleValue, TypedValueParser};
 use documents::{Quote, charset_name};
 use engine::run::{Appended, DaySource};
 use simhash::Choice;
-use simhash::choice::UnknownName;
 
 /// Parses a path on this machine. A URL is refused, because as a path it names a file in a directory such as `s3:`.
 pub(super) fn local_path(text: &str) -> Result<PathBuf, String> {
@@ -142,7 +140,7 @@ pub(super) struct ChoiceParser<T> {
     default: Option<T>,
 }
 
-impl<T: Choice + FromStr<Err = UnknownName> + Send + Sync> TypedValueParser for ChoiceParser<T> {
+impl<T: Choice + Send + Sync> TypedValueParser for ChoiceParser<T> {
     type Value = T;
 
     fn parse_ref(
@@ -151,7 +149,7 @@ impl<T: Choice + FromStr<Err = UnknownName> + Send + Sync> TypedValueParser for 
         argument: Option<&clap::Arg>,
         value: &OsStr,
     ) -> Result<T, clap::Error> {
-        TypedValueParser::parse_ref(&T::from_str, command, argument, value)
+        TypedValueParser::parse_ref(&simhash::choice::parse::<T>, command, argument, value)
     }
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {

@@ -31,7 +31,6 @@ use crate::spooled::spooled;
 /// The destination of fingerprints.
 #[derive(Debug, Clone)]
 pub enum Target {
-    /// A Parquet file.
     File {
         path: String,
         /// Whether an existing file of any kind may be replaced.
@@ -39,9 +38,7 @@ pub enum Target {
     },
     /// A day of an archive.
     Day {
-        /// The path of the archive.
         archive: String,
-        /// Where the day comes from.
         day: DaySource,
         /// The name of the batch; empty if the day has one batch.
         batch: BatchName,
@@ -128,21 +125,17 @@ pub fn fingerprint(
     spec: &SpecArgs,
     target: &Target,
 ) -> Result<(), Failure> {
-    let made = process::run(common, async |process: &Process| {
+    let (made, k, day) = process::run(common, async |process: &Process| {
         let input = &spooled(process, given.input.to_vec(), given.format).await?;
         let (context, scratch) = (&process.context, process.scratch.path());
         let progress = &process.resources.progress;
         let stores = process.stores();
         let (archive, draft) = match target {
             Target::File { path, overwrite } => {
-                let inputs: Vec<&str> = input
-                    .iter()
-                    .map(String::as_str)
-                    .chain(spec.table_files())
-                    .collect();
+                let inputs = input.iter().map(String::as_str);
                 let outputs = Outputs {
                     stores,
-                    inputs: &inputs,
+                    inputs: inputs.chain(spec.table_files()).collect(),
                     overwrite: *overwrite,
                 };
                 let place = outputs
@@ -236,18 +229,28 @@ pub fn fingerprint(
         if let Some(draft) = draft {
             draft.publish().await?;
         }
-        let short = batch.short_documents(&recipe, k);
-        Ok(Made {
-            read: documents.columns_read(),
+        let file = &batch.file;
+        let made = Report {
+            documents: file.rows,
+            without_fingerprint: file.without_fingerprint,
+            duplicate_ids: batch.duplicate_ids,
+            invalid_utf8: batch.invalid_utf8(),
+            short: batch.short_documents(&recipe, k),
+            crawl_records: batch.read.crawl_records.clone(),
+            columns: documents.columns_read(),
             notes: batch.notes(documents.skipped()),
-            batch,
-            short,
-            k,
-            day,
+            digest: file.day_digest.clone(),
+            spec: file.spec.clone(),
+            spec_digest: file.spec.digest(),
+            output: match target {
+                Target::File { path, .. } => path.clone(),
+                Target::Day { archive, .. } => archive.clone(),
+            },
             commit,
-        })
+        };
+        Ok((made, k, day))
     })?;
-    report(common, target, made)
+    report(common, &made, k, day)
 }
 
 /// A batch to be fingerprinted.
@@ -275,14 +278,11 @@ impl Work<'_> {
             documents,
             recipe,
             id_type: self.id_type,
-            archive: match self.archive {
-                Some(OpenedArchive::Archive(archive)) => Some(archive),
-                _ => None,
-            },
+            archive: self.archive.and_then(OpenedArchive::archive),
             day: self.day,
             existing: Existing::Keep,
         };
-        let templates = batch.templates().await?;
+        let templates = batch.find(None).await?;
         let mut recipe = recipe.clone();
         if let Some(templates) = &templates {
             templates.leave_out(documents, &mut recipe);
@@ -306,42 +306,17 @@ impl Work<'_> {
     }
 }
 
-struct Made {
-    batch: FingerprintedBatch,
-    read: Vec<ColumnsRead>,
-    notes: Notes,
-    short: Option<ShortDocuments>,
-    /// The largest distance of a pair, to which `short` refers.
+/// Prints what was made; `k` is the largest distance of a pair, to which `short` refers, and `day` that of the archive.
+fn report(
+    common: &CommonArgs,
+    made: &Report,
     k: u32,
-    /// The day of the archive.
     day: Option<DayBatch>,
-    commit: Commit,
-}
-
-fn report(common: &CommonArgs, target: &Target, made: Made) -> Result<(), Failure> {
-    let (batch, file) = (&made.batch, &made.batch.file);
-    let output = match target {
-        Target::File { path, .. } => path.clone(),
-        Target::Day { archive, .. } => archive.clone(),
-    };
+) -> Result<(), Failure> {
     if common.json {
-        return print_json(&Report {
-            documents: file.rows,
-            without_fingerprint: file.without_fingerprint,
-            duplicate_ids: batch.duplicate_ids,
-            invalid_utf8: batch.invalid_utf8(),
-            short: made.short,
-            crawl_records: batch.read.crawl_records.clone(),
-            columns: made.read,
-            notes: made.notes,
-            digest: file.day_digest.clone(),
-            spec: file.spec.clone(),
-            spec_digest: file.spec.digest(),
-            output,
-            commit: made.commit,
-        });
+        return print_json(made);
     }
-    let outcome = match (made.day, made.commit) {
+    let outcome = match (day, made.commit) {
         (Some(day), Commit::Committed(version)) => {
             format!(", day {day}, committed as version {version}")
         }
@@ -350,23 +325,25 @@ fn report(common: &CommonArgs, target: &Target, made: Made) -> Result<(), Failur
         }
         (None, _) => String::new(),
     };
-    let short = made.short.map(|short| short_documents(short, made.k));
+    let short = made.short.map(|short| short_documents(short, k));
     let short = short.unwrap_or_default();
-    let records = batch.read.crawl_records.as_ref();
+    let records = made.crawl_records.as_ref();
     let records = records.map_or(String::new(), crawl_records);
-    let (columns, notes) = (printing::columns(&made.read), printing::notes(&made.notes));
+    let columns = printing::columns(&made.columns);
+    let notes = printing::notes(&made.notes);
     print_summary(
         common,
         &format!(
-            "{columns}{output}{outcome}: {} documents{}\n{records}{notes}{short}",
-            count(file.rows),
+            "{columns}{}{outcome}: {} documents{}\n{records}{notes}{short}",
+            made.output,
+            count(made.documents),
             some(&[
                 (
-                    file.without_fingerprint,
-                    without_fingerprint(!file.spec.short_texts.is_unmarked()),
+                    made.without_fingerprint,
+                    without_fingerprint(!made.spec.short_texts.is_unmarked()),
                 ),
-                (batch.duplicate_ids, "repeated ids"),
-                (batch.invalid_utf8(), "not UTF-8"),
+                (made.duplicate_ids, "repeated ids"),
+                (made.invalid_utf8, "not UTF-8"),
             ])
         ),
     )

@@ -26,17 +26,12 @@ pub fn run(common: &CommonArgs, args: &IdfArgs) -> Result<(), Failure> {
         ));
     }
     let output = required(args.output.clone(), "--output FILE")?;
-    let inputs: Vec<&str> = args
-        .documents
-        .iter()
-        .map(String::as_str)
-        .chain(args.features.stop_words.as_deref())
-        .collect();
     let (learnt, digest) = process::run(common, async |process: &Process| {
         let stores = process.stores();
+        let inputs = args.documents.iter().map(String::as_str);
         let outputs = Outputs {
             stores,
-            inputs: &inputs,
+            inputs: inputs.chain(args.features.stop_words.as_deref()).collect(),
             overwrite: args.overwrite,
         };
         let place = outputs

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 
 use ::archive::Archive;
 use engine::progress::Stage;
-use lookup::{BuildReport, Index, IndexFiles, IndexInfo, Settings};
+use lookup::{Index, IndexFiles, IndexInfo, Settings};
 use storage::{Location, StorageError};
 
 use super::required;
@@ -52,11 +52,7 @@ fn build(common: &CommonArgs, args: &IndexBuildArgs) -> Result<(), Failure> {
     if common.json {
         return print_json(&built);
     }
-    print_summary(common, &built_text(output, &built))
-}
-
-fn built_text(output: &str, built: &BuildReport) -> String {
-    format!(
+    let text = format!(
         "{output}: version {}, {} documents in {} segments, {}; covers version {} of the archive\n  {} documents added, {} removed; {} segments merged\n",
         built.version,
         count(built.rows),
@@ -66,7 +62,8 @@ fn built_text(output: &str, built: &BuildReport) -> String {
         count(built.added_rows),
         count(built.removed_rows),
         built.merged
-    )
+    );
+    print_summary(common, &text)
 }
 
 fn info(common: &CommonArgs, dir: &str, verify: bool, cache: &CacheArgs) -> Result<(), Failure> {

@@ -15,7 +15,7 @@ const STDOUT: &str = "-";
 pub struct Outputs<'a> {
     pub stores: &'a Stores,
     /// The command's inputs.
-    pub inputs: &'a [&'a str],
+    pub inputs: Vec<&'a str>,
     /// Whether existing files of any kind may be replaced: --overwrite.
     pub overwrite: bool,
 }
@@ -84,7 +84,7 @@ impl Outputs<'_> {
 
     /// The input that an output lies in.
     async fn input_with(&self, output: &Location) -> Option<&str> {
-        for input in self.inputs {
+        for input in &self.inputs {
             let located = self.stores.locate(input);
             let Some(local) = output.local() else {
                 if located.is_ok_and(|input| input.covers(output)) {

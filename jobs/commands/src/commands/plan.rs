@@ -35,7 +35,6 @@ struct Inputs {
     base: Snapshot,
     /// Fingerprints of the archive.
     archive: u64,
-    /// The largest distance of a pair.
     max_distance: u32,
 }
 
@@ -135,7 +134,7 @@ async fn open(process: &Process, args: &PlanArgs, new: &[String]) -> Result<Inpu
             "--base {base}: these are documents, and a plan is of an archive, or of fingerprints: make them by `dedup-job fingerprint`"
         )));
     }
-    let opened = OpenedArchive::open(process.stores(), base, &columns).await?;
+    let opened = OpenedArchive::open(process.stores(), base, &columns, None).await?;
     let (documents, recipe, id_type) = open_batch(
         &process.context,
         new,

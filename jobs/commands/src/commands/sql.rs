@@ -21,7 +21,6 @@ use crate::process::{self, Process};
 
 /// The query's name in errors.
 const QUERY: &str = "the query";
-/// The column of texts.
 const TEXT: &str = "text";
 
 pub fn run(common: &CommonArgs, args: &SqlArgs) -> Result<(), Failure> {

@@ -199,10 +199,8 @@ impl<'a> PairBuilder<'a> {
     /// Adds a pair, unless its sketches differ in too many bits; true when the record batch is
     /// full. `sketch` is that of the other document.
     fn push(&mut self, new: u32, base: u32, distance: u32, sketch: Option<&[u8]>) -> bool {
-        let compared = match self.sketches {
-            Some(compare) => compare.compare(self.batch.sketch(new), sketch),
-            None => Compared::NotAsked,
-        };
+        let own = self.batch.sketch(new);
+        let compared = CompareSketches::compare(self.sketches, own, sketch);
         let Some(similarity) = self.sent.add(compared) else {
             return false;
         };

@@ -155,8 +155,12 @@ impl PairBuilder<'_> {
             // Rows of one fingerprint ascend by id, as the batch's file does, so the smallest come first.
             let row = |at| batch.distinct.row(found.entry, at);
             let all = batch.distinct.rows(found.entry).len();
-            let before =
-                partition_point(0..all, |at| compare_documents(batch, row(at), new).is_lt());
+            // Rows of one id have the order of their numbers.
+            let is_before = |at| {
+                let row = row(at);
+                batch.compare_ids(row, new).then(row.cmp(&new)).is_lt()
+            };
+            let before = partition_point(0..all, is_before);
             documents += before;
             let mut at = 0;
             for _ in 0..limit {
@@ -192,11 +196,6 @@ impl PairBuilder<'_> {
         }
         (nearest, documents)
     }
-}
-
-/// Compares two rows by id, and rows of one id by their number.
-fn compare_documents(batch: &Batch, a: u32, b: u32) -> Ordering {
-    batch.compare_ids(a, b).then(a.cmp(&b))
 }
 
 /// Documents of the batch that share id and fingerprint, and perhaps the sketch.

@@ -100,7 +100,7 @@ impl Comparison<'_> {
                 let rows = if self.documents.has_carried() {
                     if settings.output.is_none() {
                         // The sort can have their memory.
-                        decided.batch().release_tables();
+                        decided.batch.release_tables();
                     }
                     let (id_type, documents) = (self.id_type, self.documents);
                     let rows = rows.rows_with_carried(context, id_type, documents, keys, carried);
@@ -109,7 +109,7 @@ impl Comparison<'_> {
                     rows.rows(context, self.id_type)
                 };
                 let schema = rows.schema();
-                let rows = self.writing(rows, keys.rows());
+                let rows = self.writing(rows, keys.rows);
                 Some(output::write_draft(rows, &schema, target, scratch, None).await?)
             }
             None => None,
@@ -127,7 +127,7 @@ impl Comparison<'_> {
                 counts,
                 sources: decided.sources.clone(),
                 worst_source: decided.worst_source.clone(),
-                dropped_at_random: decided.shown(self.id_type)?,
+                dropped_at_random: decided.shown(),
                 audit,
                 repeats: None,
             },
@@ -139,13 +139,8 @@ impl Comparison<'_> {
         Ok((drafts, verified))
     }
 
-    /// Whether decisions need a map: a verification by texts, copies of kept documents, or columns of documents.
-    pub(super) fn decides_in_parts(&self) -> bool {
-        self.verifier.is_some() || self.needs_documents()
-    }
-
-    /// Whether the documents are read again once it is decided which are kept.
-    fn needs_documents(&self) -> bool {
+    /// Whether the documents are read again once it is decided which are kept: for copies of these, or for columns.
+    pub(super) fn needs_documents(&self) -> bool {
         self.kept_files.is_some() || self.documents.has_carried()
     }
 
@@ -167,7 +162,7 @@ impl Comparison<'_> {
             let plan = async || CarriedMap::plan(job, documents, &schema).await;
             carried = job.answers("columns", plan).await?;
         }
-        if job.is_splitting() {
+        if job.splits {
             return Err(EngineError::Planned);
         }
         let copies = match copies {
@@ -189,7 +184,7 @@ impl Comparison<'_> {
         let of_batch = Arc::clone(&batch);
         let (classes, have_content) = blocking(move || {
             let have_sketch = by_sketch.then(|| {
-                let rows = 0..of_batch.rows() as u32;
+                let rows = 0..of_batch.rows as u32;
                 rows.map(|row| of_batch.sketch(row).is_some()).collect()
             });
             Ok::<_, EngineError>((of_batch.classes(by_sketch)?, have_sketch))
@@ -237,7 +232,7 @@ impl Comparison<'_> {
                 let pairs = (path.as_path(), checked);
                 let answers = self.verified_in_parts(job, "verify-classes", verifier, pairs, None);
                 let answers = answers.await?;
-                if job.is_splitting() && !self.needs_documents() {
+                if job.splits && !self.needs_documents() {
                     return Err(EngineError::Planned);
                 }
                 let schema = class_pairs::schema(id_type);
@@ -269,7 +264,7 @@ impl Comparison<'_> {
             drop_empty: self.run.settings.drop_empty,
             within: self.run.settings.within,
             history: self.history(),
-            finds_updates: self.finds_updates(),
+            finds_updates: self.view.archive.is_some() && self.run.settings.finds_updates,
             pins: self.pins(),
             draws: self.run.settings.audit.unwrap_or(0).max(SHOWN),
             day: self.view.date.map(work_items::days_since_epoch),
@@ -299,11 +294,6 @@ impl Comparison<'_> {
         !self.pins.is_empty() || !self.view.rulings.pins.is_empty()
     }
 
-    /// Whether the documents are looked for in the archive, by their ids.
-    fn finds_updates(&self) -> bool {
-        self.view.archive.is_some() && self.run.settings.finds_updates
-    }
-
     /// Where earlier captures of documents are.
     fn history(&self) -> Option<History> {
         self.view.archive.as_ref()?;
@@ -325,7 +315,7 @@ impl Comparison<'_> {
     /// The request of the probe for pairs of classes.
     pub(super) fn class_probe(&self, probe: Probe) -> Probe {
         let originals = match self.verifier {
-            Some(verifier) if verifier.has_archive_texts() => Originals::All,
+            Some(verifier) if verifier.archive.is_some() => Originals::All,
             // The nearest may not count.
             _ if self.view.rulings.has_superseded() || self.has_pins() => Originals::All,
             _ => Originals::Nearest,
@@ -333,7 +323,7 @@ impl Comparison<'_> {
         Probe {
             answer: Answer::ClassPairs(originals),
             max_hits: None,
-            kept_base: self.others.have_kept()
+            kept_base: self.others.have_kept
                 || self.view.archive.as_ref().is_some_and(Archive::has_kept),
             ..probe
         }

@@ -8,8 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use archive::{Archive, ColumnNames, DirectBuffers, FingerprintFile, IdType, Pin, Ruling};
-use arrow::buffer::BooleanBuffer;
+use archive::{Archive, ColumnNames, DirectBuffers, FingerprintFile, IdType, Pin};
 use datafusion::dataframe::DataFrame;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
@@ -49,7 +48,6 @@ pub(super) struct Compared {
     pub(super) output: Option<DraftOutput>,
     /// The decisions; `None` if they were not asked for.
     pub(super) decided: Option<DraftDecisions>,
-    /// The design of the tables.
     pub(super) design: String,
     /// How often the archive was read.
     pub(super) passes: u32,
@@ -57,20 +55,6 @@ pub(super) struct Compared {
     pub(super) distinct: usize,
     pub(super) verified: Option<Verified>,
     pub(super) base: BaseSummary,
-}
-
-impl Compared {
-    /// Whether each row of the batch's file is kept; `None` if that was not decided.
-    pub(super) fn kept_in_batch(&self) -> Option<&BooleanBuffer> {
-        self.decided.as_ref().map(|decided| &decided.kept_in_batch)
-    }
-
-    /// What the decisions say for later days.
-    pub(super) fn rulings(&self) -> &[Ruling] {
-        self.decided
-            .as_ref()
-            .map_or(&[], |decided| &decided.rulings)
-    }
 }
 
 /// The batch, and the view of the archive to compare it with.
@@ -85,38 +69,26 @@ pub(super) struct Comparison<'a> {
     pub(super) id_type: IdType,
     pub(super) batch: &'a FingerprintedBatch,
     pub(super) view: &'a View,
-    /// What else the batch is compared with.
     pub(super) others: &'a Others,
-    /// What people say of documents.
     pub(super) pins: &'a [Pin],
-}
-
-/// The plan of the tables, and the request to probe them.
-struct Planned {
-    /// `None` if an earlier `split` planned them.
-    plan: Option<Plan>,
-    probe: Probe,
-    /// Distinct fingerprints of the batch.
-    distinct: usize,
 }
 
 impl Comparison<'_> {
     /// Builds the tables; then probes and decides, or probes, reduces and verifies, or both. Adds the time of each stage to
     /// `clock`.
     pub(super) async fn compare(&self, clock: &mut Clock) -> Result<Compared> {
-        let planned = self.build().await?;
-        let (probe, distinct) = (planned.probe, planned.distinct);
+        let (plan, probe, distinct) = self.build().await?;
         let (design, passes) = (probe.design.clone(), probe.parts);
         clock.end(Stage::Build);
         if let Some(job) = self.run.job() {
-            let plan = planned.plan.as_ref();
-            self.ask_for_probes(job, &probe, plan, distinct).await?;
+            self.ask_for_probes(job, &probe, plan.as_ref(), distinct)
+                .await?;
         }
         let (progress, settings) = (&self.run.resources.progress, self.run.settings);
         let mut verified = None;
         // A `split` has nothing to do with decisions that no further map needs.
-        let decide = self.decide;
-        let decide = decide.filter(|_| !self.run.is_splitting() || self.decides_in_parts());
+        let needed = !self.run.is_splitting() || self.verifier.is_some() || self.needs_documents();
+        let decide = self.decide.filter(|_| needed);
         let decided = match decide {
             Some(decide) => match self.decide(probe.clone(), distinct, decide, clock).await {
                 // Pairs may have maps to plan, too.
@@ -168,9 +140,9 @@ impl Comparison<'_> {
         plan: Option<&Plan>,
         distinct: usize,
     ) -> Result<()> {
-        let of_pairs = self.run.settings.output.is_some();
         let of_classes = self.decide.map(|_| self.class_probe(probe.clone()));
-        let of_pairs = of_pairs.then(|| self.pair_probe(probe.clone()));
+        let of_pairs = self.run.settings.output.as_ref();
+        let of_pairs = of_pairs.map(|_| self.pair_probe(probe.clone()));
         let mut planned = false;
         for probe in of_classes.into_iter().chain(of_pairs) {
             let answers = self.ask_for_probe(job, probe, plan, distinct).await?;
@@ -212,10 +184,7 @@ impl Comparison<'_> {
     fn pair_probe(&self, probe: Probe) -> Probe {
         Probe {
             // A verification drops pairs, so the nearest are chosen after it.
-            max_hits: match self.settings.verify {
-                Some(_) => None,
-                None => probe.max_hits,
-            },
+            max_hits: probe.max_hits.filter(|_| self.settings.verify.is_none()),
             ..probe
         }
     }
@@ -229,15 +198,10 @@ impl Comparison<'_> {
         clock: &mut Clock,
     ) -> Result<(DraftOutput, Option<Verified>)> {
         let settings = self.run.settings;
-        let unverified = match self.verifier {
-            Some(_) => Some(self.unverified_target()?),
-            None => None,
-        };
+        let unverified = self.verifier.map(|_| self.unverified_target());
+        let unverified = unverified.transpose()?;
         // The verification drops pairs, so the nearest are chosen after it.
-        let max_hits = match unverified {
-            Some(_) => None,
-            None => settings.max_hits,
-        };
+        let max_hits = settings.max_hits.filter(|_| unverified.is_none());
         let probe = self.pair_probe(probe);
         let _of_texts = match self.verifier {
             Some(verifier) if settings.pairs_by_class => Some(self.class_by_texts(verifier).await?),
@@ -273,18 +237,15 @@ impl Comparison<'_> {
         Ok(read)
     }
 
-    /// Plans the tables, and builds them unless the parts of a job do. Behind their round nobody needs the batch for that.
-    async fn build(&self) -> Result<Planned> {
+    /// Plans the tables, and builds them unless the parts of a job do. Behind their round nobody needs the batch for that. Returns the
+    /// plan, or `None` if an earlier `split` made it; the request to probe the tables; and the distinct fingerprints of the batch.
+    async fn build(&self) -> Result<(Option<Plan>, Probe, usize)> {
         let (context, settings) = (self.run.context, self.run.settings);
         self.run.enter(Stage::Build);
         let file = &self.batch.file;
         if let Some((probe, distinct)) = self.run.job().and_then(Job::planned_probe) {
-            let (design, parts) = (probe.design.clone(), probe.parts);
-            return Ok(Planned {
-                plan: None,
-                probe: self.probe_request(file.clone(), design, parts),
-                distinct,
-            });
+            let probe = self.probe_request(file.clone(), probe.design.clone(), probe.parts);
+            return Ok((None, probe, distinct));
         }
         let pool = Arc::clone(&context.runtime_env().memory_pool);
         let batch = self.run.load(self.batch).await?;
@@ -311,11 +272,7 @@ impl Comparison<'_> {
                 "the tables do not fit the memory limit at once: the archive is read {parts} times"
             );
         }
-        Ok(Planned {
-            plan: Some(plan),
-            probe,
-            distinct,
-        })
+        Ok((Some(plan), probe, distinct))
     }
 
     /// The request to probe tables of this design, the batch in this number of parts.
@@ -381,7 +338,7 @@ impl Comparison<'_> {
     /// of the items that this process must answer.
     async fn begin_probe(&self, probe: Probe, distinct: usize) -> Result<(DataFrame, usize)> {
         let (context, resources) = (self.run.context, self.run.resources);
-        let snapshot = &self.view.snapshot;
+        let (snapshot, settings) = (&self.view.snapshot, self.run.settings);
         self.run.enter(Stage::Probe);
         let progress = &resources.progress;
         progress.take_answered();
@@ -396,16 +353,13 @@ impl Comparison<'_> {
             return Ok((answers.table(context, &schema)?, 0));
         }
         let passes = u64::from(probe.parts);
-        let within = if self.run.settings.within {
-            distinct
-        } else {
-            0
-        };
+        let within = if settings.within { distinct } else { 0 };
         let (rows, of_batch) = (snapshot.rows() * passes, within as u64 * passes);
         progress.probe_total.store(rows, Ordering::Relaxed);
         progress.within_total.store(of_batch, Ordering::Relaxed);
         let bytes = snapshot.local_fingerprint_bytes();
-        let direct = resources.exceeds_cache(bytes).then(DirectBuffers::default);
+        let exceeds_cache = resources.cache.is_some_and(|cache| bytes > cache);
+        let direct = exceeds_cache.then(DirectBuffers::default);
         if direct.is_some() {
             tracing::info!(
                 bytes,
@@ -443,8 +397,17 @@ impl Comparison<'_> {
     /// The seconds of the stages inside the probe, of which the last `write` seconds were spent on writing the output.
     fn probe_seconds(&self, write: f64) -> ProbeSeconds {
         let progress = &self.run.resources.progress;
-        let reduce = (progress.seconds_since_probe() - write).max(0.0);
-        ProbeSeconds::new(&progress.stages, reduce, write)
+        let stages = &progress.stages;
+        ProbeSeconds {
+            read: stages.read.seconds(),
+            decode: stages.decode.seconds(),
+            partition: stages.partition.seconds(),
+            filter: stages.filter.seconds(),
+            verify: stages.compare.seconds(),
+            ids: stages.ids.seconds(),
+            reduce: (progress.seconds_since_probe() - write).max(0.0),
+            write,
+        }
     }
 
     /// What a verification by sketches did; `None` if the settings ask for none. Call it after the
@@ -495,7 +458,7 @@ impl Comparison<'_> {
     /// The model of a verification, for parts.
     async fn model_plan(&self, job: &Job, verifier: &Verifier) -> Result<ModelPlan> {
         let archive = self.view.archive.as_ref().map(Archive::location);
-        let (spec, options) = (verifier.model().spec(), &self.run.settings.spec_options);
+        let (spec, options) = (verifier.model.spec(), &self.run.settings.spec_options);
         job.model_plan(spec, archive, options).await
     }
 
@@ -538,7 +501,7 @@ impl Comparison<'_> {
             within: self.run.settings.within,
             // A document elsewhere may have the day of the batch, or none as the batch.
             archive: self.view.archive.is_some()
-                && self.others.is_empty()
+                && self.others.snapshots.is_empty()
                 && !self.view.has_own_day(),
         }
     }
@@ -565,7 +528,7 @@ impl Comparison<'_> {
                     .verified_in_parts(job, "verify-pairs", verifier, pairs, Some(origin))
                     .await?;
                 // A `split` has nothing to do with verified pairs.
-                if job.is_splitting() {
+                if job.splits {
                     return Err(EngineError::Planned);
                 }
                 (answers.rows(&schema), verify::Counts::of(&answers))

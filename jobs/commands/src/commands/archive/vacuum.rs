@@ -39,15 +39,8 @@ pub(super) fn jobs(common: &CommonArgs, prefix: &str, vacuum: Vacuum) -> Result<
             "jobs": left,
         }));
     }
-    let mut text = format!(
-        "{prefix}: {} jobs {}\n",
-        count(left.len() as u64),
-        if vacuum.dry_run {
-            "would be deleted"
-        } else {
-            "deleted"
-        }
-    );
+    let (number, deleted) = (count(left.len() as u64), deleted(vacuum));
+    let mut text = format!("{prefix}: {number} jobs {deleted}\n");
     for job in &left {
         let idle = Duration::from_secs(job.idle_seconds);
         let _ = writeln!(
@@ -75,17 +68,18 @@ pub(super) fn run(common: &CommonArgs, dir: &str, vacuum: Vacuum) -> Result<(), 
             "files": files,
         }));
     }
-    let mut text = format!(
-        "{dir}: {} files {}\n",
-        count(files.len() as u64),
-        if vacuum.dry_run {
-            "would be deleted"
-        } else {
-            "deleted"
-        }
-    );
+    let (number, deleted) = (count(files.len() as u64), deleted(vacuum));
+    let mut text = format!("{dir}: {number} files {deleted}\n");
     for file in &files {
         let _ = writeln!(text, "  {file}");
     }
     print_summary(common, &text)
+}
+
+fn deleted(vacuum: Vacuum) -> &'static str {
+    if vacuum.dry_run {
+        "would be deleted"
+    } else {
+        "deleted"
+    }
 }

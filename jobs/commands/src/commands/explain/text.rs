@@ -51,16 +51,13 @@ pub(super) fn render(explanation: &Explanation, given: &[Given; 2], shown: &Show
         }
     }
     let similarity = &explanation.similarity;
+    let edit = similarity.edit.map(|edit| format!("{edit:.4}"));
     let _ = writeln!(
         text,
         "exact similarity: jaccard {:.4}, cosine {:.4}, edit {}",
         similarity.jaccard,
         similarity.cosine,
-        similarity
-            .edit
-            .map_or("not computed (long texts)".into(), |edit| format!(
-                "{edit:.4}"
-            ))
+        edit.as_deref().unwrap_or("not computed (long texts)")
     );
     if let Some(sketch) = similarity.sketch {
         let _ = writeln!(text, "estimated by the sketches: jaccard {sketch:.4}");
@@ -142,16 +139,9 @@ fn write_bits(text: &mut String, explanation: &Explanation) {
         }
     }
     if explanation.distance.is_some_and(|distance| distance > 0) {
-        let marks: String = (0..64)
-            .rev()
-            .map(|bit| {
-                if explanation.differing_bits.contains(&bit) {
-                    '^'
-                } else {
-                    ' '
-                }
-            })
-            .collect();
+        let differs = |bit: u32| explanation.differing_bits.contains(&bit);
+        let mark = |bit| if differs(bit) { '^' } else { ' ' };
+        let marks: String = (0..64).rev().map(mark).collect();
         let _ = writeln!(text, "     {}", grouped(&marks).trim_end());
     }
 }

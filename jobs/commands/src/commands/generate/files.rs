@@ -10,7 +10,6 @@ use arrow::array::{
 };
 use arrow::datatypes::{Field, Schema};
 use chrono::{Days, NaiveDate};
-use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use engine::output::OutputTarget;
 use engine::pairs::{self, Similarities};
 use futures::StreamExt as _;
@@ -175,12 +174,10 @@ pub(super) async fn write_expected<I: Id>(
     let columns = schema.fields().iter().map(column).collect();
     let batch = RecordBatch::try_new(Arc::clone(&schema), columns)
         .map_err(|error| parquet_error(name, error))?;
-    let stream =
-        RecordBatchStreamAdapter::new(Arc::clone(&schema), futures::stream::iter([Ok(batch)]));
+    let stream = streams::of_batches(Arc::clone(&schema), std::iter::once(batch));
     let place = OutputTarget::file(target.directory.child(name)?)?;
-    let staged =
-        engine::output::write_draft(Box::pin(stream), &schema, &place, &target.scratch, None)
-            .await?;
+    let staged = engine::output::write_draft(stream, &schema, &place, &target.scratch, None);
+    let staged = staged.await?;
     let rows = staged.rows;
     staged.draft.publish().await?;
     Ok(rows)

@@ -36,11 +36,8 @@ pub(super) async fn generate(
     target: &Target,
 ) -> Result<Generated, Failure> {
     let shared = &args.shared;
-    let (model, files) = args
-        .spec
-        .spec_options(process.stores())
-        .await?
-        .model_and_files()?;
+    let options = args.spec.spec_options(process.stores()).await?;
+    let (model, files) = options.model_and_files()?;
     let spec = model.spec();
     if !spec.sketch.is_none() {
         // Fingerprints of --filler are random numbers without a text to make a sketch of.
@@ -59,17 +56,11 @@ pub(super) async fn generate(
         IdType::String,
         (spec, &files),
         async |day| {
-            let own = archived
-                .iter()
-                .filter(|document| document.number % days == day)
-                .copied()
-                .collect();
+            let is_own = |document: &&Archived| document.number % days == day;
+            let own = archived.iter().filter(is_own).copied().collect();
             let path = process.scratch.path().join(format!("day-{day}.parquet"));
-            write_archive_day(
-                args,
-                own,
-                FingerprintWriter::create(&path, IdType::String, spec)?,
-            )
+            let writer = FingerprintWriter::create(&path, IdType::String, spec)?;
+            write_archive_day(args, own, writer)
         },
     )
     .await?;
@@ -119,18 +110,14 @@ fn archived(
     model: &Model,
     threads: usize,
 ) -> Vec<Archived> {
-    let pages = in_parallel(
-        0..args.shared.base,
-        threads,
-        model,
-        |number, fingerprinter| {
-            let fingerprint = fingerprinter.fingerprint(&pages.archive_page(number).text)?;
-            Some(Archived {
-                fingerprint,
-                number,
-            })
-        },
-    );
+    let numbers = 0..args.shared.base;
+    let pages = in_parallel(numbers, threads, model, |number, fingerprinter| {
+        let fingerprint = fingerprinter.fingerprint(&pages.archive_page(number).text)?;
+        Some(Archived {
+            fingerprint,
+            number,
+        })
+    });
     let mut rng = ChaCha8Rng::seed_from_u64(args.shared.seed);
     // A random stream that no page uses: pages with number n use streams 4 n to 4 n + 3.
     rng.set_stream(u64::MAX);

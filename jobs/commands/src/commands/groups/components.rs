@@ -19,7 +19,6 @@ const BATCH_BYTES: usize = 16 << 20;
 const SUSPICIOUS_TIMES: u64 = 10;
 const SUSPICIOUS_DOCUMENTS: u64 = 20;
 
-/// The columns of the output.
 pub(super) static COLUMNS: LazyLock<SchemaRef> = LazyLock::new(|| {
     let [id, component, size] = COMPONENT_COLUMNS;
     Arc::new(Schema::new(vec![
@@ -135,7 +134,9 @@ impl Components {
         for ((root, _), group) in std::mem::take(&mut self.groups) {
             let counts = self.counts.entry(root).or_default();
             counts.groups += 1;
-            counts.largest_group = counts.largest_group.max(group.documents());
+            // The kept document counts even if it has no row.
+            let documents = group.kept.max(1) + group.duplicates;
+            counts.largest_group = counts.largest_group.max(documents);
         }
         Rows {
             components: self,
@@ -162,27 +163,14 @@ impl Components {
         });
         for (_, counts) in &all {
             summary.chained += u64::from(counts.groups > 1);
-            summary.suspicious += u64::from(counts.is_suspicious());
+            let least = (SUSPICIOUS_TIMES * counts.largest_group).max(SUSPICIOUS_DOCUMENTS);
+            summary.suspicious += u64::from(counts.documents >= least);
         }
         summary.largest = all.first().map(|(root, counts)| Largest {
             component: self.ids[**root as usize].to_string(),
             counts: **counts,
         });
         summary
-    }
-}
-
-impl GroupRows {
-    /// The documents of the group, with its kept document even if that has no row.
-    fn documents(self) -> u64 {
-        self.kept.max(1) + self.duplicates
-    }
-}
-
-impl Counts {
-    fn is_suspicious(&self) -> bool {
-        self.documents >= SUSPICIOUS_DOCUMENTS
-            && self.documents >= SUSPICIOUS_TIMES * self.largest_group
     }
 }
 

@@ -86,11 +86,8 @@ impl Day {
             return BatchDay::NotSaid;
         }
         let is_own = |duplicates: &Duplicates| {
-            duplicates
-                .values()
-                .map(|group| group.duplicates)
-                .sum::<u64>()
-                == self.within
+            let each = duplicates.values().map(|group| group.duplicates);
+            each.sum::<u64>() == self.within
         };
         let mut own = self
             .duplicates
@@ -183,11 +180,8 @@ impl Groups {
         let number = self.days.len();
         self.batch_days.push(day.batch_day());
         self.orphans += day.orphans;
-        let mut largest = self
-            .days
-            .last()
-            .map_or(0, |last| last.largest)
-            .max(day.kept.min(1));
+        let before = self.days.last().map_or(0, |last| last.largest);
+        let mut largest = before.max(day.kept.min(1));
         for (of_day, duplicates) in day.duplicates {
             let origin = of_day.map_or(Origin::File(number), Origin::Day);
             let known = self.duplicates.entry(origin).or_default();

@@ -141,15 +141,10 @@ async fn write_components(
             "--components -: the groups go to standard output; name a file".into(),
         ));
     }
-    let inputs: Vec<&str> = args
-        .decisions
-        .iter()
-        .chain(&args.pairs)
-        .map(String::as_str)
-        .collect();
+    let inputs = args.decisions.iter().chain(&args.pairs);
     let outputs = Outputs {
         stores: process.stores(),
-        inputs: &inputs,
+        inputs: inputs.map(String::as_str).collect(),
         overwrite: args.overwrite,
     };
     let target = outputs

@@ -114,13 +114,11 @@ async fn prepare(process: &Process, args: &SplitArgs) -> Result<Option<Record>, 
     };
     match found {
         Found::Job(record) | Found::Done(record) if args.restart => {
-            let given = !args.options.is_empty();
-            let options = if given {
-                &args.options
+            let (options, parts) = if args.options.is_empty() {
+                (&record.options, args.parts.or(record.parts))
             } else {
-                &record.options
+                (&args.options, args.parts)
             };
-            let parts = args.parts.or(record.parts.filter(|_| !given));
             Ok(Some(Record::new(options.clone(), parts)))
         }
         Found::Job(record) if is_same(&record) => Ok(Some(*record)),
@@ -178,10 +176,9 @@ fn print_split(common: &CommonArgs, split: &Split) -> Result<(), Failure> {
     );
     if split.parts > 0 {
         let last = split.parts - 1;
-        let list = if last == 0 {
-            "0".to_owned()
-        } else {
-            format!("0..{last}")
+        let list = match last {
+            0 => "0".to_owned(),
+            _ => format!("0..{last}"),
         };
         let _ = writeln!(
             text,

@@ -125,13 +125,10 @@ fn answer(
         let answers = answerer.answer(&queries, wanted)?;
         for (asked, answer) in asked.iter().zip(&answers) {
             if asked.may_be_path && answer.fingerprint.is_none() {
+                let given = asked.query.text.as_deref().map(text::shortened);
                 return Err(Failure::Usage(format!(
                     "{} is no file on this machine, and as a text it has too few features (words)",
-                    asked
-                        .query
-                        .text
-                        .as_deref()
-                        .map_or_else(String::new, text::shortened)
+                    given.unwrap_or_default()
                 )));
             }
             if json {

@@ -34,8 +34,8 @@ pub(super) struct Facts {
     kept_sizes: HashMap<u64, u64>,
     /// In decisions: duplicates by the size of their group.
     duplicate_sizes: HashMap<u64, u64>,
-    /// In pairs: documents by their number of pairs.
-    degrees: HashMap<u64, u64>,
+    /// In pairs: documents that are the `new_id` of a pair, by their number of pairs.
+    pub(super) degrees: HashMap<u64, u64>,
     pub(super) sources: Sources,
     pub(super) sites: Sites,
     /// The sources that lose most documents, if the rows have hosts or URLs.
@@ -141,11 +141,6 @@ impl Facts {
             .map(|(size, groups)| (size - 1) * groups)
             .sum::<u64>()
             .min(self.pairs)
-    }
-
-    /// In pairs: the number of documents that are the `new_id` of a pair.
-    pub(super) fn documents_with_pairs(&self) -> u64 {
-        self.degrees.values().sum()
     }
 
     /// Sizes, and how often each occurs. A size is, in decisions, the documents of a group; in

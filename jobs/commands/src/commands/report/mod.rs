@@ -64,7 +64,11 @@ pub fn run(common: &CommonArgs, args: &ReportArgs) -> Result<(), Failure> {
         let (mut facts, samples) = count_rows(process, &files, threshold).await?;
         let samples = find_texts(process, args, samples, &mut facts.losses).await?;
         let bit_shares = match &args.archive {
-            Some(archive) => Some(read_bit_shares(process, archive).await?),
+            Some(archive) => {
+                let archive = Archive::open(&process.locate(archive)?).await?;
+                let snapshot = Snapshot::open_archive(&archive, Scope::All).await?;
+                Some(BitShares::read(&snapshot).await?)
+            }
             None => None,
         };
         let page = page::page(&Report {
@@ -110,16 +114,10 @@ async fn check_output(
     args: &ReportArgs,
     output: &str,
 ) -> Result<Location, Failure> {
-    let inputs: Vec<&str> = args
-        .documents
-        .iter()
-        .map(String::as_str)
-        .chain(args.rows.iter().map(String::as_str))
-        .chain(args.archive.as_deref())
-        .collect();
+    let inputs = args.documents.iter().chain(&args.rows).map(String::as_str);
     let outputs = Outputs {
         stores: process.stores(),
-        inputs: &inputs,
+        inputs: inputs.chain(args.archive.as_deref()).collect(),
         overwrite: args.overwrite,
     };
     let is_html = [".html", ".htm"]
@@ -210,14 +208,6 @@ async fn find_texts(
         }
     });
     Ok(shown.collect())
-}
-
-/// Counts the bits of a sample of an archive's fingerprints.
-async fn read_bit_shares(process: &Process, archive: &str) -> Result<BitShares, Failure> {
-    let location = process.stores().locate(archive)?;
-    let archive = Archive::open(&location).await?;
-    let snapshot = Snapshot::open_archive(&archive, Scope::All).await?;
-    BitShares::read(&snapshot).await
 }
 
 /// Writes the whole page or nothing; returns its size in bytes.

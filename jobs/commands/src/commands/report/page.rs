@@ -105,7 +105,7 @@ fn write_numbers(html: &mut String, facts: &Facts) {
         _ => {
             items.push((facts.pairs, "pairs".into()));
             items.push((
-                facts.documents_with_pairs(),
+                facts.degrees.values().sum(),
                 "documents that are new_id of a pair".into(),
             ));
         }

@@ -15,12 +15,9 @@ use crate::process::{self, Process};
 /// The content type of a push. Gateways accept the older Prometheus text format; the metrics are
 /// valid in both.
 const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
-/// How long a delivery may take.
 const DELIVERY_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long a delivery may take after a signal.
 const DELIVERY_TIMEOUT_AFTER_SIGNAL: Duration = Duration::from_millis(400);
 
-/// Whether metrics go to a gateway.
 fn is_gateway(place: &str) -> bool {
     place.starts_with("http://") || place.starts_with("https://")
 }

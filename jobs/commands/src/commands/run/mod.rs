@@ -83,7 +83,6 @@ fn print_summary(
         print(&text)
     } else {
         // Standard output has the rows, and nothing else.
-
         print_aside(&text);
         Ok(())
     }

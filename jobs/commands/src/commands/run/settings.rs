@@ -36,18 +36,15 @@ pub async fn build(
     for base in &base {
         refuse_base_as_batch(stores, &new, base)?;
     }
-    let inputs: Vec<&str> = new
-        .iter()
-        .map(String::as_str)
-        .chain(base.iter().map(String::as_str))
-        .chain(args.verify.base_text.iter().map(String::as_str))
-        .chain(args.spec.table_files())
-        .chain(args.preference_files())
-        .chain(args.pins.as_deref())
-        .collect();
+    let inputs = new.iter().chain(&base).chain(&args.verify.base_text);
     let outputs = Outputs {
         stores,
-        inputs: &inputs,
+        inputs: inputs
+            .map(String::as_str)
+            .chain(args.spec.table_files())
+            .chain(args.preference_files())
+            .chain(args.pins.as_deref())
+            .collect(),
         overwrite: args.overwrite,
     };
     let with_day = |option: &str, path: &str| args.with_day(option, path).map_err(Failure::Usage);
@@ -56,11 +53,8 @@ pub async fn build(
         None => None,
         Some(path) => {
             let path = with_day("--output", path)?;
-            Some(
-                outputs
-                    .check_rows("--output", &path, OutputKind::Pairs)
-                    .await?,
-            )
+            let target = outputs.check_rows("--output", &path, OutputKind::Pairs);
+            Some(target.await?)
         }
     };
     let decide = decide(args, &outputs).await?;
@@ -127,9 +121,7 @@ pub async fn build(
             None => args.decisions.is_some(),
         },
         compares_all: false,
-        on_update: args
-            .on_update
-            .map_or_else(OnUpdate::default, OnUpdate::from),
+        on_update: args.on_update.map(OnUpdate::from).unwrap_or_default(),
         pins: match &args.pins {
             Some(path) => read_pins(path, &stores.locate(path)?.read().await?)?,
             None => Vec::new(),

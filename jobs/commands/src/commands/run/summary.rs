@@ -68,10 +68,7 @@ fn write_decisions(text: &mut String, settings: &RunSettings, summary: &Summary)
         count(counts.kept),
         count(counts.duplicates_of_archive),
         count(counts.duplicates_within),
-        match counts.empty {
-            0 => String::new(),
-            empty => format!(", {} empty", count(empty)),
-        },
+        some(&[(counts.empty, "empty")]),
         size(counts.duplicate_bytes)
     );
     let captures = some(&[
@@ -275,22 +272,17 @@ fn write_inputs(text: &mut String, settings: &RunSettings, summary: &Summary) {
 
 /// The line about documents whose fingerprints are near although their texts are not.
 fn alike(numbers: u64, long: u64) -> String {
-    let kinds = [
-        (numbers, "are mostly digits"),
-        (long, "have more than 300 kB"),
-    ];
-    let kinds = kinds.iter().filter(|(documents, _)| *documents > 0);
-    let kinds: Vec<String> = kinds
-        .map(|(documents, what)| format!("{} documents {what}", count(*documents)))
-        .collect();
+    let kinds = some(&[
+        (numbers, "documents are mostly digits"),
+        (long, "documents have more than 300 kB"),
+    ]);
     if kinds.is_empty() {
-        String::new()
-    } else {
-        format!(
-            "  {}: unrelated ones of these can have near fingerprints, and nothing else was compared; see --verify\n",
-            kinds.join(", ")
-        )
+        return kinds;
     }
+    format!(
+        "  {}: unrelated ones of these can have near fingerprints, and nothing else was compared; see --verify\n",
+        kinds.trim_start_matches(", ")
+    )
 }
 
 fn write_commit(text: &mut String, settings: &RunSettings, summary: &Summary) {

@@ -231,19 +231,14 @@ mod tests {
 
     #[test]
     fn no_line_is_wider_than_its_column() {
-        let plain = |width| Style {
-            width,
-            colours: false,
-        };
         for width in [10, 24, 61, 100] {
             let mut text = String::new();
             let new = "a page 近似文書近似文書近似文書 with averyveryverylongwordthatfitsnocolumnofanyterminal in it";
-            write_sides(
-                &mut text,
-                new,
-                "another page with words in it",
-                &plain(width),
-            );
+            let plain = Style {
+                width,
+                colours: false,
+            };
+            write_sides(&mut text, new, "another page with words in it", &plain);
             for line in text.lines() {
                 assert!(line.width() <= width.max(12), "{width}: {line:?}");
             }
@@ -253,30 +248,18 @@ mod tests {
 
     #[test]
     fn words_that_differ_are_marked() {
-        let mut text = String::new();
-        write_sides(
-            &mut text,
-            "one two three",
-            "one 2 three",
-            &Style {
-                width: 80,
-                colours: false,
-            },
-        );
+        let marked = |colours| {
+            let mut text = String::new();
+            let style = Style { width: 80, colours };
+            write_sides(&mut text, "one two three", "one 2 three", &style);
+            text
+        };
+        let text = marked(false);
         assert!(
             text.starts_with("  one [two] three") && text.contains(" │ one [2] three\n"),
             "{text}"
         );
-        let mut text = String::new();
-        write_sides(
-            &mut text,
-            "one two three",
-            "one 2 three",
-            &Style {
-                width: 80,
-                colours: true,
-            },
-        );
+        let text = marked(true);
         assert!(text.contains("\u{1b}[1m\u{1b}[31mtwo\u{1b}[0m"), "{text:?}");
     }
 }

@@ -256,14 +256,19 @@ pub(super) mod tests {
         70.0
     }
 
+    fn advised(compared: &[Tuned], bits: Option<u32>) -> Settings<'_> {
+        match advice(compared, bits) {
+            Advice::Settings(found) => found,
+            other => panic!("{other:?}"),
+        }
+    }
+
     #[test]
     fn others_are_advised_only_if_they_are_better_than_sharp() {
         let sharp = tuned(Weight::SqrtTf, 7, 0.95, same);
         let better = tuned(Weight::LogTf, 8, 0.98, same);
         let compared = [sharp.clone(), better];
-        let Advice::Settings(found) = advice(&compared, None) else {
-            panic!()
-        };
+        let found = advised(&compared, None);
         assert_eq!(
             (found.tuned.spec.weight, found.at.max_distance),
             (Weight::LogTf, 8)
@@ -272,14 +277,9 @@ pub(super) mod tests {
         assert!(matches!(advice(&compared, None), Advice::Sharp(Some(_))));
         // The spec of an archive is fixed, and so are its sketches: settings of runs remain.
         let compared = [tuned(Weight::LogTf, 9, 0.9, same)];
-        let Advice::Settings(found) = advice(&compared, Some(256)) else {
-            panic!()
-        };
-        assert_eq!(found.at.max_distance, 9);
+        assert_eq!(advised(&compared, Some(256)).at.max_distance, 9);
         // Without sketches, texts decide; then a distance must find enough.
-        let Advice::Settings(found) = advice(&compared, Some(0)) else {
-            panic!()
-        };
+        let found = advised(&compared, Some(0));
         assert!(found.sketch.is_none() && found.at.max_distance == 9);
         let mut none = sharp;
         none.documents_wanted = 0;
@@ -295,9 +295,7 @@ pub(super) mod tests {
             tuned(Weight::LogTf, 10, 0.984, slow),
             tuned(Weight::Tf, 5, 0.98, slow),
         ];
-        let Advice::Settings(found) = advice(&compared, None) else {
-            panic!()
-        };
+        let found = advised(&compared, None);
         assert_eq!(
             (found.tuned.spec.weight, found.at.max_distance),
             (Weight::Tf, 7)
@@ -308,8 +306,6 @@ pub(super) mod tests {
             tuned(Weight::SqrtTf, 7, 0.8, slow),
             tuned(Weight::LogTf, 10, 0.98, slow),
         ];
-        assert!(
-            matches!(advice(&compared, None), Advice::Settings(found) if found.at.max_distance < 10)
-        );
+        assert!(advised(&compared, None).at.max_distance < 10);
     }
 }

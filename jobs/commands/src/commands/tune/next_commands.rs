@@ -56,6 +56,11 @@ pub(super) fn lines(
         }
         lines.push(create.0);
     }
+    let set = |k: u32, least: f64| {
+        let mut set = Line::new("archive set");
+        set.add_word(archive);
+        format!("{} k={k} min-similarity={least}", set.0)
+    };
     let mut run = Line::new("run");
     run.add_option("new", &args.documents);
     run.add_option("base", [archive]);
@@ -63,12 +68,7 @@ pub(super) fn lines(
     if let Some(Settings { at, sketch, .. }) = settings {
         let k = at.max_distance;
         match sketch {
-            Some(sketch) => {
-                let mut set = Line::new("archive set");
-                set.add_word(archive);
-                set.0 += &format!(" k={k} min-similarity={}", sketch.min_similarity);
-                lines.push(set.0);
-            }
+            Some(sketch) => lines.push(set(k, sketch.min_similarity)),
             None => {
                 run.0 += &format!(" -k {k} --verify jaccard");
                 if min_similarity != default_similarity(Measure::Jaccard) {
@@ -78,12 +78,8 @@ pub(super) fn lines(
         }
     } else if args.base.is_some() && matches!(advice, Advice::Sharp(_)) {
         // The archive may record others.
-        let mut set = Line::new("archive set");
-        set.add_word(archive);
-        let k = Profile::Sharp.max_distance();
         let least = default_similarity(Measure::Sketch);
-        set.0 += &format!(" k={k} min-similarity={least}");
-        lines.push(set.0);
+        lines.push(set(Profile::Sharp.max_distance(), least));
     }
     lines.push(run.0);
     lines

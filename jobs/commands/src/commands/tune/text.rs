@@ -290,21 +290,17 @@ fn write_table(text: &mut String, tuned: &Tuned, asked: &Tune) {
         "seconds"
     );
     for at in &tuned.distances {
-        write_distance(text, at);
+        let [a, b, c, d, e] = at.by_similarity.map(|pairs| count(pairs as u64));
+        let _ = writeln!(
+            text,
+            "  {:>2} {:>10} {a:>9} {b:>9} {c:>9} {d:>9} {e:>10} {:>7.3} {:>9.3} {:>12} {:>11} {:>9.1}",
+            at.max_distance,
+            count(at.pairs as u64),
+            at.recall,
+            at.precision,
+            at.design,
+            size(at.table_bytes as u64),
+            at.core_seconds
+        );
     }
-}
-
-fn write_distance(text: &mut String, at: &AtDistance) {
-    let [a, b, c, d, e] = at.by_similarity.map(|pairs| count(pairs as u64));
-    let _ = writeln!(
-        text,
-        "  {:>2} {:>10} {a:>9} {b:>9} {c:>9} {d:>9} {e:>10} {:>7.3} {:>9.3} {:>12} {:>11} {:>9.1}",
-        at.max_distance,
-        count(at.pairs as u64),
-        at.recall,
-        at.precision,
-        at.design,
-        size(at.table_bytes as u64),
-        at.core_seconds
-    );
 }
