@@ -4,7 +4,8 @@
 //! half, in which one bit may differ.
 
 use crate::buckets::{
-    Buckets, Field, Queries, Survivor, TablePlan, TagScheme, TagTable, TagTest, TagView, TaggedEntries, counting_sort,
+    Buckets, Field, Queries, Survivor, TablePlan, TagScheme, TagTable, TagTest, TagView,
+    TaggedEntries, counting_sort,
 };
 use crate::design::Block;
 use crate::huge_array::HugeArray;
