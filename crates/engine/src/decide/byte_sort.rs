@@ -67,7 +67,8 @@ fn sort_from<'a>(
     while entries.len() > 1 {
         depth += common_bytes(entries, depth, bytes_of);
         let set_prefix = |entry: &mut Entry| entry.prefix = prefix(&bytes_of(entry.row)[depth..]);
-        if entries.len() >= PARALLEL_ROWS {
+        let is_large = entries.len() >= PARALLEL_ROWS;
+        if is_large {
             entries.par_iter_mut().for_each(set_prefix);
             entries.par_sort_unstable_by_key(Entry::key);
         } else {
