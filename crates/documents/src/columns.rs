@@ -175,7 +175,7 @@ pub(super) struct CarriedColumn {
 }
 
 /// The columns that are read from a file.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct FoundColumns {
     /// `None` if the file has no id column; its documents then get the id `file:row`.
     pub(super) id: Option<String>,
@@ -451,25 +451,18 @@ impl Columns {
         });
         Ok(FoundColumns {
             id,
-            is_one_document: false,
-            has_byte_ids: false,
             content: Some(content),
             carried: carried.collect(),
             source,
             domains: self.domains,
-            is_array: false,
-            left_out: None,
-            unseen: Vec::new(),
             other_texts,
             are_guessed,
             further_texts,
-            sketches: false,
-            dialect: Dialect::quoted(b','),
             charset: self.charset(),
             pages: self.pages,
             crawl: self.crawl.clone(),
-            is_joined: false,
             prefer,
+            ..FoundColumns::default()
         })
     }
 }

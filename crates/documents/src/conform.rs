@@ -324,7 +324,6 @@ mod tests {
     use arrow::datatypes::{IntervalUnit, Schema, TimeUnit};
 
     use super::*;
-    use crate::rows::dialect::Dialect;
 
     #[test]
     fn counters_and_times_are_no_fingerprints() {
@@ -355,26 +354,9 @@ mod tests {
     #[test]
     fn ids_are_limited_with_their_replacement_characters() {
         let found = FoundColumns {
-            dialect: Dialect::quoted(b','),
-            charset: None,
-            is_one_document: false,
-            has_byte_ids: false,
-            domains: false,
-            is_joined: false,
-            other_texts: Vec::new(),
-            are_guessed: false,
-            pages: Default::default(),
-            crawl: Default::default(),
             id: Some("key".into()),
             content: Some(Content::Text("text".into())),
-            sketches: false,
-            prefer: Default::default(),
-            further_texts: Vec::new(),
-            is_array: false,
-            left_out: None,
-            unseen: Vec::new(),
-            source: None,
-            carried: Vec::new(),
+            ..FoundColumns::default()
         };
         let schema = Arc::new(Schema::new(vec![
             Field::new("id", DataType::Utf8, false),

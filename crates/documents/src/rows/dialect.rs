@@ -12,7 +12,7 @@ pub enum Quote {
 }
 
 /// How the fields of a file are separated and quoted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Dialect {
     /// What separates fields.
     pub(crate) delimiter: u8,
