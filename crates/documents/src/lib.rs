@@ -69,17 +69,12 @@ pub use error::DocumentsError;
 pub use fingerprint_bits::{fingerprint_bits, fingerprint_type};
 pub use formats::extensions;
 pub use id::DocumentId;
-pub use kept::MadeCopy;
-pub use kept::{KeptDrafts, KeptFiles, KeptPlace, Replace};
-pub use left_out::LeftOut;
-pub use left_out::visible;
-pub use planned::SplitPlan;
-pub use planned::{DocumentsPlan, FileCuts, PlannedDocuments};
-pub use preference::Prefer;
-pub use preference::{NO_PREFERENCE, length_key};
+pub use kept::{KeptDrafts, KeptFiles, KeptPlace, MadeCopy, Replace};
+pub use left_out::{LeftOut, visible};
+pub use planned::{DocumentsPlan, FileCuts, PlannedDocuments, SplitPlan};
+pub use preference::{NO_PREFERENCE, Prefer, length_key};
 pub use resume_chunks::ResumeChunk;
-pub use row_set::InputNumbers;
-pub use row_set::RowSet;
+pub use row_set::{InputNumbers, RowSet};
 pub use rows::charset_name;
 pub use rows::dialect::Quote;
 pub use session::Reading;
@@ -368,12 +363,6 @@ impl Documents {
     /// The number of files with rows.
     pub fn file_count(&self) -> usize {
         self.files.len()
-    }
-
-    /// Whether all files have an id column. In a file without one, a document gets an id by the file's path below the common
-    /// directory of all files.
-    pub fn have_ids(&self) -> bool {
-        self.files.iter().all(|file| file.columns.id.is_some())
     }
 
     /// The first file without an id column, and the number of other such files: their documents get the id `file:row`. `None`
