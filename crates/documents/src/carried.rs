@@ -138,7 +138,7 @@ pub(super) fn carried_columns_table(
 ) -> Result<DataFrame> {
     let schema = table_columns::carried_schema(carried);
     // There are no ids.
-    let (rows, id_type) = (Rows::Carried, IdType::String);
+    let (rows, id_type) = (Rows::All, IdType::String);
     read_table(context, schema, id_type, partitions, rows, splits, None)
 }
 

@@ -54,7 +54,7 @@ use tokio::sync::Semaphore;
 
 use documents_table::DocumentsTable;
 use file::InputFile;
-use partition_reader::{PartitionReader, Rows, row_limit};
+use partition_reader::{PartitionReader, row_limit};
 use rows::held::HeldFiles;
 use short_names::short_names;
 use splits::{Split, numbered_splits, total_bytes};
@@ -71,6 +71,7 @@ pub use formats::extensions;
 pub use id::DocumentId;
 pub use kept::{KeptDrafts, KeptFiles, KeptPlace, MadeCopy, Replace};
 pub use left_out::{LeftOut, visible};
+pub use partition_reader::Rows;
 pub use planned::{DocumentsPlan, FileCuts, PlannedDocuments, SplitPlan};
 pub use preference::{NO_PREFERENCE, Prefer, length_key};
 pub use resume_chunks::ResumeChunk;
@@ -448,61 +449,21 @@ impl Documents {
         id_type: IdType,
         partitions: usize,
     ) -> Result<DataFrame> {
-        let splits = self.all_splits();
-        self.table_of_splits(context, id_type, partitions, Rows::All, splits, None)
+        self.table_of(context, id_type, partitions, Rows::All, None)
     }
 
-    /// As [`Self::table`], with the columns of [`DECISION_COLUMNS`] too if `decision_columns`. `counters` count
-    /// the records of WARC files, and take notes of documents.
-    pub fn table_to_fingerprint(
+    /// As [`Self::table`], of these `rows`. `counters` count the records of WARC files, and take notes of documents; without them,
+    /// nothing is said of records that are left out.
+    pub fn table_of(
         &self,
         context: &SessionContext,
         id_type: IdType,
         partitions: usize,
-        decision_columns: bool,
-        counters: &Arc<ReadCounters>,
+        rows: Rows,
+        counters: Option<&Arc<ReadCounters>>,
     ) -> Result<DataFrame> {
         let splits = self.all_splits();
-        let rows = Rows::to_fingerprint(decision_columns);
-        self.table_of_splits(context, id_type, partitions, rows, splits, Some(counters))
-    }
-
-    /// As [`Self::table`], with the columns of [`DECISION_COLUMNS`] too. Says nothing of records that are left out: the table to
-    /// fingerprint does.
-    pub fn table_with_sources(
-        &self,
-        context: &SessionContext,
-        id_type: IdType,
-        partitions: usize,
-    ) -> Result<DataFrame> {
-        let (rows, splits) = (Rows::WithDecisionColumns, self.all_splits());
-        self.table_of_splits(context, id_type, partitions, rows, splits, None)
-    }
-
-    /// As [`Self::table`], with only the documents that have `wanted` ids. In Parquet files with an
-    /// id column, the reader decodes no other text.
-    pub fn table_with_ids(
-        &self,
-        context: &SessionContext,
-        id_type: IdType,
-        partitions: usize,
-        wanted: Arc<HashSet<DocumentId>>,
-    ) -> Result<DataFrame> {
-        let (wanted, splits) = (Rows::Wanted(wanted), self.all_splits());
-        self.table_of_splits(context, id_type, partitions, wanted, splits, None)
-    }
-
-    /// As [`Self::table`], with the columns of [`DECISION_COLUMNS`] too, and only the documents at the positions in `wanted`. In
-    /// Parquet files, the reader decodes no other text.
-    pub fn table_at(
-        &self,
-        context: &SessionContext,
-        id_type: IdType,
-        partitions: usize,
-        wanted: Arc<RowSet>,
-    ) -> Result<DataFrame> {
-        let (wanted, splits) = (Rows::At(wanted), self.all_splits());
-        self.table_of_splits(context, id_type, partitions, wanted, splits, None)
+        self.table_of_splits(context, id_type, partitions, rows, splits, counters)
     }
 
     fn table_of_splits(

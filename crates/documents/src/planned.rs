@@ -13,7 +13,6 @@ use storage::Location;
 use super::carried::carried_columns_table;
 use super::file::RowRange;
 use super::partition_reader::Rows;
-use super::row_set::RowSet;
 use super::splits::Split;
 use super::splits::first_parts;
 use super::{Columns, Documents};
@@ -232,46 +231,19 @@ impl PlannedDocuments {
         splits.collect()
     }
 
-    /// As [`Documents::table_to_fingerprint`], of some splits.
-    pub fn table_to_fingerprint(
+    /// As [`Documents::table_of`], of some splits.
+    pub fn table_of(
         &self,
         context: &SessionContext,
         id_type: IdType,
-        decision_columns: bool,
+        rows: Rows,
         plans: &[SplitPlan],
-        counters: &Arc<ReadCounters>,
-    ) -> Result<DataFrame> {
-        let partitions = context.state().config().target_partitions();
-        let (rows, splits) = (Rows::to_fingerprint(decision_columns), self.splits(plans)?);
-        self.documents
-            .table_of_splits(context, id_type, partitions, rows, splits, Some(counters))
-    }
-
-    /// As [`Documents::table_with_sources`], of some splits.
-    pub fn table_with_sources(
-        &self,
-        context: &SessionContext,
-        id_type: IdType,
-        plans: &[SplitPlan],
-    ) -> Result<DataFrame> {
-        let partitions = context.state().config().target_partitions();
-        let (rows, splits) = (Rows::WithDecisionColumns, self.splits(plans)?);
-        self.documents
-            .table_of_splits(context, id_type, partitions, rows, splits, None)
-    }
-
-    /// As [`Documents::table_at`], of some splits.
-    pub fn table_at(
-        &self,
-        context: &SessionContext,
-        id_type: IdType,
-        plans: &[SplitPlan],
-        wanted: Arc<RowSet>,
+        counters: Option<&Arc<ReadCounters>>,
     ) -> Result<DataFrame> {
         let partitions = context.state().config().target_partitions();
         let splits = self.splits(plans)?;
         self.documents
-            .table_of_splits(context, id_type, partitions, Rows::At(wanted), splits, None)
+            .table_of_splits(context, id_type, partitions, rows, splits, counters)
     }
 
     /// As [`Documents::carried_table`], of some splits; with the types of `fields`.

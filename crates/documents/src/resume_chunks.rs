@@ -76,7 +76,7 @@ impl Documents {
         Ok(chunks)
     }
 
-    /// The table of a chunk's documents, as [`Self::table_to_fingerprint`].
+    /// The table of a chunk's documents, as [`Self::table_of`].
     pub fn table_of_chunk(
         &self,
         context: &SessionContext,

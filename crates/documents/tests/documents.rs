@@ -9,7 +9,7 @@ use archive::IdType;
 use arrow::array::{ArrayRef, AsArray as _, Int64Array, RecordBatch, StringArray};
 use arrow::datatypes::Int64Type;
 use datafusion::prelude::SessionContext;
-use documents::{Columns, DocumentId, Documents};
+use documents::{Columns, DocumentId, Documents, Rows};
 use engine::EngineError;
 use engine::resources::Resources;
 use engine::session::{Limits, session};
@@ -64,11 +64,9 @@ async fn read(
     let given = [path.to_str().unwrap().to_owned()];
     let documents = Documents::open(context, &given, &Columns::default()).await;
     let wanted = wanted.map(|ids| Arc::new(ids.iter().copied().map(DocumentId::Number).collect()));
+    let wanted = wanted.map_or(Rows::All, Rows::Wanted);
     let documents = documents.unwrap();
-    let table = match wanted {
-        Some(wanted) => documents.table_with_ids(context, IdType::Bigint, PARTITIONS, wanted),
-        None => documents.table(context, IdType::Bigint, PARTITIONS),
-    };
+    let table = documents.table_of(context, IdType::Bigint, PARTITIONS, wanted, None);
     let streams = table.unwrap().execute_stream_partitioned().await.unwrap();
     let mut partitions = Vec::new();
     for stream in streams {

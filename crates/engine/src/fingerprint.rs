@@ -33,7 +33,8 @@ use crate::text_counts::{TextCounters, TextCounts};
 use crate::udf::{Part, joined_keys, made_of_text};
 use documents::read_counts::{Note, Notes, ReadCounters, ReadCounts};
 use documents::{
-    DECISION_COLUMNS, DecisionColumn, Documents, POSITION, PREFERENCE, PREFERENCE_BEHIND, TEXT,
+    DECISION_COLUMNS, DecisionColumn, Documents, POSITION, PREFERENCE, PREFERENCE_BEHIND, Rows,
+    TEXT,
 };
 use streams::BatchSize;
 
@@ -70,9 +71,8 @@ pub fn local_rows(
     progress.documents_total.store(total, Ordering::Relaxed);
     let counters = MapCounters::default();
     let partitions = context.state().config().target_partitions();
-    let read = &counters.read;
-    let table =
-        documents.table_to_fingerprint(context, id_type, partitions, decision_columns, read)?;
+    let (rows, read) = (Rows::to_fingerprint(decision_columns), Some(&counters.read));
+    let table = documents.table_of(context, id_type, partitions, rows, read)?;
     let rows = with_fingerprints(table, recipe, &counters.texts)
         .map_err(EngineError::query(documents.given()))?;
     Ok(UnsortedRows { rows, counters })

@@ -16,7 +16,7 @@ use crate::job::{Job, PagesMap};
 use crate::progress::Stage;
 use crate::recipe::Recipe;
 use crate::resources::Resources;
-use documents::{Documents, LeftOut};
+use documents::{Documents, LeftOut, Rows};
 
 /// The least bytes of what an archive may remember of templates.
 const LEAST_MEMORY: u64 = 64 << 10;
@@ -87,7 +87,8 @@ impl Batch<'_> {
             }
             None => {
                 let partitions = context.state().config().target_partitions();
-                let table = documents.table_with_sources(context, self.id_type, partitions)?;
+                let rows = Rows::WithDecisionColumns;
+                let table = documents.table_of(context, self.id_type, partitions, rows, None)?;
                 with_pages(table, markup).map_err(EngineError::query(documents.given()))?
             }
         };
