@@ -3,7 +3,6 @@
 
 mod pieces;
 mod rows;
-mod writer;
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -16,6 +15,7 @@ use datafusion::prelude::SessionContext;
 use futures::{StreamExt as _, TryStreamExt as _};
 use rayon::ThreadPool;
 use storage::{Draft, Location, StorageError, Stores, UnchangedFile};
+use tokio::runtime::{Handle, RuntimeFlavor};
 
 use super::file::InputFile;
 use super::formats::ending as ending_of;
@@ -485,7 +485,13 @@ async fn write_kept(
     let write = async move {
         let is_kept = |part, row| kept.contains(first_part + part, row);
         match input.rows() {
-            Some(source) => rows::copy(&input, source, &copiers, out, &is_kept),
+            Some(source) => {
+                let copy = || rows::copy(&input, source, &copiers, out, &is_kept);
+                match Handle::current().runtime_flavor() {
+                    RuntimeFlavor::CurrentThread => copy(),
+                    _ => tokio::task::block_in_place(copy),
+                }
+            }
             None => parquet::copy(&input, out, &|row| is_kept(0, row)).await,
         }
     };
