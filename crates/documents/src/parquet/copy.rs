@@ -21,7 +21,7 @@ use arrow::array::{ArrayRef, AsArray as _, BooleanArray, RecordBatch, StringArra
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::error::ArrowError;
 
-use super::checked::{Checked, DAMAGED};
+use super::checked::{Checked, DAMAGED, catch_panic};
 use super::footer::strings_as_bytes;
 use crate::error::{DocumentsError, Result};
 use crate::file::{InputFile, Source};
@@ -65,7 +65,7 @@ pub(crate) async fn copy(
                 }
                 Source::Remote(remote) => {
                     let columns = original.row_group(number).columns().iter();
-                    let ranges: Option<Vec<_>> = copy.catch_panic(|| {
+                    let ranges: Option<Vec<_>> = catch_panic(&name, || {
                         let range =
                             |(start, length): (u64, u64)| Some(start..start.checked_add(length)?);
                         Ok(columns.map(|column| range(column.byte_range())).collect())
@@ -191,10 +191,10 @@ impl Copy {
     ) -> Result<()> {
         let fields = Some(self.metadata.schema().fields());
         let leaves = 0..self.metadata.parquet_schema().num_columns();
-        let row_bytes = self.catch_panic(|| groups.row_bytes(leaves.clone()))?;
+        let row_bytes = catch_panic(&self.name, || groups.row_bytes(leaves.clone()))?;
         let batch_rows = row_bytes.rows_within(BATCH_BYTES, MOST_BATCH_BYTES, BATCH_ROWS);
-        let reader =
-            self.catch_panic(|| groups.read_as(fields, ProjectionMask::all(), batch_rows, None))?;
+        let read = || groups.read_as(fields, ProjectionMask::all(), batch_rows, None);
+        let reader = catch_panic(&self.name, read)?;
         let mut row = 0;
         for batch in Checked::new(reader, self.name.clone(), rows) {
             let batch = batch?;
@@ -208,7 +208,7 @@ impl Copy {
             let kept = kept.and_then(|kept| with_texts(&kept, &self.schema));
             let kept = kept.map_err(ArchiveError::arrow(&self.name))?;
             let written = self.write(kept).await;
-            written.map_err(|error| self.not_written(error))?;
+            written.map_err(ArchiveError::parquet(&*self.target))?;
         }
         Ok(())
     }
@@ -245,17 +245,6 @@ impl Copy {
         let buffered = self.writer.into_inner().map_err(failed)?;
         let flushed = buffered.into_inner().map(drop);
         flushed.map_err(|error| Output::failed(&target, error.into_error()))
-    }
-
-    fn not_written(&self, error: ParquetError) -> DocumentsError {
-        ArchiveError::parquet(self.target.clone())(error).into()
-    }
-
-    /// Calls the Parquet library, and turns its panic at a forged footer into an error.
-    fn catch_panic<T>(&self, call: impl FnOnce() -> Result<T, ParquetError>) -> Result<T> {
-        let called = std::panic::catch_unwind(std::panic::AssertUnwindSafe(call));
-        let called = called.unwrap_or_else(|_| Err(ParquetError::General(DAMAGED.into())));
-        called.map_err(|error| ArchiveError::parquet(self.name.clone())(error).into())
     }
 }
 
