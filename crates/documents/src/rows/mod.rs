@@ -30,6 +30,7 @@ pub(super) mod whole_file;
 use std::ops::Range;
 use std::sync::Arc;
 
+use ::warc::charset::Encoding;
 use archive::IdType;
 use storage::{Location, UnchangedFile};
 
@@ -48,7 +49,7 @@ use streams::BATCH_BYTES;
 
 /// The name of the encoding that a label of the Encoding Standard stands for.
 pub fn charset_name(label: &str) -> Option<&'static str> {
-    ::warc::charset::Encoding::for_label_no_replacement(label.as_bytes()).map(|found| found.name())
+    Encoding::for_label_no_replacement(label.as_bytes()).map(|found| found.name())
 }
 
 /// Opens a file, and finds its columns in its first record; `None` if it has none.
@@ -85,15 +86,20 @@ pub(super) async fn open(
     } else {
         None
     };
-    let file = RowFile {
-        location: location.clone(),
-        local: local.clone(),
-        held: held.clone(),
+    let source = RowSource {
+        format,
+        compression,
         size,
-        compression: input_compression(format, compression),
-        charset: columns.charset(),
-        limit,
+        // Compressed text has about a quarter of the bytes.
+        bytes: match compression {
+            Compression::None => size,
+            Compression::Gzip | Compression::Zstd => size.saturating_mul(4),
+        },
+        cuts: Vec::new(),
+        local,
+        held,
     };
+    let file = row_file(&location, &source, columns.charset(), limit);
     let first = file.read_start(move |input| format.first_record(input));
     let Some(first) = first.await? else {
         return Ok(None);
@@ -104,11 +110,6 @@ pub(super) async fn open(
         let reason = format!("column {id:?} cannot be id and content at once");
         return Err(DocumentsError::bad_data(&location, reason));
     }
-    // Compressed text has about a quarter of the bytes.
-    let bytes = match compression {
-        Compression::None => size,
-        Compression::Gzip | Compression::Zstd => size.saturating_mul(4),
-    };
     Ok(Some(InputFile {
         short_name: location.file_name(),
         carried: std::mem::take(&mut found.carried),
@@ -116,15 +117,7 @@ pub(super) async fn open(
         id_type,
         spec: None,
         footer: None,
-        source: Source::Rows(RowSource {
-            format,
-            compression,
-            size,
-            bytes,
-            cuts: Vec::new(),
-            local,
-            held,
-        }),
+        source: Source::Rows(source),
         location,
     }))
 }
@@ -226,12 +219,25 @@ pub(super) fn raw_records(
     format.raw_records(input, &file.columns)
 }
 
-/// The compression that is taken off before a format gets the bytes.
-fn input_compression(format: &dyn RowFormat, compression: Compression) -> Compression {
-    if format.decompresses() {
-        Compression::None
-    } else {
-        compression
+/// The file at `location`, to be read as a format gets its bytes.
+fn row_file(
+    location: &Location,
+    source: &RowSource,
+    charset: Option<&'static Encoding>,
+    limit: Limit,
+) -> RowFile {
+    RowFile {
+        location: location.clone(),
+        local: source.local.clone(),
+        held: source.held.clone(),
+        size: source.size,
+        compression: if source.format.decompresses() {
+            Compression::None
+        } else {
+            source.compression
+        },
+        charset,
+        limit,
     }
 }
 
@@ -253,15 +259,7 @@ fn open_input(
             file.location
         )));
     }
-    let rows = RowFile {
-        location: file.location.clone(),
-        local: source.local.clone(),
-        held: source.held.clone(),
-        size: source.size,
-        compression: input_compression(source.format, source.compression),
-        charset: file.columns.charset,
-        limit,
-    };
+    let rows = row_file(&file.location, source, file.columns.charset, limit);
     Ok((rows.open(part)?, source.format))
 }
 
