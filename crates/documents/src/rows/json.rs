@@ -14,7 +14,7 @@ use storage::Location;
 
 use super::builder::integer;
 use super::decoded::Copied;
-use super::format::{FirstRecord, MAX_FIELDS, RawRecords, RecordReader, RowFormat};
+use super::format::{FindColumns, MAX_FIELDS, RawRecords, RecordReader, RowFormat};
 use super::input::Input;
 use super::json_fields::{Content as Bytes, Fields, Kind};
 use super::json_numbers::without_nan;
@@ -35,7 +35,7 @@ fn json_of(object: Vec<u8>) -> Vec<u8> {
 pub(crate) struct Json;
 
 impl RowFormat for Json {
-    fn first_record(&self, input: Input) -> Result<Option<Box<dyn FirstRecord>>> {
+    fn first_record(&self, input: Input) -> Result<Option<FindColumns>> {
         let mut objects = Objects::new(input)?;
         if !objects.advance()? {
             return Ok(None);
@@ -59,13 +59,15 @@ impl RowFormat for Json {
                 Err(_) => break,
             }
         }
-        let is_array = objects.array.is_some();
-        Ok(Some(Box::new(FirstObject {
+        let first = FirstObject {
             name,
             text,
             next,
             is_whole,
-            is_array,
+            is_array: objects.array.is_some(),
+        };
+        Ok(Some(Box::new(move |location, columns| {
+            first.find(location, columns)
         })))
     }
 
@@ -148,7 +150,7 @@ struct FirstObject {
     is_array: bool,
 }
 
-impl FirstRecord for FirstObject {
+impl FirstObject {
     fn find(&self, location: &Location, columns: &Columns) -> Result<(FoundColumns, IdType)> {
         let bad = |error| bad_line(&self.name, &error);
         let names = names_in(&self.text, columns).map_err(bad)?;

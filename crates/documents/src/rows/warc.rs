@@ -14,7 +14,7 @@ use warc::{
 };
 
 use super::builder::BatchBuilder;
-use super::format::{FirstRecord, RawRecords, RecordReader, Records, RowFormat};
+use super::format::{FindColumns, RawRecords, RecordReader, Records, RowFormat};
 use super::input::Input;
 use crate::columns::{CRAWL_COLUMNS, Columns, CrawlId, FoundColumns, Pages};
 use crate::error::{DocumentsError, Result};
@@ -40,8 +40,8 @@ const MAX_LOGGED: usize = 10;
 pub(crate) struct Warc;
 
 impl RowFormat for Warc {
-    fn first_record(&self, _: Input) -> Result<Option<Box<dyn FirstRecord>>> {
-        Ok(Some(Box::new(Known)))
+    fn first_record(&self, _: Input) -> Result<Option<FindColumns>> {
+        Ok(Some(Box::new(find_columns)))
     }
 
     fn records(&self, input: Input, columns: &FoundColumns, _: IdType) -> Result<RecordReader> {
@@ -77,23 +77,19 @@ impl RowFormat for Warc {
     }
 }
 
-/// What is known of every such file: its columns.
-struct Known;
-
-impl FirstRecord for Known {
-    fn find(&self, location: &Location, columns: &Columns) -> Result<(FoundColumns, IdType)> {
-        let mut columns = columns.clone();
-        if columns.id.is_none() && columns.crawl.id == CrawlId::Url {
-            columns.id = Some(URL.to_owned());
-        }
-        let names = [RECORD_ID, TEXT].into_iter().chain(CRAWL_COLUMNS);
-        let mut found = columns.find(location.given(), &names.collect::<Vec<_>>())?;
-        let statuses = found.carried.iter_mut();
-        for status in statuses.filter(|column| column.name == STATUS) {
-            status.data_type = DataType::Int64;
-        }
-        Ok((found, IdType::String))
+/// Finds the columns among those of every such file.
+fn find_columns(location: &Location, columns: &Columns) -> Result<(FoundColumns, IdType)> {
+    let mut columns = columns.clone();
+    if columns.id.is_none() && columns.crawl.id == CrawlId::Url {
+        columns.id = Some(URL.to_owned());
     }
+    let names = [RECORD_ID, TEXT].into_iter().chain(CRAWL_COLUMNS);
+    let mut found = columns.find(location.given(), &names.collect::<Vec<_>>())?;
+    let statuses = found.carried.iter_mut();
+    for status in statuses.filter(|column| column.name == STATUS) {
+        status.data_type = DataType::Int64;
+    }
+    Ok((found, IdType::String))
 }
 
 /// A file, or a part of it, that is being read.
