@@ -80,8 +80,8 @@ pub use rows::charset_name;
 pub use rows::dialect::Quote;
 pub use session::Reading;
 pub use table_columns::{
-    DECISION_COLUMNS, DecisionColumn, POSITION, PREFERENCE, PREFERENCE_BEHIND, SOURCE, TEXT,
-    TextRows, positions_and_bytes,
+    POSITION, PREFERENCE, PREFERENCE_BEHIND, SOURCE, TEXT, TextRows, decision_fields,
+    positions_and_bytes,
 };
 pub use template::{source_of_site, source_of_url, source_said};
 pub use texts::MOST_OF_AN_ID;

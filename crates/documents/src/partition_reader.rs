@@ -38,11 +38,11 @@ const MAX_AHEAD: u64 = 32;
 #[derive(Debug, Clone)]
 pub enum Rows {
     All,
-    /// All, with the columns of [`DECISION_COLUMNS`](super::DECISION_COLUMNS).
+    /// All, with the columns of [`decision_fields`](super::decision_fields).
     WithDecisionColumns,
     /// Those with these ids. In Parquet files with an id column, the reader decodes no other text.
     Wanted(Arc<HashSet<DocumentId>>),
-    /// Those at these positions, with the columns of [`DECISION_COLUMNS`](super::DECISION_COLUMNS). In Parquet files, the reader
+    /// Those at these positions, with the columns of [`decision_fields`](super::decision_fields). In Parquet files, the reader
     /// decodes no other text.
     At(Arc<RowSet>),
 }
@@ -57,7 +57,7 @@ impl Rows {
         }
     }
 
-    /// Whether the rows have the columns of [`DECISION_COLUMNS`](super::DECISION_COLUMNS).
+    /// Whether the rows have the columns of [`decision_fields`](super::decision_fields).
     pub(super) fn have_decision_columns(&self) -> bool {
         matches!(self, Self::WithDecisionColumns | Self::At(_))
     }
