@@ -305,11 +305,6 @@ impl Columns {
         Encoding::for_label(self.charset.as_ref()?.as_bytes())
     }
 
-    /// The text columns that are asked for; `names` are those of the file, which may have commas.
-    pub(super) fn text_names(&self, names: &[&str]) -> Vec<&str> {
-        cut_names(self.text.as_deref(), names)
-    }
-
     /// The names of columns, or paths, that these columns have, whether a file has them or not.
     pub(super) fn named(&self) -> impl Iterator<Item = &str> {
         let Remembered { id, text, source } = &self.remembered;
@@ -399,7 +394,7 @@ impl Columns {
             are_guessed = others.any(|name| self.may_have_texts(name));
             Content::Fingerprint(FINGERPRINT_NAME.to_owned())
         } else {
-            let mut asked = self.text_names(names);
+            let mut asked = cut_names(self.text.as_deref(), names);
             let are_there = asked.iter().all(|name| names.contains(name));
             let asked_for = (!asked.is_empty()).then(|| asked.remove(0).to_owned());
             further_texts = asked.into_iter().map(str::to_owned).collect();

@@ -84,7 +84,12 @@ fn input_file(
     }
     for column in &mut found.carried {
         let leaf = leaf_for(&name, &types, &column.name, Role::Carried(&DataType::Utf8))?;
-        column.data_type = carried_type(schema, &leaf);
+        // Bytes that are said to be some kind of text become text.
+        column.data_type = if is_text(schema.column(leaf.index).self_type().get_basic_info()) {
+            DataType::Utf8
+        } else {
+            leaf.data_type.clone()
+        };
     }
     let id_type = match &found.id {
         Some(column) => {
@@ -174,16 +179,6 @@ fn leaf_for<'t>(object: &str, types: &'t Schema, column: &str, role: Role<'_>) -
             "values in lists; only texts can be in lists",
         )),
         _ => Ok(leaf),
-    }
-}
-
-/// The type that a carried column gets, which is the leaf column `leaf`: its Arrow type, or text if its bytes are said to be
-/// some kind of text.
-fn carried_type(schema: &SchemaDescriptor, leaf: &Leaf<'_>) -> DataType {
-    if is_text(schema.column(leaf.index).self_type().get_basic_info()) {
-        DataType::Utf8
-    } else {
-        leaf.data_type.clone()
     }
 }
 
