@@ -329,26 +329,18 @@ impl FromStr for Rule {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let time = |rest: &str, latest| match rest.strip_prefix('=') {
-            _ if rest.is_empty() => Some(Self::Time { name: None, latest }),
-            Some(name) if !name.is_empty() => Some(Self::Time {
-                name: Some(name.to_owned()),
-                latest,
-            }),
-            _ => None,
-        };
-        let times = [("earliest", false), ("latest", true)];
-        let mut times = times
-            .into_iter()
-            .filter_map(|(word, latest)| time(text.strip_prefix(word)?, latest));
         match text {
             "longest" => return Ok(Self::Longest),
             "path" => return Ok(Self::Path),
             "first" => return Ok(Self::First),
-            _ => {
-                if let Some(rule) = times.next() {
-                    return Ok(rule);
-                }
+            _ => {}
+        }
+        for (word, latest) in [("earliest", false), ("latest", true)] {
+            let rest = text.strip_prefix(word);
+            let name = rest.and_then(|rest| rest.strip_prefix('='));
+            let name = name.filter(|name| !name.is_empty()).map(str::to_owned);
+            if rest == Some("") || name.is_some() {
+                return Ok(Self::Time { name, latest });
             }
         }
         let (name, direction) = text.rsplit_once(':').unwrap_or((text, ""));
@@ -360,13 +352,11 @@ impl FromStr for Rule {
             }
             _ => (text, false),
         };
-        match name {
-            "" => Err("the name of the column is missing".to_owned()),
-            name => Ok(Self::Column {
-                name: name.to_owned(),
-                descending,
-            }),
+        if name.is_empty() {
+            return Err("the name of the column is missing".to_owned());
         }
+        let name = name.to_owned();
+        Ok(Self::Column { name, descending })
     }
 }
 
