@@ -151,22 +151,19 @@ impl<'de> DeserializeSeed<'de> for Place<'_, '_, 'de> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, value: D) -> Result<(), D::Error> {
-        match self.kind() {
+        let Some(Field { name, kind }) = self.field() else {
+            return value.deserialize_any(self);
+        };
+        match kind {
+            Kind::Presence => value.deserialize_ignored_any(self),
             // It is read when all other work is done: too late for an error.
-            Some(Kind::AsWritten) if self.is_in_array => value.deserialize_ignored_any(self),
-            Some(Kind::Text | Kind::Number | Kind::TextOrInteger | Kind::Any)
-                if self.is_in_array =>
-            {
-                let name = self.field().map_or("", |field| field.name.as_str());
+            Kind::AsWritten if self.is_in_array => value.deserialize_ignored_any(self),
+            Kind::AsWritten => self.read_as_written(value),
+            Kind::Text | Kind::Number | Kind::TextOrInteger | Kind::Any if self.is_in_array => {
                 let reason = format!("column {name:?} is in a list; only texts can be in lists");
                 Err(de::Error::custom(reason))
             }
-            Some(Kind::Text | Kind::Texts | Kind::Number | Kind::TextOrInteger | Kind::Any) => {
-                value.deserialize_option(self)
-            }
-            Some(Kind::AsWritten) => self.read_as_written(value),
-            Some(Kind::Presence) => value.deserialize_ignored_any(self),
-            None => value.deserialize_any(self),
+            _ => value.deserialize_option(self),
         }
     }
 }
@@ -266,10 +263,7 @@ impl<'de> Visitor<'de> for Place<'_, '_, 'de> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(mut self, mut values: A) -> Result<(), A::Error> {
-        if matches!(
-            self.kind(),
-            Some(Kind::Text | Kind::Number | Kind::TextOrInteger | Kind::Any)
-        ) {
+        if !matches!(self.kind(), None | Some(Kind::Texts)) {
             return Err(de::Error::invalid_type(de::Unexpected::Seq, &self));
         }
         let node = self.node;
@@ -288,10 +282,7 @@ impl<'de> Visitor<'de> for Place<'_, '_, 'de> {
     }
 
     fn visit_map<A: MapAccess<'de>>(mut self, mut values: A) -> Result<(), A::Error> {
-        if matches!(
-            self.kind(),
-            Some(Kind::Text | Kind::Texts | Kind::Number | Kind::TextOrInteger | Kind::Any)
-        ) {
+        if self.field.is_some() {
             return Err(de::Error::invalid_type(de::Unexpected::Map, &self));
         }
         let node = self.node;
