@@ -161,16 +161,16 @@ impl Input {
             }
         };
         Self {
-            bytes: Box::new(Decoded::new(self.bytes, self.file.charset, found)),
+            bytes: Box::new(Decoded::new(self.bytes, self.file.charset, None, found)),
             ..self
         }
     }
 
     /// The same with the bytes as a copy of the file has them.
     pub(super) fn into_copy(self, copied: Copied) -> Self {
-        let bytes = Decoded::new(self.bytes, self.file.charset, |_| {});
+        let bytes = Decoded::new(self.bytes, self.file.charset, Some(copied), |_| {});
         Self {
-            bytes: Box::new(bytes.copied(copied)),
+            bytes: Box::new(bytes),
             ..self
         }
     }
