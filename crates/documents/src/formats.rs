@@ -5,10 +5,10 @@
 
 use storage::{Location, endings_in_words, has_ending};
 use tokio::sync::Semaphore;
+use warc::Form;
 
 use super::columns::Columns;
 use super::file::InputFile;
-use super::page_text::Form;
 use super::rows::compression::{self, Compression};
 use super::rows::format::RowFormat;
 use super::rows::held::{HeldFiles, SMALL};
@@ -46,7 +46,7 @@ static FORMATS: [Format; 8] = [
     Format::of(&[".wet"], Reader::Rows(&rows::warc::Warc)),
     Format::of_pages(&[".html", ".htm"], &WholeFiles(Form::Html)),
     Format::of_pages(&[".xhtml", ".xht"], &WholeFiles(Form::Xhtml)),
-    Format::of(&[".txt"], Reader::Rows(&WholeFiles(Form::Plain))),
+    Format::of(&[".txt"], Reader::Rows(&WholeFiles(Form::Text))),
 ];
 
 impl Format {

@@ -18,7 +18,7 @@ use super::format::{FindColumns, RawRecords, RecordReader, Records, RowFormat};
 use super::input::Input;
 use crate::columns::{CRAWL_COLUMNS, Columns, CrawlId, FoundColumns, Pages};
 use crate::error::{DocumentsError, Result};
-use crate::page_text::{self, Form};
+use crate::page_text;
 use crate::read_counts::{Note, ReadCounters};
 use template::host;
 
@@ -360,16 +360,9 @@ impl Records for WarcRecords {
     fn read(&mut self, batch: &mut BatchBuilder) -> Result<bool> {
         loop {
             let next = self.file.next(|document, input| {
-                let text = || {
-                    let form = match document.form {
-                        warc::Form::Html => Form::Html,
-                        warc::Form::Xhtml => Form::Xhtml,
-                        warc::Form::Text => Form::Plain,
-                    };
-                    page_text::content(self.pages, form, Cow::Borrowed(document.text))
-                };
+                let text = Cow::Borrowed(document.text);
                 let values = self.columns.iter().map(|column| match column.as_str() {
-                    TEXT => Some(text()),
+                    TEXT => Some(page_text::content(self.pages, document.form, text.clone())),
                     column => value(document, column),
                 });
                 let mut values: Vec<Option<Cow<'_, str>>> = values.collect();

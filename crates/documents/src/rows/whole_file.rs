@@ -5,6 +5,7 @@ use std::io::Read as _;
 
 use archive::IdType;
 use storage::Location;
+use warc::Form;
 use warc::charset::{self, Hints};
 
 use super::builder::BatchBuilder;
@@ -12,7 +13,7 @@ use super::format::{FindColumns, RawRecords, RecordReader, Records, RowFormat};
 use super::input::Input;
 use crate::columns::{Columns, FoundColumns, Pages};
 use crate::error::{DocumentsError, Result};
-use crate::page_text::{self, Form};
+use crate::page_text;
 use crate::read_counts::Note;
 
 /// The column of the text.
@@ -75,7 +76,7 @@ impl Records for WholeFile {
         let counters = input.counters.clone();
         let bytes = read_all(input)?;
         let hints = Hints {
-            is_markup: self.form != Form::Plain,
+            is_markup: self.form != Form::Text,
             charset,
             ..Hints::default()
         };
