@@ -96,7 +96,8 @@ fn find_columns(location: &Location, columns: &Columns) -> Result<(FoundColumns,
 struct File {
     reader: Reader<Box<dyn BufRead + Send>>,
     documents: warc::Documents,
-    input: InputName,
+    /// Its name, for messages.
+    name: String,
     /// Whether the whole file is read.
     is_whole: bool,
     counts: Counts,
@@ -120,15 +121,15 @@ struct Faults {
 
 impl Faults {
     /// Notes the fault of a record or another part of the file.
-    fn add(&mut self, input: &InputName, place: Place, fault: &str, what_follows: &str) {
+    fn add(&mut self, file: &str, place: Place, fault: &str, what_follows: &str) {
         self.number += 1;
         match self.number.cmp(&(MAX_LOGGED + 1)) {
             Ordering::Less => {
-                let fault = format!("{}, {place}: {fault}; {what_follows}", input.0);
+                let fault = format!("{file}, {place}: {fault}; {what_follows}");
                 self.waiting.push(fault);
             }
             Ordering::Equal => {
-                let more = format!("{}: further faults are only counted", input.0);
+                let more = format!("{file}: further faults are only counted");
                 self.waiting.push(more);
             }
             Ordering::Greater => {}
@@ -150,23 +151,19 @@ enum Next<T> {
     End,
 }
 
-/// The name of the file. It makes the errors of reading its bytes.
-struct InputName(String);
-
-impl InputName {
-    fn failed(&self, error: io::Error) -> DocumentsError {
-        // Errors of the disk and the store name their object themselves.
-        let error = match error.downcast::<DocumentsError>() {
-            Ok(own) => return own,
-            Err(error) => error,
-        };
-        match error.downcast::<WrongCut>() {
-            Ok(cut) => DocumentsError::WrongCut {
-                file: self.0.clone(),
-                offset: cut.offset,
-            },
-            Err(source) => StorageError::io(&self.0)(source).into(),
-        }
+/// The error of reading the bytes of the file called `name`.
+fn failed(name: &str, error: io::Error) -> DocumentsError {
+    // Errors of the disk and the store name their object themselves.
+    let error = match error.downcast::<DocumentsError>() {
+        Ok(own) => return own,
+        Err(error) => error,
+    };
+    match error.downcast::<WrongCut>() {
+        Ok(cut) => DocumentsError::WrongCut {
+            file: name.to_owned(),
+            offset: cut.offset,
+        },
+        Err(source) => StorageError::io(name)(source).into(),
     }
 }
 
@@ -184,10 +181,10 @@ impl File {
             let statuses = columns.crawl.statuses.iter();
             choice.statuses = statuses.map(|&status| status..=status).collect();
         }
-        let name = InputName(input.name.clone());
         let is_whole = input.part.is_none();
         let faults = input.counters.is_some().then(Faults::default);
-        let dictionary = read_dictionary(&mut input).map_err(|error| name.failed(error))?;
+        let dictionary = read_dictionary(&mut input);
+        let dictionary = dictionary.map_err(|error| failed(&input.name, error))?;
         let mut reader = match input.part {
             Some(part) => Reader::of_part(input.bytes, limits, part),
             None => Reader::new(input.bytes, limits),
@@ -197,7 +194,7 @@ impl File {
         }
         Ok(Self {
             documents: warc::Documents::new(choice, limits.record),
-            input: name,
+            name: input.name,
             reader,
             is_whole,
             counts: Counts::default(),
@@ -210,16 +207,13 @@ impl File {
     }
 
     /// Reads what comes next, and calls `each` if it is a document.
-    fn next<T>(
-        &mut self,
-        each: impl FnOnce(&Document<'_>, &InputName) -> Result<T>,
-    ) -> Result<Next<T>> {
+    fn next<T>(&mut self, each: impl FnOnce(&Document<'_>, &str) -> Result<T>) -> Result<Next<T>> {
         let event = self.reader.next_event();
-        match event.map_err(|error| self.input.failed(error))? {
+        match event.map_err(|error| failed(&self.name, error))? {
             None => return self.end().map(|()| Next::End),
             Some(Event::Broken(broken)) => {
                 self.counts.count_broken(broken);
-                note(self.counters.as_deref(), &self.input, Note::DamagedRecords);
+                note(self.counters.as_deref(), &self.name, Note::DamagedRecords);
                 self.first_broken.get_or_insert(broken);
                 self.broken += 1;
                 if let Some(faults) = &mut self.faults {
@@ -227,7 +221,7 @@ impl File {
                         Fault::Endless => "no more of the file is read",
                         _ => "reading goes on behind it",
                     };
-                    faults.add(&self.input, broken.place, broken.fault.name(), what_follows);
+                    faults.add(&self.name, broken.place, broken.fault.name(), what_follows);
                 }
             }
             Some(Event::Record(record)) => {
@@ -240,19 +234,19 @@ impl File {
                     _ => None,
                 };
                 if let Some(noted) = noted {
-                    note(self.counters.as_deref(), &self.input, noted);
+                    note(self.counters.as_deref(), &self.name, noted);
                 }
                 if let Some(faults) = &mut self.faults {
                     if let Outcome::Skipped(reason) = &outcome
                         && is_fault(reason)
                     {
                         let left_out = "the record is left out";
-                        faults.add(&self.input, record.place, reason.name(), left_out);
+                        faults.add(&self.name, record.place, reason.name(), left_out);
                     }
                     faults.log();
                 }
                 if let Outcome::Document(document) = &outcome {
-                    return each(document, &self.input).map(Next::Document);
+                    return each(document, &self.name).map(Next::Document);
                 }
             }
         }
@@ -269,7 +263,7 @@ impl File {
         // Of a file that is cut, the first part has a record.
         if let (true, 0, Some(broken)) = (self.is_whole, self.records, self.first_broken) {
             return Err(DocumentsError::bad_data(
-                format!("{}, {}", self.input.0, broken.place),
+                format!("{}, {}", self.name, broken.place),
                 format!("{}; there is no WARC record in the file", broken.fault),
             ));
         }
@@ -281,9 +275,9 @@ impl File {
 }
 
 /// Adds a record of the file to those of a note.
-fn note(counters: Option<&ReadCounters>, input: &InputName, note: Note) {
+fn note(counters: Option<&ReadCounters>, file: &str, note: Note) {
     if let Some(counters) = counters {
-        counters.note(note, 1, &input.0);
+        counters.note(note, 1, file);
     }
 }
 
@@ -359,7 +353,7 @@ impl Records for WarcRecords {
 
     fn read(&mut self, batch: &mut BatchBuilder) -> Result<bool> {
         loop {
-            let next = self.file.next(|document, input| {
+            let next = self.file.next(|document, file| {
                 let text = Cow::Borrowed(document.text);
                 let values = self.columns.iter().map(|column| match column.as_str() {
                     TEXT => Some(page_text::content(self.pages, document.form, text.clone())),
@@ -369,7 +363,7 @@ impl Records for WarcRecords {
                 if self.has_ids && values.first().is_some_and(Option::is_none) {
                     // A record need not have an id: then its URL stands for it, or its place.
                     let known = value(document, RECORD_ID).or_else(|| value(document, URL));
-                    let place = || place_name(&input.0, document.place).into();
+                    let place = || place_name(file, document.place).into();
                     values[0] = Some(known.unwrap_or_else(place));
                 }
                 let values = values
@@ -378,7 +372,7 @@ impl Records for WarcRecords {
                 let values: Vec<Option<&[u8]>> = values.collect();
                 let added = batch.push(&values);
                 added.map_err(|reason| {
-                    DocumentsError::bad_data(format!("{}, {}", input.0, document.place), reason)
+                    DocumentsError::bad_data(format!("{file}, {}", document.place), reason)
                 })
             })?;
             match next {
