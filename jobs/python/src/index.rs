@@ -195,11 +195,10 @@ impl Index {
         let start = || (Answerer::new(&index, &model), Vec::new());
         let threads = thread_count(options.threads);
         let progress = Progress::new(options.progress, "looking up", rows);
-        let pieces: Vec<(usize, Piece)> = pieces.into_iter().enumerate().collect();
         for_each(
             py,
             &progress,
-            pieces.into_iter(),
+            pieces.into_iter().enumerate(),
             true,
             threads,
             start,

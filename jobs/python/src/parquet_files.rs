@@ -58,7 +58,8 @@ fn write(mut chunks: Chunks, path: &str, needed: &Needed) -> PyResult<u64> {
         .collect();
     let columns = needed.columns(&names);
     let selected = given.project(&columns).map_err(Failed::from)?;
-    let unpacked = unpack_dictionaries(&selected);
+    let unpacked: Vec<FieldRef> = selected.fields().iter().map(unpacked).collect();
+    let unpacked = Arc::new(Schema::new(unpacked));
     let adds_ids = needed.row_ids && !ID_NAMES.iter().any(|name| given.index_of(name).is_ok());
     let schema = if adds_ids {
         with_id_field(&unpacked)
@@ -100,14 +101,7 @@ fn write(mut chunks: Chunks, path: &str, needed: &Needed) -> PyResult<u64> {
     Ok(rows)
 }
 
-/// The schema with plain columns for dictionaries of string views, such as Polars' categories: the Parquet library panics
-/// on them.
-fn unpack_dictionaries(schema: &Schema) -> SchemaRef {
-    let fields = schema.fields().iter().map(unpacked);
-    Arc::new(Schema::new(fields.collect::<Vec<_>>()))
-}
-
-/// A field as by [`unpack_dictionaries`].
+/// A field with plain values for dictionaries of string views, such as Polars' categories: the Parquet library panics on them.
 fn unpacked(field: &FieldRef) -> FieldRef {
     use DataType::{BinaryView, Dictionary, FixedSizeList, LargeList, List, Struct, Utf8View};
     let data_type = match field.data_type() {
@@ -208,13 +202,13 @@ fn read_ids(path: &str, id_column: Option<&str>) -> Result<Option<ArrayRef>, Fai
     };
     let mask = ProjectionMask::leaves(builder.parquet_schema(), [leaf]);
     let rows = read(path, builder.with_projection(mask))?;
-    ids_of(&rows, 0).map(Some)
+    ids_of(&rows).map(Some)
 }
 
-/// A column of ids as texts, in one piece; it may be in structures.
-fn ids_of(rows: &[RecordBatch], column: usize) -> Result<ArrayRef, Failed> {
+/// The first column, of ids, as texts in one piece; it may be in structures.
+fn ids_of(rows: &[RecordBatch]) -> Result<ArrayRef, Failed> {
     let parts = rows.iter().map(|batch| {
-        let mut ids = batch.column(column);
+        let mut ids = batch.column(0);
         while let Some(structures) = ids.as_struct_opt() {
             ids = structures.column(0);
         }
@@ -231,7 +225,7 @@ fn ids_of(rows: &[RecordBatch], column: usize) -> Result<ArrayRef, Failed> {
 
 /// Rows, whose first column has the same ids as `ids`, in the order of `ids`. Of equal ids, the rows keep their order.
 fn in_order_of(ids: &ArrayRef, rows: &[RecordBatch]) -> Result<Vec<RecordBatch>, Failed> {
-    let found = ids_of(rows, 0)?;
+    let found = ids_of(rows)?;
     let (order, found_order) = (order_of(ids)?, order_of(&found)?);
     let sorted = take(ids.as_ref(), &order, None)?;
     let found_sorted = take(found.as_ref(), &found_order, None)?;
