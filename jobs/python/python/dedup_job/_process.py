@@ -110,7 +110,7 @@ def _in_python_terms(message: str) -> str:
     # What the parser of arguments adds.
     message = re.sub(r"\n\n(Usage: |For more information, try )[^\n]*", "", message)
     message = message.replace("; see --help", "")
-    message = re.sub(r"\S*dedup-job-\w{8}/(batch|base|base-fingerprints|learn)\.parquet", "the data in memory", message)
+    message = re.sub(r"\S*dedup-job-\w{8}/(batch|base|base-fingerprints)\.parquet", "the data in memory", message)
     # Between backticks are commands.
     parts = re.split(r"(`[^`]*`)", message)
     return "".join(part if part.startswith("`") else _OPTION.sub(_argument, part) for part in parts)
