@@ -153,18 +153,15 @@ struct FirstObject {
 impl FirstObject {
     fn find(&self, location: &Location, columns: &Columns) -> Result<(FoundColumns, IdType)> {
         let bad = |error| bad_line(&self.name, &error);
-        let names = names_in(&self.text, columns).map_err(bad)?;
+        let mut all = vec![names_in(&self.text, columns).map_err(bad)?];
+        all.extend(self.next.iter().flat_map(|text| names_in(text, columns)));
+        let names = &all[0];
         // An object may lack the preference, the source and the carried columns, and others have them.
         let seeks_urls = columns.with_sources && columns.source.is_none();
         let urls = URL_NAMES.into_iter().filter(|_| seeks_urls);
         let mut missing: BTreeSet<&str> = columns.optional().chain(urls.clone()).collect();
-        for text in std::iter::once(&self.text).chain(&self.next) {
-            if missing.is_empty() {
-                break;
-            }
-            for name in names_in(text, columns).unwrap_or_default() {
-                missing.remove(name.as_str());
-            }
+        for name in all.iter().flatten() {
+            missing.remove(name.as_str());
         }
         let unseen = columns.optional().filter(|name| missing.contains(name));
         let unseen = unseen.map(|name| Unseen {
@@ -181,10 +178,6 @@ impl FirstObject {
             columns.find(location.given(), &names)
         };
         // The first object may be like no other: what most of them have counts.
-        let all: Vec<Vec<String>> = std::iter::once(Ok(names.clone()))
-            .chain(self.next.iter().map(|text| names_in(text, columns)))
-            .filter_map(Result::ok)
-            .collect();
         let common = common_names(&all, columns);
         let found = find(&common).or_else(|_| {
             if let Some(found) = all.iter().find_map(|names| find(names).ok()) {
@@ -234,15 +227,14 @@ impl FirstObject {
 fn common_names(objects: &[Vec<String>], columns: &Columns) -> Vec<String> {
     let (mut counts, mut order) = (HashMap::new(), Vec::new());
     for names in objects {
-        let distinct: BTreeSet<&str> = names.iter().map(String::as_str).collect();
+        let mut distinct = BTreeSet::new();
         for name in names.iter().map(String::as_str) {
-            if !counts.contains_key(name) {
-                counts.insert(name, 0);
-                order.push(name);
+            if distinct.insert(name) {
+                *counts.entry(name).or_insert_with(|| {
+                    order.push(name);
+                    0
+                }) += 1;
             }
-        }
-        for name in distinct {
-            *counts.entry(name).or_default() += 1;
         }
     }
     let named: BTreeSet<&str> = columns.named().collect();
@@ -256,13 +248,11 @@ fn names_in(object: &[u8], columns: &Columns) -> serde_json::Result<Vec<String>>
     let mut json = serde_json::Deserializer::from_slice(object);
     let mut names = json.deserialize_map(Names)?;
     json.end()?;
-    let named: BTreeSet<&str> = columns.named().collect();
-    let named = named.into_iter();
-    let paths: Vec<&str> = named.filter(|name| name.contains('.')).collect();
+    let paths: BTreeSet<&str> = columns.named().filter(|name| name.contains('.')).collect();
     let fields = Fields::new(paths.iter().map(|path| (*path, Kind::Presence)));
     let record = fields.parse(object)?;
-    let is_there = record.values().into_iter().map(|value| value.is_some());
-    let there = paths.iter().zip(is_there).filter(|(_, is_there)| *is_there);
+    let there = paths.iter().zip(record.values());
+    let there = there.filter(|(_, value)| value.is_some());
     names.extend(there.map(|(path, _)| (*path).to_owned()));
     Ok(names)
 }
