@@ -184,7 +184,6 @@ pub(super) fn batches(
     file: Arc<InputFile>,
     reading: RowsToRead,
 ) -> impl Iterator<Item = Result<ReadRows>> + Send + 'static {
-    let counters = reading.counters.clone();
     let mut unopened = Some((file, reading));
     let mut open = None;
     std::iter::from_fn(move || {
@@ -197,7 +196,7 @@ pub(super) fn batches(
         let opened = open.as_mut()?;
         let rows = opened.next_rows();
         if let (Ok(None), Some(counters), RecordReader::Records(records)) =
-            (&rows, &counters, &opened.reader)
+            (&rows, &opened.reading.counters, &opened.reader)
             && let Some(counts) = records.crawl_counts()
         {
             counters.add_records(&counts.into());
@@ -265,35 +264,32 @@ fn open_input(
 
 struct OpenFile {
     file: Arc<InputFile>,
-    id_type: IdType,
-    null_ids: bool,
-    wanted: Option<WantedRows>,
+    reading: RowsToRead,
     reader: RecordReader,
     /// The number of the records that were read.
     read: u64,
 }
 
 impl OpenFile {
-    fn open(file: Arc<InputFile>, reading: RowsToRead) -> Result<Self> {
-        let (mut input, format) = open_input(&file, reading.part, reading.limit)?;
-        input.counters = reading.counters;
-        let id_type = match reading.id_type {
-            IdType::String => IdType::String,
-            IdType::Bigint => file.id_type,
-        };
+    fn open(file: Arc<InputFile>, mut reading: RowsToRead) -> Result<Self> {
+        let (mut input, format) = open_input(&file, reading.part.take(), reading.limit)?;
+        input.counters = reading.counters.clone();
+        if reading.id_type == IdType::Bigint {
+            reading.id_type = file.id_type;
+        }
         Ok(Self {
-            reader: format.records(input, &file.columns, id_type)?,
+            reader: format.records(input, &file.columns, reading.id_type)?,
             file,
-            id_type,
-            null_ids: reading.null_ids,
-            wanted: reading.wanted,
+            reading,
             read: 0,
         })
     }
 
     fn next_rows(&mut self) -> Result<Option<ReadRows>> {
-        let builder =
-            |bytes| BatchBuilder::new(&self.file.columns, self.id_type, self.null_ids, bytes);
+        let RowsToRead {
+            id_type, null_ids, ..
+        } = self.reading;
+        let builder = |bytes| BatchBuilder::new(&self.file.columns, id_type, null_ids, bytes);
         match &mut self.reader {
             RecordReader::Records(records) => {
                 let mut batch = builder(0);
@@ -316,7 +312,7 @@ impl OpenFile {
                         batch: builder(piece.text.len()),
                         piece,
                         first,
-                        wanted: self.wanted.clone(),
+                        wanted: self.reading.wanted.clone(),
                     };
                     if !is_long {
                         return Ok(Some(ReadRows::Unparsed(unparsed)));
