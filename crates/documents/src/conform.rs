@@ -78,15 +78,15 @@ pub(super) fn ids(
 ) -> Result<ArrayRef> {
     match &found.id {
         Some(name) => file_column(batch, name, object).cloned(),
-        None if found.is_one_document => {
-            let ids = rows.iter().map(|_| Some(file_name));
-            Ok(Arc::new(ids.collect::<StringArray>()))
-        }
         None => {
-            let ids = rows
-                .iter()
-                .map(|row| Some(format!("{file_name}:{}", row + 1)));
-            Ok(Arc::new(ids.collect::<StringArray>()))
+            let id = |row: &u64| {
+                Some(if found.is_one_document {
+                    file_name.to_owned()
+                } else {
+                    format!("{file_name}:{}", row + 1)
+                })
+            };
+            Ok(Arc::new(rows.iter().map(id).collect::<StringArray>()))
         }
     }
 }

@@ -352,24 +352,9 @@ mod tests {
             assert!(most / ideal < 1.001, "{bytes}, {partitions}: {most}");
         }
         // Too few bytes to give every partition a split.
-        assert_eq!(
-            ranges(
-                1000,
-                MIN_SPLIT_BYTES / 2,
-                split_bytes(MIN_SPLIT_BYTES / 2, 8)
-            )
-            .count(),
-            1
-        );
-        assert_eq!(
-            ranges(
-                1000,
-                2 * MIN_SPLIT_BYTES,
-                split_bytes(2 * MIN_SPLIT_BYTES, 8)
-            )
-            .count(),
-            2
-        );
+        let cuts = |bytes| ranges(1000, bytes, split_bytes(bytes, 8)).count();
+        assert_eq!(cuts(MIN_SPLIT_BYTES / 2), 1);
+        assert_eq!(cuts(2 * MIN_SPLIT_BYTES), 2);
     }
 
     proptest! {
