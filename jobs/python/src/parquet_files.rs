@@ -4,8 +4,8 @@ use std::fs::File;
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, AsArray as _, Int64Array, RecordBatch, RecordBatchOptions, UInt32Array,
-    UInt64Array, new_empty_array,
+    Array as _, ArrayRef, AsArray as _, Int64Array, RecordBatch, RecordBatchOptions, UInt32Array,
+    UInt64Array,
 };
 use arrow::compute::{SortColumn, interleave_record_batch, lexsort_to_indices, take};
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
@@ -22,7 +22,7 @@ use crate::error::Failed;
 use crate::import::Chunks;
 use crate::interrupt::check_signals;
 use crate::needed::Needed;
-use crate::table::Table;
+use crate::table::{Table, concat};
 
 /// Rows of a row group. The program reads row groups in parallel, so a batch of some size has several.
 const ROW_GROUP_ROWS: usize = 1 << 16;
@@ -215,12 +215,7 @@ fn ids_of(rows: &[RecordBatch]) -> Result<ArrayRef, Failed> {
         arrow::compute::cast(ids, &DataType::LargeUtf8)
     });
     let parts: Result<Vec<ArrayRef>, ArrowError> = parts.collect();
-    let parts = parts?;
-    let parts: Vec<&dyn Array> = parts.iter().map(AsRef::as_ref).collect();
-    match parts.as_slice() {
-        [] => Ok(new_empty_array(&DataType::LargeUtf8)),
-        parts => Ok(arrow::compute::concat(parts)?),
-    }
+    Ok(concat(&DataType::LargeUtf8, &parts?)?)
 }
 
 /// Rows, whose first column has the same ids as `ids`, in the order of `ids`. Of equal ids, the rows keep their order.
