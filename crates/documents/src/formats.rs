@@ -17,7 +17,6 @@ use super::rows::whole_file::WholeFiles;
 use super::{OPENED, ROW_FILES_OPENED, parquet, rows};
 use crate::error::{DocumentsError, Result};
 
-/// A format of input files.
 struct Format {
     /// The endings of its files' names.
     endings: &'static [&'static str],

@@ -23,7 +23,6 @@ pub(crate) struct BatchBuilder {
     bytes: usize,
 }
 
-/// The values of a column.
 enum Values {
     /// Ids; bytes that are not UTF-8 are written as URLs write them.
     Id(StringBuilder),

@@ -32,7 +32,6 @@ impl Dialect {
         }
     }
 
-    /// The parser of records.
     pub(super) fn parser(self) -> csv_core::Reader {
         let mut parser = csv_core::ReaderBuilder::new();
         parser

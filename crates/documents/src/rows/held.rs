@@ -23,7 +23,6 @@ pub(crate) struct HeldFiles {
     known: HashMap<String, Held>,
 }
 
-/// A file that is held.
 #[derive(Debug, Clone)]
 pub(crate) struct Held {
     pub(super) bytes: Bytes,

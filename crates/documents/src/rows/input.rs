@@ -27,7 +27,6 @@ const FIRST_BYTES: u64 = 64 << 10;
 /// object is read as a stream.
 const MAX_FIRST_BYTES: u64 = 4 << 20;
 
-/// A row file to read.
 #[derive(Debug, Clone)]
 pub(super) struct RowFile {
     pub(super) location: Location,

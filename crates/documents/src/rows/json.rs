@@ -142,7 +142,6 @@ const MOST_BYTES: usize = 32 << 20;
 struct FirstObject {
     name: String,
     text: Vec<u8>,
-    /// The next objects.
     next: Vec<Vec<u8>>,
     /// Whether the file has no more.
     is_whole: bool,

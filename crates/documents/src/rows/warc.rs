@@ -338,7 +338,6 @@ fn lower_case(text: &str) -> Cow<'_, str> {
 /// The documents of a file.
 struct WarcRecords {
     file: File,
-    /// The columns to read.
     columns: Vec<String>,
     /// Whether the first column has the ids.
     has_ids: bool,
