@@ -7,7 +7,7 @@ use chrono::{Datelike as _, NaiveDate};
 use datafusion::prelude::SessionContext;
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
-use template::{Memory, Seen};
+use template::{Memory, OF_MANY_SOURCES, Seen};
 
 use super::find::find;
 use super::pages::{pages_schema, with_pages};
@@ -203,7 +203,9 @@ impl BatchTemplates {
         for (name, seen) in &self.seen {
             memory.learn(name, number, seen);
         }
-        memory.learn_of_many(&self.seen_of_many);
+        memory
+            .many_sources
+            .learn(&self.seen_of_many, OF_MANY_SOURCES);
         Ok(CommittedMemory {
             before: self.before,
             after: archive.write_template_memory(memory.to_bytes(most)).await?,
