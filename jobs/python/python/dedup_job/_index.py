@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import numbers
 import os
 import tempfile
@@ -114,14 +115,10 @@ class Index:
         return Summary(json.loads(self._native.info()))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _reopen, (self.path, self._options)
+        return functools.partial(Index, **self._options), (self.path,)
 
     def __repr__(self) -> str:
         return f"Index({self.path!r})"
-
-
-def _reopen(path: str, options: dict[str, Any]) -> Index:
-    return Index(path, **options)
 
 
 def _default_cache() -> str:

@@ -154,14 +154,7 @@ def _read(process: subprocess.Popen[bytes], report: Callable[[Progress], object]
         if fields.get("message") != "progress":
             _log(event)
         elif report is not None:
-            report(
-                Progress(
-                    stage=fields["stage"],
-                    done=fields["done"],
-                    total=fields["all"],
-                    pairs=fields["hits"],
-                )
-            )
+            report(Progress(fields["stage"], fields["done"], fields["all"], fields["hits"]))
     reader.join()
     return output[0], messages
 
