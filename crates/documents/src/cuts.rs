@@ -50,21 +50,20 @@ impl Documents {
         }
         let most = splits::split_bytes(self.bytes(), readers as u64);
         let window_log = row_limit(context).window_log;
-        let finding = self.files.iter().enumerate().map(|(number, file)| {
+        let finding = self.files.iter().map(|file| {
             let file = Arc::clone(file);
             async move {
-                let pieces = pieces(&file, most);
-                let found = match pieces {
-                    0 | 1 => Vec::new(),
-                    _ => find(&file, pieces, window_log).await?,
-                };
-                Ok::<_, DocumentsError>((number, found))
+                match pieces(&file, most) {
+                    0 | 1 => Ok(Vec::new()),
+                    pieces => find(&file, pieces, window_log).await,
+                }
             }
         });
         let found = futures::stream::iter(finding).buffered(FILES_AT_ONCE);
-        let found: Vec<(usize, Vec<u64>)> = found.try_collect().await?;
-        for (number, places) in found.into_iter().filter(|(_, places)| !places.is_empty()) {
-            let file = Arc::make_mut(&mut self.files[number]);
+        let found: Vec<Vec<u64>> = found.try_collect().await?;
+        let found = self.files.iter_mut().zip(found);
+        for (file, places) in found.filter(|(_, places)| !places.is_empty()) {
+            let file = Arc::make_mut(file);
             tracing::debug!(file = %file.location, parts = places.len() + 1, "a file is cut");
             file.cut_at(places);
         }
