@@ -228,9 +228,21 @@ impl RowFormat for Csv {
     }
 
     fn records(&self, input: Input, columns: &FoundColumns, _: IdType) -> Result<RecordReader> {
-        Ok(RecordReader::Records(Box::new(CsvRecords::open(
-            input, columns,
-        )?)))
+        let mut parser = Parser::new(input.into_text(), columns.dialect);
+        parser.separator()?;
+        parser.advance_raw()?;
+        let header = parser.raw.take().unwrap_or_default();
+        let names = names(without_line_end(&header), columns.dialect);
+        let number = |column: &str| {
+            let number = names.iter().position(|name| name == column);
+            number.ok_or_else(|| parser.bad(&format!("no column {column:?} any more")))
+        };
+        let read: Result<Vec<usize>> = columns.names().into_iter().map(number).collect();
+        Ok(RecordReader::Records(Box::new(CsvRecords {
+            read: read?,
+            fields: parser.fields,
+            parser,
+        })))
     }
 
     fn raw_records(&self, input: Input, columns: &FoundColumns) -> Result<Box<dyn RawRecords>> {
@@ -297,27 +309,6 @@ struct CsvRecords {
     fields: usize,
     /// Numbers of the fields to read.
     read: Vec<usize>,
-}
-
-impl CsvRecords {
-    /// Reads the header.
-    fn open(input: Input, columns: &FoundColumns) -> Result<Self> {
-        let mut parser = Parser::new(input.into_text(), columns.dialect);
-        parser.separator()?;
-        parser.advance_raw()?;
-        let header = parser.raw.take().unwrap_or_default();
-        let names = names(without_line_end(&header), columns.dialect);
-        let number = |column: &str| {
-            let number = names.iter().position(|name| name == column);
-            number.ok_or_else(|| parser.bad(&format!("no column {column:?} any more")))
-        };
-        let read: Result<Vec<usize>> = columns.names().into_iter().map(number).collect();
-        Ok(Self {
-            read: read?,
-            fields: parser.fields,
-            parser,
-        })
-    }
 }
 
 /// The unparsed records after the header.
