@@ -113,7 +113,7 @@ impl Documents {
 /// not cut.
 fn pieces(file: &InputFile, most: u64) -> u64 {
     match file.rows() {
-        Some(rows) if rows.format.can_be_cut() => {
+        Some(rows) if rows.format.has_members() => {
             rows.bytes.div_ceil(most.max(splits::MIN_SPLIT_BYTES))
         }
         _ => 1,

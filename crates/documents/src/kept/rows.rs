@@ -22,7 +22,7 @@ pub(super) fn copy(
     let Output { file: target, name } = out;
     let failed = |source| Output::failed(&name, source);
     let compression = source.compression;
-    let compresses_each = source.format.compresses_each_record();
+    let compresses_each = source.format.has_members();
     let target = BufWriter::new(target);
     let mut writer = match compression {
         Compression::None => RecordWriter::Plain(target),

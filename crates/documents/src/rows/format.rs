@@ -30,23 +30,14 @@ pub(crate) trait RowFormat: Debug + Sync {
         id_type: IdType,
     ) -> Result<RecordReader>;
 
-    /// Whether the format decompresses a file itself, and so gets the encoded bytes.
-    fn decompresses(&self) -> bool {
-        false
-    }
-
-    /// Whether a file can be cut into parts that are read one by one, where [`warc::Cuts`] says.
-    fn can_be_cut(&self) -> bool {
+    /// Whether each record of a compressed file is compressed by itself, as a gzip member or a zstd frame. The format then decompresses
+    /// a file, and so gets the encoded bytes; and a file can be cut into parts that are read one by one, where [`warc::Cuts`] says.
+    fn has_members(&self) -> bool {
         false
     }
 
     /// Whether a file is one document.
     fn is_one_document(&self) -> bool {
-        false
-    }
-
-    /// Whether each record is compressed by itself, as a gzip member or a zstd frame.
-    fn compresses_each_record(&self) -> bool {
         false
     }
 

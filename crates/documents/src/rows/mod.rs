@@ -72,7 +72,7 @@ pub(super) async fn open(
     match compression {
         _ if size > 0 => {}
         Compression::None if format.is_one_document() => {}
-        Compression::Gzip | Compression::Zstd if !format.decompresses() => {
+        Compression::Gzip | Compression::Zstd if !format.has_members() => {
             // Another compressed file has a header, even if it is empty.
             return Err(DocumentsError::bad_data(
                 &location,
@@ -230,7 +230,7 @@ fn row_file(
         local: source.local.clone(),
         held: source.held.clone(),
         size: source.size,
-        compression: if source.format.decompresses() {
+        compression: if source.format.has_members() {
             Compression::None
         } else {
             source.compression
@@ -252,7 +252,7 @@ fn open_input(
             file.location
         )));
     };
-    if part.is_some() && !source.format.can_be_cut() {
+    if part.is_some() && !source.format.has_members() {
         return Err(DocumentsError::Internal(format!(
             "{}: files of this format are not cut",
             file.location

@@ -60,15 +60,7 @@ impl RowFormat for Warc {
         }))
     }
 
-    fn decompresses(&self) -> bool {
-        true
-    }
-
-    fn can_be_cut(&self) -> bool {
-        true
-    }
-
-    fn compresses_each_record(&self) -> bool {
+    fn has_members(&self) -> bool {
         true
     }
 
