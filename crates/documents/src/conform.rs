@@ -12,7 +12,6 @@ use arrow::array::{
 use arrow::datatypes::{DataType, Field, Int64Type, SchemaRef};
 
 use super::columns::{Content, FoundColumns, ITEM_SEPARATOR, Says};
-use super::preference::KeysError;
 use super::source::{self, lossy_texts};
 use super::table_columns::{POSITION, SOURCE};
 use crate::error::{DocumentsError, Result};
@@ -203,11 +202,9 @@ pub(super) fn conform(
             // Preferred sources are hosts.
             let hosts = || sources_by(false);
             let column = |name: &str| file_column(batch, name, object);
-            let keys = found.prefer.keys(column, hosts, file, positions.values());
-            let [keys, rest] = keys.map_err(|error| match error {
-                KeysError::Values(name, reason) => bad_data(&name, reason),
-                KeysError::Other(error) => error,
-            })?;
+            let positions = positions.values();
+            let keys = found.prefer.keys(column, hosts, bad_data, file, positions);
+            let [keys, rest] = keys?;
             columns.push(Arc::new(keys));
             if found.prefer.are_keys_cut() {
                 columns.push(Arc::new(rest));

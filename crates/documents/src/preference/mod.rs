@@ -124,20 +124,21 @@ impl Prefer {
     /// returns a column of them, `sources` their sources, `file` is the number of the file, and `positions` are the positions of the documents.
     ///
     /// # Errors
-    /// The column whose values have no order, and why.
+    /// What `bad_data` makes of the column whose values have no order, and of the reason.
     pub(super) fn keys<'a>(
         &self,
         column: impl Fn(&str) -> Result<&'a ArrayRef, DocumentsError>,
         sources: impl Fn() -> Result<StringArray, DocumentsError>,
+        bad_data: impl Fn(&str, String) -> DocumentsError,
         file: usize,
         positions: &[i64],
-    ) -> Result<[BinaryArray; 2], KeysError> {
+    ) -> Result<[BinaryArray; 2], DocumentsError> {
         let rows = positions.len();
         let of_rule = |rule: &Rule| {
             let of_column = |name: &str, keys: Result<Keys, String>| {
-                keys.map_err(|reason| KeysError::Values(name.to_owned(), reason))
+                keys.map_err(|reason| bad_data(name, reason))
             };
-            Ok::<_, KeysError>(match rule {
+            Ok::<_, DocumentsError>(match rule {
                 // Of two, the second decides nothing.
                 Rule::Longest => Keys::new_null(rows),
                 Rule::Column { name, descending } => {
@@ -158,7 +159,7 @@ impl Prefer {
         let mut of_part = || {
             let rules = parts.next().unwrap_or_default();
             let keys: Vec<Keys> = rules.iter().map(of_rule).collect::<Result<_, _>>()?;
-            Ok::<_, KeysError>(match &keys[..] {
+            Ok::<_, DocumentsError>(match &keys[..] {
                 [keys] if !self.are_keys_cut() => keys.clone(),
                 keys => keys::joined(keys, rows),
             })
@@ -170,19 +171,6 @@ impl Prefer {
             Keys::new_null(0)
         };
         Ok([before, behind])
-    }
-}
-
-/// Why documents have no keys.
-pub(super) enum KeysError {
-    /// The column whose values have no order, and the reason.
-    Values(String, String),
-    Other(DocumentsError),
-}
-
-impl From<DocumentsError> for KeysError {
-    fn from(error: DocumentsError) -> Self {
-        Self::Other(error)
     }
 }
 
