@@ -211,7 +211,7 @@ impl<'py> Join<'py> {
 
     /// The distinct fingerprints of a side.
     fn distinct(&self, side: &Side) -> PyResult<Arc<Distinct>> {
-        let values = side.buffer();
+        let values = side.values.values().clone();
         self.progress.enter(BUILDING, values.len(), None);
         on_thread(self.py, &self.progress, move || {
             Arc::new(Distinct::new(&values))
