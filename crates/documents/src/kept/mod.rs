@@ -121,18 +121,14 @@ impl Documents {
         let is_directory = given.ends_with('/') || root.local().is_some_and(Path::is_dir);
         let mut files = Vec::new();
         let one = match new {
-            [path] => Some(stores.locate(path)?),
+            [path] => Some(stores.locate(path)?.identity()),
             _ => None,
-        };
-        let is_given = |location: &Location| {
-            one.as_ref()
-                .is_some_and(|one| one.identity() == location.identity())
         };
         let inputs: Vec<(&Location, &String)> = self.inputs().collect();
         let ending = ending_of(&root.file_name()).unwrap_or_default();
-        let is_joined = !is_directory
-            && !matches!(inputs[..], [(only, _)] if is_given(only))
-            && JOINED.iter().any(|lines| ending.starts_with(lines));
+        let is_one = matches!(inputs[..], [(only, _)] if one == Some(only.identity()));
+        let is_joined =
+            !is_directory && !is_one && JOINED.iter().any(|lines| ending.starts_with(lines));
         if is_joined {
             let other = |(input, _): &&(&Location, &String)| {
                 ending_of(&input.file_name()).as_ref() != Some(&ending)
@@ -152,7 +148,7 @@ impl Documents {
         }
         match inputs[..] {
             _ if is_joined => files.push(root),
-            [(only, _)] if !is_directory && is_given(only) => {
+            [(only, _)] if !is_directory && is_one => {
                 let (name, input) = (root.file_name(), only.file_name());
                 let ending = ending_of(&input).unwrap_or_default();
                 if ending_of(&name).as_ref() != Some(&ending) {
