@@ -58,14 +58,11 @@ fn write(mut chunks: Chunks, path: &str, needed: &Needed) -> PyResult<u64> {
         .collect();
     let columns = needed.columns(&names);
     let selected = given.project(&columns).map_err(Failed::from)?;
-    let unpacked: Vec<FieldRef> = selected.fields().iter().map(unpacked).collect();
-    let unpacked = Arc::new(Schema::new(unpacked));
     let adds_ids = needed.row_ids && !ID_NAMES.iter().any(|name| given.index_of(name).is_ok());
-    let schema = if adds_ids {
-        with_id_field(&unpacked)
-    } else {
-        Arc::clone(&unpacked)
-    };
+    let id = || Arc::new(Field::new(archive::schema::ID, DataType::Int64, false));
+    let fields = adds_ids.then(id).into_iter();
+    let fields = fields.chain(selected.fields().iter().map(unpacked));
+    let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
     let properties = WriterProperties::builder()
         // Level 1 takes little time, and texts much less space.
         .set_compression(Compression::ZSTD(ZstdLevel::default()))
@@ -82,13 +79,8 @@ fn write(mut chunks: Chunks, path: &str, needed: &Needed) -> PyResult<u64> {
     let mut rows = 0;
     while let Some(batch) = chunks.next_batch(&given)? {
         let batch = batch.project(&columns).map_err(Failed::from)?;
-        let batch = cast_columns(&batch, &unpacked)?;
+        let batch = with_schema(&batch, &schema, rows)?;
         let count = batch.num_rows();
-        let batch = if adds_ids {
-            with_ids(&batch, rows, &schema)?
-        } else {
-            batch
-        };
         // A chunk may be the whole table: written in pieces, Ctrl-C stops it soon.
         for start in (0..count).step_by(ROW_GROUP_ROWS) {
             check_signals()?;
@@ -117,29 +109,21 @@ fn unpacked(field: &FieldRef) -> FieldRef {
     Arc::new(Field::clone(field).with_data_type(data_type))
 }
 
-/// Rows with columns of the types of `schema`.
-fn cast_columns(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, Failed> {
-    let columns = batch.columns().iter().zip(schema.fields());
-    let columns = columns.map(|(column, field)| arrow::compute::cast(column, field.data_type()));
+/// Rows with columns of the types of `schema`; if that has a column more, it comes first, with the numbers of the rows, from `first`
+/// on.
+fn with_schema(batch: &RecordBatch, schema: &SchemaRef, first: u64) -> Result<RecordBatch, Failed> {
+    let count = batch.num_rows();
+    let numbers = (first as i64..).take(count);
+    let numbers = || Arc::new(Int64Array::from_iter_values(numbers)) as ArrayRef;
+    let adds_ids = schema.fields().len() > batch.num_columns();
+    let columns = adds_ids.then(numbers).into_iter();
+    let columns = columns.chain(batch.columns().iter().cloned());
+    let columns = columns.zip(schema.fields());
+    let columns = columns.map(|(column, field)| arrow::compute::cast(&column, field.data_type()));
     let columns: Result<Vec<ArrayRef>, ArrowError> = columns.collect();
-    let rows = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    let rows = RecordBatchOptions::new().with_row_count(Some(count));
     let batch = RecordBatch::try_new_with_options(Arc::clone(schema), columns?, &rows);
     Ok(batch?)
-}
-
-/// The schema with a column of ids before all others.
-fn with_id_field(schema: &SchemaRef) -> SchemaRef {
-    let id = Arc::new(Field::new(archive::schema::ID, DataType::Int64, false));
-    let fields = std::iter::once(id).chain(schema.fields().iter().cloned());
-    Arc::new(Schema::new(fields.collect::<Vec<_>>()))
-}
-
-/// Rows with their numbers, from `first` on, as ids.
-fn with_ids(batch: &RecordBatch, first: u64, schema: &SchemaRef) -> Result<RecordBatch, Failed> {
-    let numbers = (first as i64..).take(batch.num_rows());
-    let ids: ArrayRef = Arc::new(Int64Array::from_iter_values(numbers));
-    let columns = std::iter::once(ids).chain(batch.columns().iter().cloned());
-    Ok(RecordBatch::try_new(Arc::clone(schema), columns.collect())?)
 }
 
 /// Read a Parquet file.
