@@ -40,8 +40,8 @@ struct Parser {
     ends: Vec<usize>,
     /// How many fields the last record has.
     fields: usize,
-    /// The bytes of the last record, with all, a part or none of its line end. `None` if records
-    /// are not copied.
+    /// The bytes of the last record, with all, a part or none of its line end. `None` if the records after the header are not
+    /// copied.
     raw: Option<Vec<u8>>,
 }
 
@@ -57,7 +57,7 @@ impl Parser {
             text: Vec::new(),
             ends: Vec::new(),
             fields: 0,
-            raw: None,
+            raw: Some(Vec::new()),
         }
     }
 
@@ -130,12 +130,6 @@ impl Parser {
         }
         self.fields = fields;
         Ok(true)
-    }
-
-    /// As [`Self::advance`], and copies the bytes of this record and of those after it.
-    fn advance_raw(&mut self) -> Result<bool> {
-        self.raw.get_or_insert_default();
-        self.advance(MAX_FIELDS)
     }
 
     /// Reads the first line if it says the delimiter.
@@ -230,7 +224,7 @@ impl RowFormat for Csv {
     fn records(&self, input: Input, columns: &FoundColumns, _: IdType) -> Result<RecordReader> {
         let mut parser = Parser::new(input.into_text(), columns.dialect);
         parser.separator()?;
-        parser.advance_raw()?;
+        parser.advance(MAX_FIELDS)?;
         let header = parser.raw.take().unwrap_or_default();
         let names = names(without_line_end(&header), columns.dialect);
         let number = |column: &str| {
@@ -253,7 +247,7 @@ impl RowFormat for Csv {
         };
         let mut parser = Parser::new(input.into_copy(copied), columns.dialect);
         let separator = parser.separator()?;
-        parser.advance_raw()?;
+        parser.advance(MAX_FIELDS)?;
         let line_end: &[u8] = match parser.raw.as_deref() {
             Some([.., b'\r']) => b"\r\n",
             _ => b"\n",
