@@ -477,7 +477,8 @@ impl Documents {
     ) -> Result<DataFrame> {
         let content = self.files.first();
         let content = content.and_then(|file| file.columns.content.as_ref());
-        let decide_by = rows.have_decision_columns().then_some(&self.columns.prefer);
+        let decides = matches!(rows, Rows::WithDecisionColumns | Rows::At(_));
+        let decide_by = decides.then_some(&self.columns.prefer);
         let schema =
             table_columns::schema(id_type, content, self.has_sketches(), decide_by, vec![]);
         read_table(context, schema, id_type, partitions, rows, splits, counters)

@@ -56,11 +56,6 @@ impl Rows {
             Self::All
         }
     }
-
-    /// Whether the rows have the columns of [`decision_fields`](super::decision_fields).
-    pub(super) fn have_decision_columns(&self) -> bool {
-        matches!(self, Self::WithDecisionColumns | Self::At(_))
-    }
 }
 
 /// One partition of the table of documents: reads its splits, one after the other.

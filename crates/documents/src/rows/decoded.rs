@@ -136,14 +136,6 @@ impl Decoded {
         }
     }
 
-    fn consume_bytes(&mut self, count: usize) {
-        if self.read < self.ahead.len() {
-            self.read += count
-        } else {
-            self.bytes.consume(count)
-        }
-    }
-
     /// Decides how the file is read that begins here.
     fn start(&mut self) -> io::Result<()> {
         self.read_ahead(START)?;
@@ -317,10 +309,14 @@ impl BufRead for Decoded {
 
     fn consume(&mut self, bytes: usize) {
         if self.given < self.text.len() {
-            self.given += bytes
+            self.given += bytes;
+            return;
+        }
+        self.plain = self.plain.saturating_sub(bytes);
+        if self.read < self.ahead.len() {
+            self.read += bytes;
         } else {
-            self.plain = self.plain.saturating_sub(bytes);
-            self.consume_bytes(bytes);
+            self.bytes.consume(bytes);
         }
     }
 }

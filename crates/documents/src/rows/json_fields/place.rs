@@ -139,7 +139,11 @@ impl<'f, 'de> Place<'f, '_, 'de> {
         }
         let content = match written.as_bytes().first() {
             Some(b'n') => None,
-            Some(b'"') => Some(string_content(written).map_err(custom)?),
+            Some(b'"') => {
+                let mut json = serde_json::Deserializer::from_str(written);
+                // It need not be Unicode: an escape may be half of a character.
+                Some(json.deserialize_bytes(Content).map_err(custom)?)
+            }
             _ => Some(Cow::Borrowed(written.as_bytes())),
         };
         self.set(content);
@@ -342,11 +346,6 @@ impl<'f> Visitor<'_> for Key<'f> {
         let found = self.0.iter().find(|(child, _)| child.as_bytes() == name);
         Ok(found.map(|(_, node)| node))
     }
-}
-
-/// The content of a string that is written as JSON. It need not be Unicode: an escape may be half of a character.
-fn string_content(written: &str) -> serde_json::Result<Cow<'_, [u8]>> {
-    serde_json::Deserializer::from_str(written).deserialize_bytes(Content)
 }
 
 /// Reads the bytes of a string.
