@@ -442,19 +442,10 @@ impl Documents {
         numbered_splits(&self.files)
     }
 
-    /// The table of all documents: columns `id`, and `text` (bytes), or `fp` and, if there are sketches, `sketch`.
+    /// The table of these `rows`: columns `id`, and `text` (bytes), or `fp` and, if there are sketches, `sketch`; then those that the
+    /// rows have beside them. `counters` count the records of WARC files, and take notes of documents; without them, nothing is said of
+    /// records that are left out.
     pub fn table(
-        &self,
-        context: &SessionContext,
-        id_type: IdType,
-        partitions: usize,
-    ) -> Result<DataFrame> {
-        self.table_of(context, id_type, partitions, Rows::All, None)
-    }
-
-    /// As [`Self::table`], of these `rows`. `counters` count the records of WARC files, and take notes of documents; without them,
-    /// nothing is said of records that are left out.
-    pub fn table_of(
         &self,
         context: &SessionContext,
         id_type: IdType,

@@ -231,8 +231,8 @@ impl PlannedDocuments {
         splits.collect()
     }
 
-    /// As [`Documents::table_of`], of some splits.
-    pub fn table_of(
+    /// As [`Documents::table`], of some splits.
+    pub fn table(
         &self,
         context: &SessionContext,
         id_type: IdType,

@@ -70,7 +70,7 @@ impl Documents {
         Ok(chunks)
     }
 
-    /// The table of a chunk's documents, as [`Self::table_of`].
+    /// The table of a chunk's documents, as [`Self::table`].
     pub fn table_of_chunk(
         &self,
         context: &SessionContext,

@@ -73,7 +73,7 @@ async fn read(
     let documents = open(context, path.to_str().unwrap()).await.unwrap();
     let wanted = wanted.map(|ids| Arc::new(ids.iter().copied().map(DocumentId::Number).collect()));
     let wanted = wanted.map_or(Rows::All, Rows::Wanted);
-    let table = documents.table_of(context, IdType::Bigint, PARTITIONS, wanted, None);
+    let table = documents.table(context, IdType::Bigint, PARTITIONS, wanted, None);
     let streams = table.unwrap().execute_stream_partitioned().await.unwrap();
     let mut partitions = Vec::new();
     for stream in streams {
@@ -108,7 +108,7 @@ async fn read_opened(
     context: &SessionContext,
     documents: &Documents,
 ) -> Result<Vec<Row>, EngineError> {
-    let table = documents.table(context, IdType::Bigint, PARTITIONS)?;
+    let table = documents.table(context, IdType::Bigint, PARTITIONS, Rows::All, None)?;
     let batches = table.collect().await;
     let mut rows = rows(&batches.map_err(EngineError::query("reading"))?);
     rows.sort_unstable();
@@ -485,8 +485,8 @@ async fn other_fields_of_a_record_are_ignored() {
     ] {
         let path = directory.path().join(name);
         std::fs::write(&path, content).unwrap();
-        let opened = open(&context, path.to_str().unwrap()).await;
-        let table = opened.unwrap().table(&context, IdType::Bigint, PARTITIONS);
+        let opened = open(&context, path.to_str().unwrap()).await.unwrap();
+        let table = opened.table(&context, IdType::Bigint, PARTITIONS, Rows::All, None);
         let batches = table.unwrap().collect().await.unwrap();
         assert_eq!(batches[0].column(1).as_binary_view().value(0), b"a\xff");
     }
@@ -519,7 +519,7 @@ fn crawl(pages: usize) -> Vec<Vec<u8>> {
 
 /// The ids that each partition reads of the documents.
 async fn crawl_ids(context: &SessionContext, documents: &Documents) -> Vec<Vec<String>> {
-    let table = documents.table(context, IdType::String, PARTITIONS);
+    let table = documents.table(context, IdType::String, PARTITIONS, Rows::All, None);
     let streams = table.unwrap().execute_stream_partitioned().await.unwrap();
     let mut partitions = Vec::new();
     for stream in streams {

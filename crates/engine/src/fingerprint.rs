@@ -69,7 +69,7 @@ pub fn local_rows(
     let counters = MapCounters::default();
     let partitions = context.state().config().target_partitions();
     let (rows, read) = (Rows::to_fingerprint(decision_columns), Some(&counters.read));
-    let table = documents.table_of(context, id_type, partitions, rows, read)?;
+    let table = documents.table(context, id_type, partitions, rows, read)?;
     let rows = with_fingerprints(table, recipe, &counters.texts)
         .map_err(EngineError::query(documents.given()))?;
     Ok(UnsortedRows { rows, counters })

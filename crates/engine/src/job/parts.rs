@@ -336,7 +336,7 @@ async fn find(
             let source = &pages.source;
             let documents = source.open(job, context, &splits).await?;
             let rows = Rows::WithDecisionColumns;
-            let table = documents.table_of(context, source.id_type, rows, &splits, None)?;
+            let table = documents.table(context, source.id_type, rows, &splits, None)?;
             let table = with_pages(table, pages.markup).map_err(query())?;
             (pages_schema(), table.execute_stream().await)
         }
@@ -355,7 +355,7 @@ async fn find(
             let (source, decision_columns) = (&fingerprint.source, fingerprint.decision_columns);
             let documents = source.open(job, context, &splits).await?;
             let (rows, read) = (Rows::to_fingerprint(decision_columns), Some(&counters.read));
-            let table = documents.table_of(context, source.id_type, rows, &splits, read)?;
+            let table = documents.table(context, source.id_type, rows, &splits, read)?;
             let recipe = Recipe::Texts(source.model(model));
             let table = with_fingerprints(table, &recipe, &counters.texts).map_err(query())?;
             let schema = rows_schema(source.id_type, &fingerprint.model.spec, decision_columns);
@@ -397,7 +397,7 @@ async fn find(
             let documents = source.open(job, context, &splits).await?;
             let model = source.model(model);
             let rows = Rows::At(wanted);
-            let table = documents.table_of(context, source.id_type, rows, &splits, None)?;
+            let table = documents.table(context, source.id_type, rows, &splits, None)?;
             let texts = table.execute_stream().await;
             let mut similarity = Similarity::new(digest.measure, model);
             let schema = map_documents::digest_schema();

@@ -88,7 +88,7 @@ impl Batch<'_> {
             None => {
                 let partitions = context.state().config().target_partitions();
                 let rows = Rows::WithDecisionColumns;
-                let table = documents.table_of(context, self.id_type, partitions, rows, None)?;
+                let table = documents.table(context, self.id_type, partitions, rows, None)?;
                 with_pages(table, markup).map_err(EngineError::query(documents.given()))?
             }
         };

@@ -193,7 +193,7 @@ async fn each_text(
     id_type: IdType,
     mut each: impl FnMut(DocumentId, Option<&str>, &[u8]),
 ) -> Result<()> {
-    let table = documents.table_of(context, id_type, 1, Rows::WithDecisionColumns, None)?;
+    let table = documents.table(context, id_type, 1, Rows::WithDecisionColumns, None)?;
     let failed = || EngineError::query(documents.given());
     let mut rows = table.execute_stream().await.map_err(failed())?;
     while let Some(batch) = rows.next().await {

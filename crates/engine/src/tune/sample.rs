@@ -42,7 +42,7 @@ pub(super) async fn sample(
     let partitions = context.state().config().target_partitions();
     let counters = Arc::default();
     let rows = Rows::WithDecisionColumns;
-    let table = documents.table_of(context, id_type, partitions, rows, Some(&counters))?;
+    let table = documents.table(context, id_type, partitions, rows, Some(&counters))?;
     let mut rows = table.execute_stream().await.map_err(failed())?;
     let mut kept = BinaryHeap::<(u64, DocumentId, String, Option<String>)>::new();
     // The shingles of the sample, made later, take several times the bytes of its texts.

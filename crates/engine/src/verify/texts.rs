@@ -137,7 +137,7 @@ impl Texts {
         })?;
         let rows = Rows::Wanted(Arc::new(wanted.cloned().collect()));
         let partitions = context.state().config().target_partitions();
-        let table = documents.table_of(context, id_type, partitions, rows, None)?;
+        let table = documents.table(context, id_type, partitions, rows, None)?;
         let failed = || EngineError::query(documents.given());
         let mut rows = table.execute_stream().await.map_err(failed())?;
         while let Some(batch) = rows.next().await {

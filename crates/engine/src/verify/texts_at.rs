@@ -22,7 +22,7 @@ pub(super) async fn texts_at(
 ) -> Result<BoxStream<'static, Result<Batch>>> {
     let partitions = context.state().config().target_partitions();
     let rows = Rows::At(Arc::new(positions));
-    let table = documents.table_of(context, id_type, partitions, rows, None)?;
+    let table = documents.table(context, id_type, partitions, rows, None)?;
     let given = documents.given().to_owned();
     let rows = table.execute_stream().await;
     let rows = rows.map_err(EngineError::query(&given))?;
