@@ -13,7 +13,7 @@ use arrow::datatypes::{DataType, Field, Int64Type, SchemaRef};
 
 use super::columns::{Content, FoundColumns, ITEM_SEPARATOR, Says};
 use super::source::{self, lossy_texts};
-use super::table_columns::{POSITION, SOURCE};
+use super::table_columns::POSITION;
 use crate::error::{DocumentsError, Result};
 use crate::fingerprint_bits::fingerprint_bits;
 
@@ -184,11 +184,6 @@ pub(super) fn conform(
     if let (Some(left_out), Content::Text(_)) = (&found.left_out, content) {
         values = left_out.contents(&values, &sources()?);
     }
-    let sources = if schema.field_with_name(SOURCE).is_ok() {
-        Some(sources()?)
-    } else {
-        None
-    };
     let mut columns = vec![Arc::clone(&ids), values];
     if schema.field_with_name(SKETCH).is_ok() {
         let sketches = file_column(batch, SKETCH, object)?;
@@ -197,7 +192,7 @@ pub(super) fn conform(
     }
     if schema.field_with_name(POSITION).is_ok() {
         let bytes = text_bytes(&columns[1]);
-        let sources = sources.unwrap_or_else(|| StringArray::new_null(batch.num_rows()));
+        let sources = sources()?;
         if found.prefer.has_keys() {
             // Preferred sources are hosts.
             let hosts = || sources_by(false);

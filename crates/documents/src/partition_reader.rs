@@ -95,19 +95,8 @@ impl PartitionStream for PartitionReader {
                 if !split.is_remote() {
                     return async move { partition.read(split).await }.boxed();
                 }
-                let reading = async move {
-                    let reads_ahead = split.rows.is_some();
-                    let batches = partition.read(split).await;
-                    batches.map(|batches| {
-                        if reads_ahead {
-                            streams::read_ahead(batches)
-                        } else {
-                            batches
-                        }
-                    })
-                };
                 // As a task, it begins before the splits in front of it are read.
-                let task = SpawnedTask::spawn(reading);
+                let task = SpawnedTask::spawn(async move { partition.read(split).await });
                 async move { task.join_unwind().await.map_err(internal)? }.boxed()
             })
             .buffered(in_flight)
@@ -206,7 +195,12 @@ impl PartitionReader {
             let numbers = numbers.by_ref().take(rows.num_rows()).collect();
             NumberedRows { rows, numbers }
         };
-        Ok(raw.map_ok(numbered).map(conformed).boxed())
+        let batches = raw.map_ok(numbered).map(conformed).boxed();
+        Ok(if split.is_remote() {
+            streams::read_ahead(batches)
+        } else {
+            batches
+        })
     }
 
     /// Returns a function that converts the rows of a split to the table's schema, and keeps the selected ones. Errors name the

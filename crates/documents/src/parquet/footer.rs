@@ -171,15 +171,11 @@ fn leaf_for<'t>(object: &str, types: &'t Schema, column: &str, role: Role<'_>) -
     let Some(leaf) = leaf::find(types, column) else {
         return Err(bad_column(object, column, "nested or repeated values"));
     };
-    match role {
-        Role::Content(Content::Text(_)) => Ok(leaf),
-        _ if leaf.is_in_lists => Err(bad_column(
-            object,
-            column,
-            "values in lists; only texts can be in lists",
-        )),
-        _ => Ok(leaf),
+    if leaf.is_in_lists && !matches!(role, Role::Content(Content::Text(_))) {
+        let reason = "values in lists; only texts can be in lists";
+        return Err(bad_column(object, column, reason));
     }
+    Ok(leaf)
 }
 
 /// Whether the bytes of a column are said to be text.

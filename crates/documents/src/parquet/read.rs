@@ -66,26 +66,21 @@ pub(crate) async fn read(
             }
             slice.read(&pages, &slice.columns, selected)?
         }
-        Source::Remote(remote) => match wanted {
-            None => {
-                let pages = slice.fetch(remote, &slice.columns).await?;
-                slice.read(&pages, &slice.columns, slice.all())?
-            }
-            Some(wanted) => {
-                let selected = match wanted {
-                    WantedRows::WithIds(wanted) => {
-                        let ids = slice.fetch(remote, &slice.columns[..1]).await?;
-                        slice.select(&ids, wanted)?
-                    }
-                    WantedRows::AtRows(wanted) => slice.select_rows(&wanted),
-                };
-                if selected.rows == 0 {
-                    return Ok(futures::stream::empty().boxed());
+        Source::Remote(remote) => {
+            let selected = match wanted {
+                Some(WantedRows::WithIds(wanted)) => {
+                    let ids = slice.fetch(remote, &slice.columns[..1]).await?;
+                    slice.select(&ids, wanted)?
                 }
-                let pages = slice.fetch(remote, &slice.columns).await?;
-                slice.read(&pages, &slice.columns, selected)?
+                Some(WantedRows::AtRows(wanted)) => slice.select_rows(&wanted),
+                None => slice.all(),
+            };
+            if selected.rows == 0 {
+                return Ok(futures::stream::empty().boxed());
             }
-        },
+            let pages = slice.fetch(remote, &slice.columns).await?;
+            slice.read(&pages, &slice.columns, selected)?
+        }
         Source::Rows(_) => return Err(file.bad_data("it is no Parquet".into())),
     };
     let (columns, object) = (slice.columns, slice.object);
