@@ -69,6 +69,14 @@ pub struct KeptDrafts {
 }
 
 impl KeptDrafts {
+    /// Adds the copies of other files.
+    fn add(&mut self, others: Self) {
+        self.bytes += others.bytes;
+        self.drafts.extend(others.drafts);
+        self.copies.extend(others.copies);
+        self.stale.extend(others.stale);
+    }
+
     /// Puts the files in their places, one after the other, and removes old copies of documents that are not kept now. Adds the
     /// names of those in place to `placed`: of many the first, and how many there are.
     pub async fn publish(self, placed: &mut Vec<String>) -> Result<()> {
@@ -227,34 +235,24 @@ impl Documents {
             async move {
                 if input.columns.is_one_document && !kept.contains(first_part, 0) {
                     let is_stale = replace == Replace::Everything && target.exists().await?;
-                    return Ok(if is_stale {
-                        Copied::Stale(target)
-                    } else {
-                        Copied::Nothing
+                    return Ok(KeptDrafts {
+                        stale: is_stale.then_some(target).into_iter().collect(),
+                        ..KeptDrafts::default()
                     });
                 }
-                let mut draft = new_draft(&target, &scratch)?;
+                let draft = new_draft(&target, &scratch)?;
                 let out = Output {
                     file: draft.open()?,
                     name: target.to_string(),
                 };
                 write_kept(input, first_part, kept, copiers, out).await?;
-                check_replaced(replace, &target, &mut draft).await?;
-                let bytes = draft.send().await?;
-                Ok::<_, DocumentsError>(Copied::Draft(draft, bytes))
+                one_draft(draft, &target, replace).await
             }
         });
         let mut copied = futures::stream::iter(copying).buffered(at_once);
         let mut copies = KeptDrafts::default();
-        while let Some(draft) = copied.next().await {
-            match draft? {
-                Copied::Draft(draft, bytes) => {
-                    copies.bytes += bytes;
-                    copies.drafts.push(draft);
-                }
-                Copied::Stale(file) => copies.stale.push(file),
-                Copied::Nothing => {}
-            }
+        while let Some(more) = copied.next().await {
+            copies.add(more?);
         }
         self.copy_empty(files, scratch, &mut copies).await?;
         Ok(copies)
@@ -383,12 +381,10 @@ impl Documents {
         copies: &mut KeptDrafts,
     ) -> Result<()> {
         for ((input, _), target) in self.empty.iter().zip(&files.empty) {
-            let mut draft = new_draft(target, scratch)?;
+            let draft = new_draft(target, scratch)?;
             let written = draft.open()?.write_all(&input.read().await?);
             written.map_err(|source| Output::failed(&target.to_string(), source))?;
-            check_replaced(files.replace, target, &mut draft).await?;
-            copies.bytes += draft.send().await?;
-            copies.drafts.push(draft);
+            copies.add(one_draft(draft, target, files.replace).await?);
         }
         Ok(())
     }
@@ -397,7 +393,7 @@ impl Documents {
 /// The endings of files that can be joined: JSON Lines.
 const JOINED: [&str; 2] = [".jsonl", ".ndjson"];
 
-/// The only copy.
+/// A copy that is written.
 async fn one_draft(mut draft: Draft, target: &Location, replace: Replace) -> Result<KeptDrafts> {
     check_replaced(replace, target, &mut draft).await?;
     let bytes = draft.send().await?;
@@ -436,15 +432,6 @@ impl MadeCopy {
 const COPIED_BY_STORE: u64 = 4 << 30;
 /// Objects that a store copies at the same time.
 const COPIED_AT_ONCE: usize = 32;
-
-/// What became of an input file.
-enum Copied {
-    /// A copy, and its size in bytes.
-    Draft(Draft, u64),
-    /// Nothing, because the file is one document that is not kept; a copy of an earlier run is here.
-    Stale(Location),
-    Nothing,
-}
 
 /// What copies take of the machine.
 #[derive(Clone)]
