@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use archive::schema::SKETCH;
+use archive::schema::{FINGERPRINT, SKETCH};
 use arrow::datatypes::DataType;
 use serde::{Deserialize, Serialize};
 
@@ -47,8 +47,6 @@ pub(super) enum Says {
 pub const CRAWL_COLUMNS: [&str; 5] = ["url", "host", "date", "status", "content_type"];
 /// What stands between two strings of a list in the text that they become.
 pub(super) const ITEM_SEPARATOR: u8 = b'\n';
-/// The name of a column of ready fingerprints.
-const FINGERPRINT_NAME: &str = archive::schema::FINGERPRINT;
 
 /// The columns that the options ask for, each by its name, or by its path in structures: `meta.url`. The texts may be in lists, too,
 /// which have no name in a path: `messages.content`.
@@ -386,13 +384,13 @@ impl Columns {
             found.ok_or_else(|| missing("fingerprint", name, "--fingerprint-column"))?
         } else if self.text.is_none()
             && !self.texts_only
-            && names.contains(&FINGERPRINT_NAME)
+            && names.contains(&FINGERPRINT)
             // What is only called so may be anything.
             && !TEXT_NAMES.iter().any(|name| names.contains(name))
         {
             let mut others = names.iter().filter(|name| id.as_deref() != Some(name));
             are_guessed = others.any(|name| self.may_have_texts(name));
-            Content::Fingerprint(FINGERPRINT_NAME.to_owned())
+            Content::Fingerprint(FINGERPRINT.to_owned())
         } else {
             let mut asked = cut_names(self.text.as_deref(), names);
             let are_there = asked.iter().all(|name| names.contains(name));
@@ -411,7 +409,7 @@ impl Columns {
                     }
                     missing(
                         "text or fingerprint",
-                        &format!("{sought}, or {FINGERPRINT_NAME}"),
+                        &format!("{sought}, or {FINGERPRINT}"),
                         "--text-column or --fingerprint-column",
                     )
                 })?;

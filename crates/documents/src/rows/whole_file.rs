@@ -15,9 +15,7 @@ use crate::columns::{Columns, FoundColumns, Pages};
 use crate::error::{DocumentsError, Result};
 use crate::page_text;
 use crate::read_counts::Note;
-
-/// The column of the text.
-const TEXT: &str = "text";
+use crate::table_columns::TEXT;
 
 /// Files of documents in this form.
 #[derive(Debug)]
