@@ -20,10 +20,9 @@ use crate::columns::{CRAWL_COLUMNS, Columns, CrawlId, FoundColumns, Pages};
 use crate::error::{DocumentsError, Result};
 use crate::page_text;
 use crate::read_counts::{Note, ReadCounters};
+use crate::table_columns::TEXT;
 use template::host;
 
-/// The column of a document's text.
-const TEXT: &str = "text";
 /// The column of a record's id.
 const RECORD_ID: &str = "warc_record_id";
 /// The column of a document's URL.
@@ -98,15 +97,13 @@ struct File {
     /// Parts that cannot be read.
     broken: u64,
     first_broken: Option<Broken>,
-    /// Take notes of what is wrong; `None` if another pass does.
-    counters: Option<Arc<ReadCounters>>,
-    /// `None` if the records are not counted: they were, or will be, and are logged then.
+    /// `None` if the records are not counted: they were, or will be, and faults are noted and logged then.
     faults: Option<Faults>,
 }
 
 /// What of a file cannot be read. It is logged when a record was read, because a file without any is an error, or at the end.
-#[derive(Default)]
 struct Faults {
+    counters: Arc<ReadCounters>,
     number: usize,
     waiting: Vec<String>,
 }
@@ -114,6 +111,7 @@ struct Faults {
 impl Faults {
     /// Notes the fault of a record or another part of the file.
     fn add(&mut self, file: &str, place: Place, fault: &str, what_follows: &str) {
+        self.counters.note(Note::DamagedRecords, 1, file);
         self.number += 1;
         match self.number.cmp(&(MAX_LOGGED + 1)) {
             Ordering::Less => {
@@ -174,7 +172,11 @@ impl File {
             choice.statuses = statuses.map(|&status| status..=status).collect();
         }
         let is_whole = input.part.is_none();
-        let faults = input.counters.is_some().then(Faults::default);
+        let faults = input.counters.take().map(|counters| Faults {
+            counters,
+            number: 0,
+            waiting: Vec::new(),
+        });
         let dictionary = read_dictionary(&mut input);
         let dictionary = dictionary.map_err(|error| failed(&input.name, error))?;
         let mut reader = match input.part {
@@ -193,7 +195,6 @@ impl File {
             records: 0,
             broken: 0,
             first_broken: None,
-            counters: input.counters,
             faults,
         })
     }
@@ -205,7 +206,6 @@ impl File {
             None => return self.end().map(|()| Next::End),
             Some(Event::Broken(broken)) => {
                 self.counts.count_broken(broken);
-                note(self.counters.as_deref(), &self.name, Note::DamagedRecords);
                 self.first_broken.get_or_insert(broken);
                 self.broken += 1;
                 if let Some(faults) = &mut self.faults {
@@ -220,20 +220,16 @@ impl File {
                 self.records += 1;
                 let outcome = self.documents.read(&record);
                 self.counts.count(&outcome);
-                let noted = match &outcome {
-                    Outcome::Skipped(reason) if is_fault(reason) => Some(Note::DamagedRecords),
-                    Outcome::Document(document) if document.is_malformed => Some(Note::Malformed),
-                    _ => None,
-                };
-                if let Some(noted) = noted {
-                    note(self.counters.as_deref(), &self.name, noted);
-                }
                 if let Some(faults) = &mut self.faults {
-                    if let Outcome::Skipped(reason) = &outcome
-                        && is_fault(reason)
-                    {
-                        let left_out = "the record is left out";
-                        faults.add(&self.name, record.place, reason.name(), left_out);
+                    match &outcome {
+                        Outcome::Skipped(reason) if is_fault(reason) => {
+                            let left_out = "the record is left out";
+                            faults.add(&self.name, record.place, reason.name(), left_out);
+                        }
+                        Outcome::Document(document) if document.is_malformed => {
+                            faults.counters.note(Note::Malformed, 1, &self.name);
+                        }
+                        _ => {}
                     }
                     faults.log();
                 }
@@ -263,13 +259,6 @@ impl File {
             faults.log();
         }
         Ok(())
-    }
-}
-
-/// Adds a record of the file to those of a note.
-fn note(counters: Option<&ReadCounters>, file: &str, note: Note) {
-    if let Some(counters) = counters {
-        counters.note(note, 1, file);
     }
 }
 
