@@ -210,15 +210,12 @@ impl Split {
                 let ranges = ranges(own.len(), self.bytes, bytes);
                 let ranges = ranges.map(|range| own.start + range.start..own.start + range.end);
                 let split = |cut: Range<usize>| Self {
-                    file_number: self.file_number,
-                    part_number: self.part_number,
                     bytes: share(self.bytes, cut.len() as u64, own.len() as u64),
-                    bytes_of_part: None,
-                    file: Arc::clone(&self.file),
                     rows: Some(RowRange {
                         row_group,
                         cut: Some(cut).filter(|cut| cut.len() < rows),
                     }),
+                    ..self.clone()
                 };
                 ranges.map(split).collect()
             }

@@ -26,6 +26,7 @@ use super::footer::strings_as_bytes;
 use crate::error::{DocumentsError, Result};
 use crate::file::{InputFile, Source};
 use crate::kept::Output;
+use crate::source::lossy_texts;
 
 /// The copy starts a new row group when the rows of the current one take more memory than this.
 const ROW_GROUP_BYTES: usize = 256 << 20;
@@ -255,13 +256,10 @@ fn with_texts(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, Ar
         match (column.data_type(), field.data_type()) {
             (DataType::Binary, DataType::Utf8) => {
                 let bytes = column.as_binary::<i32>();
-                let texts = StringArray::try_from_binary(bytes.clone());
-                Arc::new(texts.unwrap_or_else(|_| {
-                    let texts = bytes.iter();
-                    texts
-                        .map(|text| text.map(String::from_utf8_lossy))
-                        .collect()
-                }))
+                match StringArray::try_from_binary(bytes.clone()) {
+                    Ok(texts) => Arc::new(texts),
+                    Err(_) => lossy_texts(bytes.iter()),
+                }
             }
             _ => Arc::clone(column),
         }
