@@ -41,28 +41,26 @@ impl RowFormat for Json {
             return Ok(None);
         }
         let name = objects.name();
-        let mut next = Vec::new();
-        let text = json_of(std::mem::take(&mut objects.text));
-        let mut bytes = text.len();
-        // Whatever is wrong with them is said when all are read.
+        let mut texts = vec![json_of(std::mem::take(&mut objects.text))];
+        let mut bytes = texts[0].len();
+        // Whatever is wrong with the next ones is said when all are read.
         let mut is_whole = false;
         while !is_whole
-            && next.len() < NEXT_OBJECTS
-            && (bytes < NEXT_BYTES || (next.len() < LEAST_OBJECTS && bytes < MOST_BYTES))
+            && texts.len() < MOST_OBJECTS
+            && (bytes < ENOUGH_BYTES || (texts.len() < LEAST_OBJECTS && bytes < MOST_BYTES))
         {
             match objects.advance() {
                 Ok(true) => {
                     bytes += objects.text.len();
-                    next.push(json_of(std::mem::take(&mut objects.text)));
+                    texts.push(json_of(std::mem::take(&mut objects.text)));
                 }
                 Ok(false) => is_whole = true,
                 Err(_) => break,
             }
         }
-        let first = FirstObject {
+        let first = FirstObjects {
             name,
-            text,
-            next,
+            texts,
             is_whole,
             is_array: objects.array.is_some(),
         };
@@ -131,29 +129,29 @@ impl RawRecords for RawObjects {
 
 /// The most fields of an inner object that an error lists.
 const MAX_NESTED: usize = 100;
-/// The most objects behind the first in which columns are sought that the first lacks, and about the most bytes of them.
-const NEXT_OBJECTS: usize = 999;
-const NEXT_BYTES: usize = 1 << 20;
-/// The objects behind the first that are searched however long they are, up to [`MOST_BYTES`] bytes of them.
-const LEAST_OBJECTS: usize = 9;
+/// The most objects in which columns are sought, and about the most bytes of them.
+const MOST_OBJECTS: usize = 1000;
+const ENOUGH_BYTES: usize = 1 << 20;
+/// The objects that are searched however long they are, up to [`MOST_BYTES`] bytes of them.
+const LEAST_OBJECTS: usize = 10;
 const MOST_BYTES: usize = 32 << 20;
 
-/// The first object, with the name of its line.
-struct FirstObject {
+/// The first objects, with the name of the line of the first.
+struct FirstObjects {
     name: String,
-    text: Vec<u8>,
-    next: Vec<Vec<u8>>,
+    texts: Vec<Vec<u8>>,
     /// Whether the file has no more.
     is_whole: bool,
     /// Whether the file is one array.
     is_array: bool,
 }
 
-impl FirstObject {
+impl FirstObjects {
     fn find(&self, location: &Location, columns: &Columns) -> Result<(FoundColumns, IdType)> {
         let bad = |error| bad_line(&self.name, &error);
-        let mut all = vec![names_in(&self.text, columns).map_err(bad)?];
-        all.extend(self.next.iter().flat_map(|text| names_in(text, columns)));
+        let (text, next) = (&self.texts[0], &self.texts[1..]);
+        let mut all = vec![names_in(text, columns).map_err(bad)?];
+        all.extend(next.iter().flat_map(|text| names_in(text, columns)));
         let names = &all[0];
         // An object may lack the preference, the source and the carried columns, and others have them.
         let seeks_urls = columns.with_sources && columns.source.is_none();
@@ -182,7 +180,7 @@ impl FirstObject {
             if let Some(found) = all.iter().find_map(|names| find(names).ok()) {
                 return Ok(found);
             }
-            let nested = nested_paths(&self.text);
+            let nested = nested_paths(text);
             let nested = nested.into_iter().filter(|path| !names.contains(path));
             find(&names.iter().cloned().chain(nested).collect::<Vec<_>>())
         })?;
@@ -196,7 +194,7 @@ impl FirstObject {
             return Ok((found, IdType::String));
         };
         let is_id = |kind, check: fn(&[u8]) -> bool| {
-            let record = Fields::new([(name.as_str(), kind)]).parse(&self.text);
+            let record = Fields::new([(name.as_str(), kind)]).parse(text);
             // The whole line was parsed before, so only the id can fail.
             record.map_or(Some(false), |record| record.values()[0].map(check))
         };
