@@ -393,9 +393,14 @@ impl Documents {
 /// The endings of files that can be joined: JSON Lines.
 const JOINED: [&str; 2] = [".jsonl", ".ndjson"];
 
-/// A copy that is written.
+/// A copy that is written. Refuses to replace an existing file that has other bytes, if these must be the same.
 async fn one_draft(mut draft: Draft, target: &Location, replace: Replace) -> Result<KeptDrafts> {
-    check_replaced(replace, target, &mut draft).await?;
+    if replace == Replace::Same
+        && target.exists().await?
+        && target.digest().await? != draft.digest().await?
+    {
+        return Err(exists(target));
+    }
     let bytes = draft.send().await?;
     Ok(KeptDrafts {
         bytes,
@@ -488,17 +493,6 @@ fn new_draft(target: &Location, scratch: &Path) -> Result<Draft> {
         std::fs::create_dir_all(directory).map_err(StorageError::io(directory.display()))?;
     }
     Ok(Draft::new(target, scratch)?)
-}
-
-/// Refuses to replace an existing file that has other bytes than the draft, if these must be the same.
-async fn check_replaced(replace: Replace, target: &Location, draft: &mut Draft) -> Result<()> {
-    if replace == Replace::Same
-        && target.exists().await?
-        && target.digest().await? != draft.digest().await?
-    {
-        return Err(exists(target));
-    }
-    Ok(())
 }
 
 /// The error for an existing file that may not be replaced.
