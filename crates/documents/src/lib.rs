@@ -40,7 +40,7 @@ mod texts;
 mod versions;
 mod xhtml;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use archive::IdType;
@@ -55,7 +55,7 @@ use tokio::sync::Semaphore;
 use documents_table::DocumentsTable;
 use file::InputFile;
 use partition_reader::{PartitionReader, row_limit};
-use rows::held::HeldFiles;
+use rows::held::{Held, HeldFiles};
 use short_names::short_names;
 use splits::{Split, numbered_splits, total_bytes};
 use strays::without_strays;
@@ -182,8 +182,7 @@ impl Documents {
         locations: Vec<Location>,
         columns: &Columns,
     ) -> Result<Self> {
-        let held_files = HeldFiles::new(&context.runtime_env().memory_pool);
-        Self::open_holding(context, given, locations, columns, &held_files).await
+        Self::open_holding(context, given, locations, columns, HashMap::new()).await
     }
 
     async fn open_holding(
@@ -191,8 +190,9 @@ impl Documents {
         given: String,
         locations: Vec<Location>,
         columns: &Columns,
-        held_files: &HeldFiles,
+        held: HashMap<String, Held>,
     ) -> Result<Self> {
+        let held_files = &HeldFiles::new(&context.runtime_env().memory_pool, held);
         let row_files = &Semaphore::new(OPENED);
         let opened: Vec<Option<InputFile>> = futures::stream::iter(locations.clone())
             .map(|location| {
@@ -275,9 +275,8 @@ impl Documents {
             let held = file.rows()?.held.clone()?;
             Some((file.location.given().to_owned(), held))
         });
-        let held = HeldFiles::new(&context.runtime_env().memory_pool).with_known(held);
-        let locations = locations.collect();
-        let mut reopened = Self::open_holding(context, given, locations, &columns, &held).await?;
+        let (locations, held) = (locations.collect(), held.collect());
+        let mut reopened = Self::open_holding(context, given, locations, &columns, held).await?;
         reopened.check_seen()?;
         reopened.leave_out(self.left_out());
         // Empty files are not opened again, but they count for the common directory.
