@@ -170,22 +170,15 @@ impl Documents {
         locations: Vec<Location>,
         columns: &Columns,
     ) -> Result<Self> {
-        let documents = Self::open_some(context, given, locations, columns).await?;
+        let held = HashMap::new();
+        let documents = Self::open_some(context, given, locations, columns, held).await?;
         documents.check_seen()?;
         Ok(documents)
     }
 
-    /// As [`Self::open_files`], of files that may be some of all: others may have a column that none of these has.
+    /// As [`Self::open_files`], of files that may be some of all: others may have a column that none of these has. `held` are in
+    /// memory, by their paths.
     pub(crate) async fn open_some(
-        context: &SessionContext,
-        given: String,
-        locations: Vec<Location>,
-        columns: &Columns,
-    ) -> Result<Self> {
-        Self::open_holding(context, given, locations, columns, HashMap::new()).await
-    }
-
-    async fn open_holding(
         context: &SessionContext,
         given: String,
         locations: Vec<Location>,
@@ -276,7 +269,7 @@ impl Documents {
             Some((file.location.given().to_owned(), held))
         });
         let (locations, held) = (locations.collect(), held.collect());
-        let mut reopened = Self::open_holding(context, given, locations, &columns, held).await?;
+        let mut reopened = Self::open_some(context, given, locations, &columns, held).await?;
         reopened.check_seen()?;
         reopened.leave_out(self.left_out());
         // Empty files are not opened again, but they count for the common directory.

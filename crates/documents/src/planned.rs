@@ -1,6 +1,6 @@
 //! Documents as the plan of a job names them, so that another process reads some of their splits.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -153,7 +153,7 @@ impl DocumentsPlan {
         numbers: impl IntoIterator<Item = usize>,
     ) -> Result<PlannedDocuments> {
         let stores = &Reading::in_session(context)?.stores;
-        let numbers: std::collections::BTreeSet<usize> = numbers.into_iter().collect();
+        let numbers: BTreeSet<usize> = numbers.into_iter().collect();
         let plans: Vec<(usize, &FilePlan)> = numbers
             .into_iter()
             .map(|number| {
@@ -181,8 +181,8 @@ impl DocumentsPlan {
             carried: self.carried.clone(),
             ..self.columns.clone()
         };
-        let mut documents =
-            Documents::open_some(context, self.given.clone(), locations, &columns).await?;
+        let (given, held) = (self.given.clone(), HashMap::new());
+        let mut documents = Documents::open_some(context, given, locations, &columns, held).await?;
         if documents.files.len() != plans.len() {
             return Err(DocumentsError::TryAgain(format!(
                 "{}: a file had documents when the job was split, and has none now",
