@@ -12,16 +12,15 @@
 use std::io::BufReader;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use datafusion::prelude::SessionContext;
 use futures::{StreamExt as _, TryStreamExt as _};
-use object_store::ObjectStoreExt as _;
 use storage::{Location, StorageError, UnchangedFile};
 use warc::{Cuts, Dictionary, MemberCuts, RecordStarts};
 
 use super::Documents;
 use super::file::InputFile;
 use super::partition_reader::row_limit;
+use super::rows::window;
 use super::splits;
 use crate::error::{DocumentsError, Result};
 use streams::blocking;
@@ -200,18 +199,6 @@ fn find_records(
         }
     }
     Ok(places)
-}
-
-/// At most `length` bytes of a file from `at` on.
-async fn window(location: &Location, size: u64, at: u64, length: u64) -> Result<Bytes> {
-    let end = size.min(at.saturating_add(length));
-    // Some servers ignore a range that covers the whole object, and answer as without a range.
-    if at == 0 && end == size {
-        return Ok(location.read().await?);
-    }
-    let (store, path) = (location.store(), location.path());
-    let fetched = store.get_range(path, at..end).await;
-    Ok(fetched.map_err(|error| location.store_error(error))?)
 }
 
 #[cfg(test)]

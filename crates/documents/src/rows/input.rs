@@ -5,13 +5,12 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use object_store::ObjectStoreExt as _;
 use storage::{Location, StorageError, UnchangedFile};
 use warc::charset::Encoding;
 
 use super::compression::Compression;
 use super::decoded::{Copied, Decoded};
-use super::encoded_bytes::{Head, Local, Remote};
+use super::encoded_bytes::{Head, Local, Remote, window};
 use super::gzip_members::Members;
 use super::held::Held;
 use super::limit::Limit;
@@ -78,14 +77,7 @@ impl RowFile {
             let size = self.location.size().await?;
             let mut length = FIRST_BYTES;
             while length <= MAX_FIRST_BYTES {
-                // Some servers ignore a range that covers the whole object, and answer as without a range.
-                let bytes = if length < size {
-                    let (store, path) = (self.location.store(), self.location.path());
-                    let fetched = store.get_range(path, 0..length).await;
-                    fetched.map_err(|error| self.location.store_error(error))?
-                } else {
-                    self.location.read().await?
-                };
+                let bytes = window(&self.location, size, 0, length).await?;
                 let is_cut = Arc::new(AtomicBool::new(false));
                 let head = Head {
                     whole: bytes.len() as u64 == size,

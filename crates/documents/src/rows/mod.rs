@@ -40,6 +40,7 @@ use crate::error::{DocumentsError, Result};
 use crate::read_counts::ReadCounters;
 use builder::BatchBuilder;
 use compression::Compression;
+pub(super) use encoded_bytes::window;
 use format::{RawRecords, RecordReader, RowFormat};
 use held::HeldFiles;
 use input::{Input, RowFile};
