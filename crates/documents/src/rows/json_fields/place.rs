@@ -59,11 +59,9 @@ impl<'f, 'de> Place<'f, '_, 'de> {
     /// An item of the array here.
     fn item(&mut self) -> Place<'f, '_, 'de> {
         Place {
-            fields: self.fields,
-            node: self.node,
             field: self.field,
             is_in_array: true,
-            record: &mut *self.record,
+            ..self.below(self.node)
         }
     }
 
