@@ -500,19 +500,14 @@ mod tests {
             find(&none, &["url", "raw_content"]),
             text("url", "raw_content")
         );
-        assert_eq!(
-            find(&none, &["id", "fp", "title"]),
-            Ok(("id".into(), Content::Fingerprint("fp".into())))
-        );
+        let ready = Ok(("id".to_owned(), Content::Fingerprint("fp".into())));
+        assert_eq!(find(&none, &["id", "fp", "title"]), ready);
         assert_eq!(find(&none, &["id", "fp", "text"]), text("id", "text"));
         let asked = Columns {
             fingerprint: Some("fp".into()),
             ..Columns::default()
         };
-        assert_eq!(
-            find(&asked, &["id", "fp", "text"]),
-            Ok(("id".into(), Content::Fingerprint("fp".into())))
-        );
+        assert_eq!(find(&asked, &["id", "fp", "text"]), ready);
     }
 
     #[test]

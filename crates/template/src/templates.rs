@@ -221,10 +221,8 @@ mod tests {
         let few = "Home\nfew words\nImprint";
         assert_eq!(content(Some("a.example"), few), "few words\n\na.example");
         assert_eq!(content(Some("a.example"), "Home\nImprint"), "Home\nImprint");
-        assert_eq!(
-            Templates::from_bytes(&templates.to_bytes()).as_ref(),
-            Ok(&templates)
-        );
+        let read = Templates::from_bytes(&templates.to_bytes());
+        assert_eq!(read.as_ref(), Ok(&templates));
         assert!(templates.has("a.example", keys("home")[0]));
         assert!(!templates.has("b.example", keys("home")[0]));
     }

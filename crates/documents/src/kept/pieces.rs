@@ -156,24 +156,18 @@ mod tests {
                 };
                 let one = copy(1);
                 assert_eq!(copy(3), one);
+                if compression == Compression::Zstd {
+                    assert_eq!(zstd::stream::decode_all(&*one).unwrap(), records.concat());
+                    continue;
+                }
                 let mut read = Vec::new();
-                match compression {
-                    Compression::Zstd => read = zstd::stream::decode_all(&*one).unwrap(),
-                    _ => drop(
-                        flate2::read::MultiGzDecoder::new(&*one)
-                            .read_to_end(&mut read)
-                            .unwrap(),
-                    ),
-                }
+                let mut decoder = flate2::read::MultiGzDecoder::new(&*one);
+                decoder.read_to_end(&mut read).unwrap();
                 assert_eq!(read, records.concat());
-                let members = one
-                    .windows(4)
-                    .filter(|bytes| *bytes == [0x1f, 0x8b, 8, 0])
-                    .count();
-                if compression == Compression::Gzip {
-                    assert_eq!(members == records.len(), is_member, "{members}");
-                    assert!(members > 1);
-                }
+                let starts = one.windows(4).filter(|bytes| *bytes == [0x1f, 0x8b, 8, 0]);
+                let members = starts.count();
+                assert_eq!(members == records.len(), is_member, "{members}");
+                assert!(members > 1);
             }
         }
     }
