@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import numbers
 import os
 import tempfile
@@ -115,10 +114,14 @@ class Index:
         return Summary(json.loads(self._native.info()))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return functools.partial(Index, **self._options), (self.path,)
+        return _reopen, (self.path, self._options)
 
     def __repr__(self) -> str:
         return f"Index({self.path!r})"
+
+
+def _reopen(path: str, options: dict[str, Any]) -> Index:
+    return Index(path, **options)
 
 
 def _default_cache() -> str:
