@@ -190,7 +190,15 @@ impl PartitionReader {
         };
         let bytes = streams::limit_bytes(&self.context.runtime_env().memory_pool);
         let raw = parquet::read(&file, rows, object, self.wanted_rows(&split), bytes).await?;
-        let mut numbers = self.row_numbers(&split);
+        let numbers = split.first_row()..;
+        let mut numbers: Box<dyn Iterator<Item = u64> + Send> = match &self.rows {
+            // The reader skips the other rows.
+            Rows::At(set) => {
+                let (set, part_number) = (Arc::clone(set), split.part_number);
+                Box::new(numbers.filter(move |&row| set.contains(part_number, row)))
+            }
+            _ => Box::new(numbers),
+        };
         let numbered = move |rows: RecordBatch| {
             let numbers = numbers.by_ref().take(rows.num_rows()).collect();
             NumberedRows { rows, numbers }
@@ -253,19 +261,6 @@ impl PartitionReader {
                 }
             }
             Ok(table)
-        }
-    }
-
-    /// The numbers, in their file, of the rows that the Parquet reader returns of a split.
-    fn row_numbers(&self, split: &Split) -> Box<dyn Iterator<Item = u64> + Send> {
-        let numbers = split.first_row()..;
-        match &self.rows {
-            // The reader skips the other rows.
-            Rows::At(set) => {
-                let (set, part_number) = (Arc::clone(set), split.part_number);
-                Box::new(numbers.filter(move |&row| set.contains(part_number, row)))
-            }
-            _ => Box::new(numbers),
         }
     }
 
