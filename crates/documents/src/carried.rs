@@ -6,7 +6,6 @@ use archive::IdType;
 use arrow::datatypes::{DataType, Field, SchemaRef};
 use datafusion::prelude::{DataFrame, SessionContext};
 
-use super::columns::CarriedColumn;
 use super::file::InputFile;
 use super::partition_reader::Rows;
 use super::splits::{Split, numbered_splits, total_bytes};
@@ -109,24 +108,6 @@ impl Documents {
         let files = self.files.iter().map(|file| file.only(&file.carried));
         files.map(Arc::new).collect()
     }
-
-    /// The table of a column that all files have by their formats, as text, beside the positions of the documents. Nothing
-    /// else is read.
-    pub(super) fn known_column_table(
-        &self,
-        context: &SessionContext,
-        partitions: usize,
-        name: &str,
-    ) -> Result<DataFrame> {
-        let column = CarriedColumn {
-            name: name.to_owned(),
-            data_type: DataType::Utf8,
-        };
-        let only = |file: &Arc<InputFile>| Arc::new(file.only(std::slice::from_ref(&column)));
-        let files: Vec<Arc<InputFile>> = self.files.iter().map(only).collect();
-        let field = Field::new(name, DataType::Utf8, true);
-        carried_columns_table(context, partitions, numbered_splits(&files), vec![field])
-    }
 }
 
 /// The table of the positions of documents and the carried columns of `splits`. Reads no other columns.
@@ -138,7 +119,7 @@ pub(super) fn carried_columns_table(
 ) -> Result<DataFrame> {
     let schema = table_columns::carried_schema(carried);
     // There are no ids.
-    let (rows, id_type) = (Rows::Carried, IdType::String);
+    let (rows, id_type) = (Rows::All, IdType::String);
     read_table(context, schema, id_type, partitions, rows, splits, None)
 }
 

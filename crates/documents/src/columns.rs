@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use archive::schema::SKETCH;
+use archive::schema::{FINGERPRINT, SKETCH};
 use arrow::datatypes::DataType;
 use serde::{Deserialize, Serialize};
 
@@ -47,8 +47,6 @@ pub(super) enum Says {
 pub const CRAWL_COLUMNS: [&str; 5] = ["url", "host", "date", "status", "content_type"];
 /// What stands between two strings of a list in the text that they become.
 pub(super) const ITEM_SEPARATOR: u8 = b'\n';
-/// The name of a column of ready fingerprints.
-const FINGERPRINT_NAME: &str = archive::schema::FINGERPRINT;
 
 /// The columns that the options ask for, each by its name, or by its path in structures: `meta.url`. The texts may be in lists, too,
 /// which have no name in a path: `messages.content`.
@@ -175,7 +173,7 @@ pub(super) struct CarriedColumn {
 }
 
 /// The columns that are read from a file.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct FoundColumns {
     /// `None` if the file has no id column; its documents then get the id `file:row`.
     pub(super) id: Option<String>,
@@ -305,11 +303,6 @@ impl Columns {
         Encoding::for_label(self.charset.as_ref()?.as_bytes())
     }
 
-    /// The text columns that are asked for; `names` are those of the file, which may have commas.
-    pub(super) fn text_names(&self, names: &[&str]) -> Vec<&str> {
-        cut_names(self.text.as_deref(), names)
-    }
-
     /// The names of columns, or paths, that these columns have, whether a file has them or not.
     pub(super) fn named(&self) -> impl Iterator<Item = &str> {
         let Remembered { id, text, source } = &self.remembered;
@@ -391,15 +384,15 @@ impl Columns {
             found.ok_or_else(|| missing("fingerprint", name, "--fingerprint-column"))?
         } else if self.text.is_none()
             && !self.texts_only
-            && names.contains(&FINGERPRINT_NAME)
+            && names.contains(&FINGERPRINT)
             // What is only called so may be anything.
             && !TEXT_NAMES.iter().any(|name| names.contains(name))
         {
             let mut others = names.iter().filter(|name| id.as_deref() != Some(name));
             are_guessed = others.any(|name| self.may_have_texts(name));
-            Content::Fingerprint(FINGERPRINT_NAME.to_owned())
+            Content::Fingerprint(FINGERPRINT.to_owned())
         } else {
-            let mut asked = self.text_names(names);
+            let mut asked = cut_names(self.text.as_deref(), names);
             let are_there = asked.iter().all(|name| names.contains(name));
             let asked_for = (!asked.is_empty()).then(|| asked.remove(0).to_owned());
             further_texts = asked.into_iter().map(str::to_owned).collect();
@@ -416,7 +409,7 @@ impl Columns {
                     }
                     missing(
                         "text or fingerprint",
-                        &format!("{sought}, or {FINGERPRINT_NAME}"),
+                        &format!("{sought}, or {FINGERPRINT}"),
                         "--text-column or --fingerprint-column",
                     )
                 })?;
@@ -451,25 +444,18 @@ impl Columns {
         });
         Ok(FoundColumns {
             id,
-            is_one_document: false,
-            has_byte_ids: false,
             content: Some(content),
             carried: carried.collect(),
             source,
             domains: self.domains,
-            is_array: false,
-            left_out: None,
-            unseen: Vec::new(),
             other_texts,
             are_guessed,
             further_texts,
-            sketches: false,
-            dialect: Dialect::quoted(b','),
             charset: self.charset(),
             pages: self.pages,
             crawl: self.crawl.clone(),
-            is_joined: false,
             prefer,
+            ..FoundColumns::default()
         })
     }
 }
@@ -514,19 +500,14 @@ mod tests {
             find(&none, &["url", "raw_content"]),
             text("url", "raw_content")
         );
-        assert_eq!(
-            find(&none, &["id", "fp", "title"]),
-            Ok(("id".into(), Content::Fingerprint("fp".into())))
-        );
+        let ready = Ok(("id".to_owned(), Content::Fingerprint("fp".into())));
+        assert_eq!(find(&none, &["id", "fp", "title"]), ready);
         assert_eq!(find(&none, &["id", "fp", "text"]), text("id", "text"));
         let asked = Columns {
             fingerprint: Some("fp".into()),
             ..Columns::default()
         };
-        assert_eq!(
-            find(&asked, &["id", "fp", "text"]),
-            Ok(("id".into(), Content::Fingerprint("fp".into())))
-        );
+        assert_eq!(find(&asked, &["id", "fp", "text"]), ready);
     }
 
     #[test]

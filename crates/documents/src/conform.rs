@@ -12,9 +12,8 @@ use arrow::array::{
 use arrow::datatypes::{DataType, Field, Int64Type, SchemaRef};
 
 use super::columns::{Content, FoundColumns, ITEM_SEPARATOR, Says};
-use super::preference::KeysError;
 use super::source::{self, lossy_texts};
-use super::table_columns::{POSITION, SOURCE};
+use super::table_columns::POSITION;
 use crate::error::{DocumentsError, Result};
 use crate::fingerprint_bits::fingerprint_bits;
 
@@ -78,15 +77,15 @@ pub(super) fn ids(
 ) -> Result<ArrayRef> {
     match &found.id {
         Some(name) => file_column(batch, name, object).cloned(),
-        None if found.is_one_document => {
-            let ids = rows.iter().map(|_| Some(file_name));
-            Ok(Arc::new(ids.collect::<StringArray>()))
-        }
         None => {
-            let ids = rows
-                .iter()
-                .map(|row| Some(format!("{file_name}:{}", row + 1)));
-            Ok(Arc::new(ids.collect::<StringArray>()))
+            let id = |row: &u64| {
+                Some(if found.is_one_document {
+                    file_name.to_owned()
+                } else {
+                    format!("{file_name}:{}", row + 1)
+                })
+            };
+            Ok(Arc::new(rows.iter().map(id).collect::<StringArray>()))
         }
     }
 }
@@ -185,11 +184,6 @@ pub(super) fn conform(
     if let (Some(left_out), Content::Text(_)) = (&found.left_out, content) {
         values = left_out.contents(&values, &sources()?);
     }
-    let sources = if schema.field_with_name(SOURCE).is_ok() {
-        Some(sources()?)
-    } else {
-        None
-    };
     let mut columns = vec![Arc::clone(&ids), values];
     if schema.field_with_name(SKETCH).is_ok() {
         let sketches = file_column(batch, SKETCH, object)?;
@@ -198,16 +192,14 @@ pub(super) fn conform(
     }
     if schema.field_with_name(POSITION).is_ok() {
         let bytes = text_bytes(&columns[1]);
-        let sources = sources.unwrap_or_else(|| StringArray::new_null(batch.num_rows()));
+        let sources = sources()?;
         if found.prefer.has_keys() {
             // Preferred sources are hosts.
             let hosts = || sources_by(false);
             let column = |name: &str| file_column(batch, name, object);
-            let keys = found.prefer.keys(column, hosts, file, positions.values());
-            let [keys, rest] = keys.map_err(|error| match error {
-                KeysError::Values(name, reason) => bad_data(&name, reason),
-                KeysError::Other(error) => error,
-            })?;
+            let positions = positions.values();
+            let keys = found.prefer.keys(column, hosts, bad_data, file, positions);
+            let [keys, rest] = keys?;
             columns.push(Arc::new(keys));
             if found.prefer.are_keys_cut() {
                 columns.push(Arc::new(rest));
@@ -324,7 +316,6 @@ mod tests {
     use arrow::datatypes::{IntervalUnit, Schema, TimeUnit};
 
     use super::*;
-    use crate::rows::dialect::Dialect;
 
     #[test]
     fn counters_and_times_are_no_fingerprints() {
@@ -355,26 +346,9 @@ mod tests {
     #[test]
     fn ids_are_limited_with_their_replacement_characters() {
         let found = FoundColumns {
-            dialect: Dialect::quoted(b','),
-            charset: None,
-            is_one_document: false,
-            has_byte_ids: false,
-            domains: false,
-            is_joined: false,
-            other_texts: Vec::new(),
-            are_guessed: false,
-            pages: Default::default(),
-            crawl: Default::default(),
             id: Some("key".into()),
             content: Some(Content::Text("text".into())),
-            sketches: false,
-            prefer: Default::default(),
-            further_texts: Vec::new(),
-            is_array: false,
-            left_out: None,
-            unseen: Vec::new(),
-            source: None,
-            carried: Vec::new(),
+            ..FoundColumns::default()
         };
         let schema = Arc::new(Schema::new(vec![
             Field::new("id", DataType::Utf8, false),

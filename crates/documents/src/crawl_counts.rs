@@ -97,10 +97,8 @@ mod tests {
         assert_eq!((sum.statuses[&404], sum.media_types["image/png"]), (2, 5));
         assert_eq!(sum.incomplete, 2);
         let json = serde_json::to_string(&sum).unwrap();
-        assert_eq!(
-            serde_json::from_str::<CrawlRecordCounts>(&json).unwrap(),
-            sum
-        );
+        let read: CrawlRecordCounts = serde_json::from_str(&json).unwrap();
+        assert_eq!(read, sum);
     }
 
     #[test]

@@ -12,16 +12,15 @@
 use std::io::BufReader;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use datafusion::prelude::SessionContext;
 use futures::{StreamExt as _, TryStreamExt as _};
-use object_store::ObjectStoreExt as _;
 use storage::{Location, StorageError, UnchangedFile};
 use warc::{Cuts, Dictionary, MemberCuts, RecordStarts};
 
 use super::Documents;
 use super::file::InputFile;
 use super::partition_reader::row_limit;
+use super::rows::window;
 use super::splits;
 use crate::error::{DocumentsError, Result};
 use streams::blocking;
@@ -50,21 +49,20 @@ impl Documents {
         }
         let most = splits::split_bytes(self.bytes(), readers as u64);
         let window_log = row_limit(context).window_log;
-        let finding = self.files.iter().enumerate().map(|(number, file)| {
+        let finding = self.files.iter().map(|file| {
             let file = Arc::clone(file);
             async move {
-                let pieces = pieces(&file, most);
-                let found = match pieces {
-                    0 | 1 => Vec::new(),
-                    _ => find(&file, pieces, window_log).await?,
-                };
-                Ok::<_, DocumentsError>((number, found))
+                match pieces(&file, most) {
+                    0 | 1 => Ok(Vec::new()),
+                    pieces => find(&file, pieces, window_log).await,
+                }
             }
         });
         let found = futures::stream::iter(finding).buffered(FILES_AT_ONCE);
-        let found: Vec<(usize, Vec<u64>)> = found.try_collect().await?;
-        for (number, places) in found.into_iter().filter(|(_, places)| !places.is_empty()) {
-            let file = Arc::make_mut(&mut self.files[number]);
+        let found: Vec<Vec<u64>> = found.try_collect().await?;
+        let found = self.files.iter_mut().zip(found);
+        for (file, places) in found.filter(|(_, places)| !places.is_empty()) {
+            let file = Arc::make_mut(file);
             tracing::debug!(file = %file.location, parts = places.len() + 1, "a file is cut");
             file.cut_at(places);
         }
@@ -114,7 +112,7 @@ impl Documents {
 /// not cut.
 fn pieces(file: &InputFile, most: u64) -> u64 {
     match file.rows() {
-        Some(rows) if rows.format.can_be_cut() => {
+        Some(rows) if rows.format.has_members() => {
             rows.bytes.div_ceil(most.max(splits::MIN_SPLIT_BYTES))
         }
         _ => 1,
@@ -201,18 +199,6 @@ fn find_records(
         }
     }
     Ok(places)
-}
-
-/// At most `length` bytes of a file from `at` on.
-async fn window(location: &Location, size: u64, at: u64, length: u64) -> Result<Bytes> {
-    let end = size.min(at.saturating_add(length));
-    // Some servers ignore a range that covers the whole object, and answer as without a range.
-    if at == 0 && end == size {
-        return Ok(location.read().await?);
-    }
-    let (store, path) = (location.store(), location.path());
-    let fetched = store.get_range(path, at..end).await;
-    Ok(fetched.map_err(|error| location.store_error(error))?)
 }
 
 #[cfg(test)]

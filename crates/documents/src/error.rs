@@ -79,7 +79,6 @@ impl DocumentsError {
         }
     }
 
-    /// The kind of the failure.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Archive(error) => error.kind(),

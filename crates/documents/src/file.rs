@@ -32,7 +32,6 @@ pub(super) struct InputFile {
     /// Its path below the common directory of all files; documents without an id get theirs from
     /// it.
     pub(super) short_name: String,
-    /// The columns that are read.
     pub(super) columns: FoundColumns,
     /// The columns that go along to decisions; they are read later, by [`Self::with_carried`] or [`Self::only`].
     pub(super) carried: Vec<CarriedColumn>,

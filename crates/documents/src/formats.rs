@@ -5,10 +5,10 @@
 
 use storage::{Location, endings_in_words, has_ending};
 use tokio::sync::Semaphore;
+use warc::Form;
 
 use super::columns::Columns;
 use super::file::InputFile;
-use super::page_text::Form;
 use super::rows::compression::{self, Compression};
 use super::rows::format::RowFormat;
 use super::rows::held::{HeldFiles, SMALL};
@@ -17,7 +17,6 @@ use super::rows::whole_file::WholeFiles;
 use super::{OPENED, ROW_FILES_OPENED, parquet, rows};
 use crate::error::{DocumentsError, Result};
 
-/// A format of input files.
 struct Format {
     /// The endings of its files' names.
     endings: &'static [&'static str],
@@ -46,7 +45,7 @@ static FORMATS: [Format; 8] = [
     Format::of(&[".wet"], Reader::Rows(&rows::warc::Warc)),
     Format::of_pages(&[".html", ".htm"], &WholeFiles(Form::Html)),
     Format::of_pages(&[".xhtml", ".xht"], &WholeFiles(Form::Xhtml)),
-    Format::of(&[".txt"], Reader::Rows(&WholeFiles(Form::Plain))),
+    Format::of(&[".txt"], Reader::Rows(&WholeFiles(Form::Text))),
 ];
 
 impl Format {

@@ -40,7 +40,7 @@ mod texts;
 mod versions;
 mod xhtml;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use archive::IdType;
@@ -54,8 +54,8 @@ use tokio::sync::Semaphore;
 
 use documents_table::DocumentsTable;
 use file::InputFile;
-use partition_reader::{PartitionReader, Rows, row_limit};
-use rows::held::HeldFiles;
+use partition_reader::{PartitionReader, row_limit};
+use rows::held::{Held, HeldFiles};
 use short_names::short_names;
 use splits::{Split, numbered_splits, total_bytes};
 use strays::without_strays;
@@ -69,23 +69,19 @@ pub use error::DocumentsError;
 pub use fingerprint_bits::{fingerprint_bits, fingerprint_type};
 pub use formats::extensions;
 pub use id::DocumentId;
-pub use kept::MadeCopy;
-pub use kept::{KeptDrafts, KeptFiles, KeptPlace, Replace};
-pub use left_out::LeftOut;
-pub use left_out::visible;
-pub use planned::SplitPlan;
-pub use planned::{DocumentsPlan, FileCuts, PlannedDocuments};
-pub use preference::Prefer;
-pub use preference::{NO_PREFERENCE, length_key};
+pub use kept::{KeptDrafts, KeptFiles, KeptPlace, MadeCopy, Replace};
+pub use left_out::{LeftOut, visible};
+pub use partition_reader::Rows;
+pub use planned::{DocumentsPlan, FileCuts, PlannedDocuments, SplitPlan};
+pub use preference::{NO_PREFERENCE, Prefer, length_key};
 pub use resume_chunks::ResumeChunk;
-pub use row_set::InputNumbers;
-pub use row_set::RowSet;
+pub use row_set::{InputNumbers, RowSet};
 pub use rows::charset_name;
 pub use rows::dialect::Quote;
 pub use session::Reading;
 pub use table_columns::{
-    DECISION_COLUMNS, DecisionColumn, POSITION, PREFERENCE, PREFERENCE_BEHIND, SOURCE, TEXT,
-    TextRows, positions_and_bytes,
+    POSITION, PREFERENCE, PREFERENCE_BEHIND, SOURCE, TEXT, TextRows, decision_fields,
+    positions_and_bytes,
 };
 pub use template::{source_of_site, source_of_url, source_said};
 pub use texts::MOST_OF_AN_ID;
@@ -174,29 +170,22 @@ impl Documents {
         locations: Vec<Location>,
         columns: &Columns,
     ) -> Result<Self> {
-        let documents = Self::open_some(context, given, locations, columns).await?;
+        let held = HashMap::new();
+        let documents = Self::open_some(context, given, locations, columns, held).await?;
         documents.check_seen()?;
         Ok(documents)
     }
 
-    /// As [`Self::open_files`], of files that may be some of all: others may have a column that none of these has.
+    /// As [`Self::open_files`], of files that may be some of all: others may have a column that none of these has. `held` are in
+    /// memory, by their paths.
     pub(crate) async fn open_some(
         context: &SessionContext,
         given: String,
         locations: Vec<Location>,
         columns: &Columns,
+        held: HashMap<String, Held>,
     ) -> Result<Self> {
-        let held_files = HeldFiles::new(&context.runtime_env().memory_pool);
-        Self::open_holding(context, given, locations, columns, &held_files).await
-    }
-
-    async fn open_holding(
-        context: &SessionContext,
-        given: String,
-        locations: Vec<Location>,
-        columns: &Columns,
-        held_files: &HeldFiles,
-    ) -> Result<Self> {
+        let held_files = &HeldFiles::new(&context.runtime_env().memory_pool, held);
         let row_files = &Semaphore::new(OPENED);
         let opened: Vec<Option<InputFile>> = futures::stream::iter(locations.clone())
             .map(|location| {
@@ -279,9 +268,8 @@ impl Documents {
             let held = file.rows()?.held.clone()?;
             Some((file.location.given().to_owned(), held))
         });
-        let held = HeldFiles::new(&context.runtime_env().memory_pool).with_known(held);
-        let locations = locations.collect();
-        let mut reopened = Self::open_holding(context, given, locations, &columns, &held).await?;
+        let (locations, held) = (locations.collect(), held.collect());
+        let mut reopened = Self::open_some(context, given, locations, &columns, held).await?;
         reopened.check_seen()?;
         reopened.leave_out(self.left_out());
         // Empty files are not opened again, but they count for the common directory.
@@ -370,12 +358,6 @@ impl Documents {
         self.files.len()
     }
 
-    /// Whether all files have an id column. In a file without one, a document gets an id by the file's path below the common
-    /// directory of all files.
-    pub fn have_ids(&self) -> bool {
-        self.files.iter().all(|file| file.columns.id.is_some())
-    }
-
     /// The first file without an id column, and the number of other such files: their documents get the id `file:row`. `None`
     /// if there is no such file.
     pub fn files_with_row_ids(&self) -> Option<(String, usize)> {
@@ -452,68 +434,19 @@ impl Documents {
         numbered_splits(&self.files)
     }
 
-    /// The table of all documents: columns `id`, and `text` (bytes), or `fp` and, if there are sketches, `sketch`.
+    /// The table of these `rows`: columns `id`, and `text` (bytes), or `fp` and, if there are sketches, `sketch`; then those that the
+    /// rows have beside them. `counters` count the records of WARC files, and take notes of documents; without them, nothing is said of
+    /// records that are left out.
     pub fn table(
         &self,
         context: &SessionContext,
         id_type: IdType,
         partitions: usize,
+        rows: Rows,
+        counters: Option<&Arc<ReadCounters>>,
     ) -> Result<DataFrame> {
         let splits = self.all_splits();
-        self.table_of_splits(context, id_type, partitions, Rows::All, splits, None)
-    }
-
-    /// As [`Self::table`], with the columns of [`DECISION_COLUMNS`] too if `decision_columns`. `counters` count
-    /// the records of WARC files, and take notes of documents.
-    pub fn table_to_fingerprint(
-        &self,
-        context: &SessionContext,
-        id_type: IdType,
-        partitions: usize,
-        decision_columns: bool,
-        counters: &Arc<ReadCounters>,
-    ) -> Result<DataFrame> {
-        let splits = self.all_splits();
-        let rows = Rows::to_fingerprint(decision_columns);
-        self.table_of_splits(context, id_type, partitions, rows, splits, Some(counters))
-    }
-
-    /// As [`Self::table`], with the columns of [`DECISION_COLUMNS`] too. Says nothing of records that are left out: the table to
-    /// fingerprint does.
-    pub fn table_with_sources(
-        &self,
-        context: &SessionContext,
-        id_type: IdType,
-        partitions: usize,
-    ) -> Result<DataFrame> {
-        let (rows, splits) = (Rows::WithDecisionColumns, self.all_splits());
-        self.table_of_splits(context, id_type, partitions, rows, splits, None)
-    }
-
-    /// As [`Self::table`], with only the documents that have `wanted` ids. In Parquet files with an
-    /// id column, the reader decodes no other text.
-    pub fn table_with_ids(
-        &self,
-        context: &SessionContext,
-        id_type: IdType,
-        partitions: usize,
-        wanted: Arc<HashSet<DocumentId>>,
-    ) -> Result<DataFrame> {
-        let (wanted, splits) = (Rows::Wanted(wanted), self.all_splits());
-        self.table_of_splits(context, id_type, partitions, wanted, splits, None)
-    }
-
-    /// As [`Self::table`], with the columns of [`DECISION_COLUMNS`] too, and only the documents at the positions in `wanted`. In
-    /// Parquet files, the reader decodes no other text.
-    pub fn table_at(
-        &self,
-        context: &SessionContext,
-        id_type: IdType,
-        partitions: usize,
-        wanted: Arc<RowSet>,
-    ) -> Result<DataFrame> {
-        let (wanted, splits) = (Rows::At(wanted), self.all_splits());
-        self.table_of_splits(context, id_type, partitions, wanted, splits, None)
+        self.table_of_splits(context, id_type, partitions, rows, splits, counters)
     }
 
     fn table_of_splits(
@@ -527,7 +460,8 @@ impl Documents {
     ) -> Result<DataFrame> {
         let content = self.files.first();
         let content = content.and_then(|file| file.columns.content.as_ref());
-        let decide_by = rows.have_decision_columns().then_some(&self.columns.prefer);
+        let decides = matches!(rows, Rows::WithDecisionColumns | Rows::At(_));
+        let decide_by = decides.then_some(&self.columns.prefer);
         let schema =
             table_columns::schema(id_type, content, self.has_sketches(), decide_by, vec![]);
         read_table(context, schema, id_type, partitions, rows, splits, counters)

@@ -1,6 +1,6 @@
 //! The batch beside the documents of `--base`: joins both, and finds a file that is in both.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use storage::Location;
@@ -21,16 +21,9 @@ impl Documents {
 
     /// A file that both have.
     pub fn shared_file(&self, others: &Self) -> Option<&Location> {
-        let own: HashSet<_> = self
-            .files
-            .iter()
-            .map(|file| file.location.identity())
-            .collect();
-        let mut theirs = others.files.iter().map(|file| &file.location);
-        let shared = theirs
-            .find(|location| own.contains(&location.identity()))?
-            .identity();
-        let mut files = self.files.iter().map(|file| &file.location);
-        files.find(|location| location.identity() == shared)
+        let own = self.files.iter().map(|file| &file.location);
+        let own: HashMap<_, _> = own.map(|own| (own.identity(), own)).collect();
+        let mut theirs = others.files.iter();
+        theirs.find_map(|file| own.get(&file.location.identity()).copied())
     }
 }

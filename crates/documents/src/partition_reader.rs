@@ -36,36 +36,25 @@ const MAX_AHEAD: u64 = 32;
 
 /// The rows of a table of documents.
 #[derive(Debug, Clone)]
-pub(super) enum Rows {
+pub enum Rows {
     All,
-    /// All, with the columns of [`DECISION_COLUMNS`](super::DECISION_COLUMNS).
+    /// All, with the columns of [`decision_fields`](super::decision_fields).
     WithDecisionColumns,
-    /// Those with these ids.
+    /// Those with these ids. In Parquet files with an id column, the reader decodes no other text.
     Wanted(Arc<HashSet<DocumentId>>),
-    /// Those at these positions, with the columns of [`DECISION_COLUMNS`](super::DECISION_COLUMNS).
+    /// Those at these positions, with the columns of [`decision_fields`](super::decision_fields). In Parquet files, the reader
+    /// decodes no other text.
     At(Arc<RowSet>),
-    /// All, with their positions and the carried columns alone.
-    Carried,
 }
 
 impl Rows {
     /// The rows that are fingerprinted: all, with the decision columns if `decision_columns`.
-    pub(super) fn to_fingerprint(decision_columns: bool) -> Self {
+    pub fn to_fingerprint(decision_columns: bool) -> Self {
         if decision_columns {
             Self::WithDecisionColumns
         } else {
             Self::All
         }
-    }
-
-    /// Whether the rows have the columns of [`DECISION_COLUMNS`](super::DECISION_COLUMNS).
-    pub(super) fn have_decision_columns(&self) -> bool {
-        matches!(self, Self::WithDecisionColumns | Self::At(_))
-    }
-
-    /// Whether a run reads them beside the table of all documents: some of them, or other columns.
-    fn are_read_again(&self) -> bool {
-        matches!(self, Self::Wanted(_) | Self::At(_) | Self::Carried)
     }
 }
 
@@ -106,19 +95,8 @@ impl PartitionStream for PartitionReader {
                 if !split.is_remote() {
                     return async move { partition.read(split).await }.boxed();
                 }
-                let reading = async move {
-                    let reads_ahead = split.rows.is_some();
-                    let batches = partition.read(split).await;
-                    batches.map(|batches| {
-                        if reads_ahead {
-                            streams::read_ahead(batches)
-                        } else {
-                            batches
-                        }
-                    })
-                };
                 // As a task, it begins before the splits in front of it are read.
-                let task = SpawnedTask::spawn(reading);
+                let task = SpawnedTask::spawn(async move { partition.read(split).await });
                 async move { task.join_unwind().await.map_err(internal)? }.boxed()
             })
             .buffered(in_flight)
@@ -153,8 +131,10 @@ impl PartitionReader {
         batches: impl Stream<Item = Result<RecordBatch>> + Send + 'static,
         context: &TaskContext,
     ) -> SendableRecordBatchStream {
-        // A run reads and counts all documents once: do not count them again.
-        let counts = !self.rows.are_read_again();
+        // A run reads and counts all documents once: do not count some of them, or their carried columns, again.
+        let has_content = |split: &Split| split.file.columns.content.is_some();
+        let counts = matches!(self.rows, Rows::All | Rows::WithDecisionColumns)
+            && self.splits.iter().all(has_content);
         let reading = Reading::in_config(context.session_config()).filter(|_| counts);
         let batches = batches.inspect_ok(move |batch| {
             if let Some(reading) = &reading {
@@ -210,12 +190,25 @@ impl PartitionReader {
         };
         let bytes = streams::limit_bytes(&self.context.runtime_env().memory_pool);
         let raw = parquet::read(&file, rows, object, self.wanted_rows(&split), bytes).await?;
-        let mut numbers = self.row_numbers(&split);
+        let numbers = split.first_row()..;
+        let mut numbers: Box<dyn Iterator<Item = u64> + Send> = match &self.rows {
+            // The reader skips the other rows.
+            Rows::At(set) => {
+                let (set, part_number) = (Arc::clone(set), split.part_number);
+                Box::new(numbers.filter(move |&row| set.contains(part_number, row)))
+            }
+            _ => Box::new(numbers),
+        };
         let numbered = move |rows: RecordBatch| {
             let numbers = numbers.by_ref().take(rows.num_rows()).collect();
             NumberedRows { rows, numbers }
         };
-        Ok(raw.map_ok(numbered).map(conformed).boxed())
+        let batches = raw.map_ok(numbered).map(conformed).boxed();
+        Ok(if split.is_remote() {
+            streams::read_ahead(batches)
+        } else {
+            batches
+        })
     }
 
     /// Returns a function that converts the rows of a split to the table's schema, and keeps the selected ones. Errors name the
@@ -239,13 +232,13 @@ impl PartitionReader {
                 let positions = rows.iter().map(|&row| position(part_number, row));
                 Int64Array::from_iter_values(positions)
             };
-            if matches!(selected, Rows::Carried) {
+            if columns.content.is_none() {
                 let positions = positions(&rows);
                 return conform::conform_carried(&batch, &schema, columns, positions, &object);
             }
             let mut ids = conform::ids(&batch, columns, &file.short_name, &rows, &object)?;
             let kept = match &selected {
-                Rows::All | Rows::WithDecisionColumns | Rows::Carried => None,
+                Rows::All | Rows::WithDecisionColumns => None,
                 Rows::Wanted(wanted) => Some(are_wanted(&ids, id_type, wanted).map_err(&failed)?),
                 Rows::At(set) => {
                     let is_selected = |row: &u64| Some(set.contains(part_number, *row));
@@ -271,23 +264,10 @@ impl PartitionReader {
         }
     }
 
-    /// The numbers, in their file, of the rows that the Parquet reader returns of a split.
-    fn row_numbers(&self, split: &Split) -> Box<dyn Iterator<Item = u64> + Send> {
-        let numbers = split.first_row()..;
-        match &self.rows {
-            // The reader skips the other rows.
-            Rows::At(set) => {
-                let (set, part_number) = (Arc::clone(set), split.part_number);
-                Box::new(numbers.filter(move |&row| set.contains(part_number, row)))
-            }
-            _ => Box::new(numbers),
-        }
-    }
-
     /// Which rows of a split the Parquet reader returns; `None` for all.
     fn wanted_rows(&self, split: &Split) -> Option<parquet::WantedRows> {
         match &self.rows {
-            Rows::All | Rows::WithDecisionColumns | Rows::Carried => None,
+            Rows::All | Rows::WithDecisionColumns => None,
             // In a file without an id column, the ids are row numbers, so the reader returns all
             // rows.
             Rows::Wanted(_) if split.file.columns.id.is_none() => None,

@@ -1,6 +1,6 @@
 //! Documents as the plan of a job names them, so that another process reads some of their splits.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -13,7 +13,6 @@ use storage::Location;
 use super::carried::carried_columns_table;
 use super::file::RowRange;
 use super::partition_reader::Rows;
-use super::row_set::RowSet;
 use super::splits::Split;
 use super::splits::first_parts;
 use super::{Columns, Documents};
@@ -154,7 +153,7 @@ impl DocumentsPlan {
         numbers: impl IntoIterator<Item = usize>,
     ) -> Result<PlannedDocuments> {
         let stores = &Reading::in_session(context)?.stores;
-        let numbers: std::collections::BTreeSet<usize> = numbers.into_iter().collect();
+        let numbers: BTreeSet<usize> = numbers.into_iter().collect();
         let plans: Vec<(usize, &FilePlan)> = numbers
             .into_iter()
             .map(|number| {
@@ -182,8 +181,8 @@ impl DocumentsPlan {
             carried: self.carried.clone(),
             ..self.columns.clone()
         };
-        let mut documents =
-            Documents::open_some(context, self.given.clone(), locations, &columns).await?;
+        let (given, held) = (self.given.clone(), HashMap::new());
+        let mut documents = Documents::open_some(context, given, locations, &columns, held).await?;
         if documents.files.len() != plans.len() {
             return Err(DocumentsError::TryAgain(format!(
                 "{}: a file had documents when the job was split, and has none now",
@@ -232,46 +231,19 @@ impl PlannedDocuments {
         splits.collect()
     }
 
-    /// As [`Documents::table_to_fingerprint`], of some splits.
-    pub fn table_to_fingerprint(
+    /// As [`Documents::table`], of some splits.
+    pub fn table(
         &self,
         context: &SessionContext,
         id_type: IdType,
-        decision_columns: bool,
+        rows: Rows,
         plans: &[SplitPlan],
-        counters: &Arc<ReadCounters>,
-    ) -> Result<DataFrame> {
-        let partitions = context.state().config().target_partitions();
-        let (rows, splits) = (Rows::to_fingerprint(decision_columns), self.splits(plans)?);
-        self.documents
-            .table_of_splits(context, id_type, partitions, rows, splits, Some(counters))
-    }
-
-    /// As [`Documents::table_with_sources`], of some splits.
-    pub fn table_with_sources(
-        &self,
-        context: &SessionContext,
-        id_type: IdType,
-        plans: &[SplitPlan],
-    ) -> Result<DataFrame> {
-        let partitions = context.state().config().target_partitions();
-        let (rows, splits) = (Rows::WithDecisionColumns, self.splits(plans)?);
-        self.documents
-            .table_of_splits(context, id_type, partitions, rows, splits, None)
-    }
-
-    /// As [`Documents::table_at`], of some splits.
-    pub fn table_at(
-        &self,
-        context: &SessionContext,
-        id_type: IdType,
-        plans: &[SplitPlan],
-        wanted: Arc<RowSet>,
+        counters: Option<&Arc<ReadCounters>>,
     ) -> Result<DataFrame> {
         let partitions = context.state().config().target_partitions();
         let splits = self.splits(plans)?;
         self.documents
-            .table_of_splits(context, id_type, partitions, Rows::At(wanted), splits, None)
+            .table_of_splits(context, id_type, partitions, rows, splits, counters)
     }
 
     /// As [`Documents::carried_table`], of some splits; with the types of `fields`.

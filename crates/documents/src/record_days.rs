@@ -1,13 +1,19 @@
 //! The days on which the records of crawls were fetched.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use arrow::array::AsArray as _;
+use arrow::datatypes::{DataType, Field};
 use chrono::NaiveDate;
 use datafusion::prelude::SessionContext;
 use futures::StreamExt as _;
 
 use super::Documents;
+use super::carried::carried_columns_table;
+use super::columns::CarriedColumn;
+use super::file::InputFile;
+use super::splits::numbered_splits;
 use crate::error::{DocumentsError, Result};
 
 /// The column of the times at which records were fetched.
@@ -39,7 +45,15 @@ impl Documents {
     async fn count_days(&self, context: &SessionContext) -> Result<Days> {
         let failed = || DocumentsError::query(self.given());
         let partitions = context.state().config().target_partitions();
-        let table = self.known_column_table(context, partitions, DATE)?;
+        let column = CarriedColumn {
+            name: DATE.to_owned(),
+            data_type: DataType::Utf8,
+        };
+        let only = |file: &Arc<InputFile>| Arc::new(file.only(std::slice::from_ref(&column)));
+        let files: Vec<Arc<InputFile>> = self.files.iter().map(only).collect();
+        let field = Field::new(DATE, DataType::Utf8, true);
+        let splits = numbered_splits(&files);
+        let table = carried_columns_table(context, partitions, splits, vec![field])?;
         let mut rows = table.execute_stream().await.map_err(failed())?;
         let mut days = Days::new();
         while let Some(batch) = rows.next().await {

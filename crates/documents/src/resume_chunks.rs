@@ -6,13 +6,13 @@ use std::sync::Arc;
 use archive::IdType;
 use datafusion::dataframe::DataFrame;
 use datafusion::prelude::SessionContext;
-use futures::{StreamExt as _, TryStreamExt as _};
 
 use super::Documents;
 use super::partition_reader::Rows;
 use super::splits::{Split, total_bytes};
 use crate::error::Result;
 use crate::read_counts::ReadCounters;
+use crate::versions::file_versions;
 
 /// The number of chunks that the chunk size aims at.
 const CHUNKS: u64 = 64;
@@ -20,8 +20,6 @@ const CHUNKS: u64 = 64;
 const LEAST_BYTES: u64 = 8 << 20;
 /// The largest chunk size, in bytes. A chunk exceeds it only to have a split for each thread.
 const MOST_BYTES: u64 = 4 << 30;
-/// Files whose version is looked up at the same time.
-const FILES_AT_ONCE: usize = 32;
 
 /// Consecutive splits of the inputs.
 #[derive(Debug, Clone)]
@@ -36,11 +34,7 @@ impl Documents {
     /// Cuts the inputs into chunks, in order. A chunk has at least one split for each of `threads` threads, but the last may have
     /// fewer.
     pub async fn chunks(&self, threads: usize) -> Result<Vec<ResumeChunk>> {
-        let versions: Vec<String> = futures::stream::iter(&self.files)
-            .map(|file| file.location.version())
-            .buffered(FILES_AT_ONCE)
-            .try_collect()
-            .await?;
+        let versions = file_versions(self.files.iter().map(|file| &file.location)).await?;
         let splits = self.all_splits();
         let most = (total_bytes(&splits) / CHUNKS).clamp(LEAST_BYTES, MOST_BYTES);
         let mut chunks: Vec<ResumeChunk> = Vec::new();
@@ -56,7 +50,7 @@ impl Documents {
                 split.part_number,
                 split.to_string(),
                 split.file.short_name,
-                versions[number]
+                versions[number].version
             );
             match chunks.last_mut() {
                 Some(chunk) if bytes <= room || chunk.splits.len() < threads => {
@@ -76,7 +70,7 @@ impl Documents {
         Ok(chunks)
     }
 
-    /// The table of a chunk's documents, as [`Self::table_to_fingerprint`].
+    /// The table of a chunk's documents, as [`Self::table`].
     pub fn table_of_chunk(
         &self,
         context: &SessionContext,

@@ -6,13 +6,6 @@ use storage::Location;
 
 use super::Columns;
 
-/// The paths of the files below their common directory.
-fn below_common_directory(files: &[Location]) -> Vec<String> {
-    let paths: Vec<String> = files.iter().map(Location::absolute_name).collect();
-    let common = common_directory(&paths);
-    paths.iter().map(|path| path[common..].to_owned()).collect()
-}
-
 /// The names of files below their common directory; of those that are kept for this run alone, their own names, with that of the
 /// directory where one name repeats.
 pub(super) fn short_names(locations: &[Location], columns: &Columns) -> Vec<String> {
@@ -23,12 +16,10 @@ pub(super) fn short_names(locations: &[Location], columns: &Columns) -> Vec<Stri
             .zip(directory)
             .is_some_and(|(local, directory)| local.starts_with(directory))
     };
-    let others: Vec<Location> = locations
-        .iter()
-        .filter(|l| !is_spooled(l))
-        .cloned()
-        .collect();
-    let mut others = below_common_directory(&others).into_iter();
+    let others = locations.iter().filter(|location| !is_spooled(location));
+    let others: Vec<String> = others.map(Location::absolute_name).collect();
+    let common = common_directory(&others);
+    let mut others = others.iter().map(|path| path[common..].to_owned());
     let name = |location: &Location| {
         if is_spooled(&location) {
             let name = location.file_name();

@@ -196,19 +196,8 @@ impl Split {
         self.file.location.known_size().unwrap_or(u64::MAX)
     }
 
-    /// Cuts it into ranges of its rows, of at most about `bytes` each.
-    ///
-    /// A row group in a store is left whole, because a reader fetches all of it at once.
-    fn cut(self, bytes: u64) -> Vec<Self> {
-        if self.is_remote() {
-            vec![self]
-        } else {
-            self.cut_rows(bytes)
-        }
-    }
-
-    /// As [`Self::cut`], wherever the row group is: each range is for another machine. One whose footer contradicts itself about its
-    /// rows is left whole.
+    /// Cuts it into ranges of its rows, of at most about `bytes` each. One whose footer contradicts itself about its rows is left
+    /// whole.
     pub(super) fn cut_rows(self, bytes: u64) -> Vec<Self> {
         let footer = self.file.footer.as_ref();
         let Some((row_group, footer)) = self.row_group().zip(footer) else {
@@ -221,15 +210,12 @@ impl Split {
                 let ranges = ranges(own.len(), self.bytes, bytes);
                 let ranges = ranges.map(|range| own.start + range.start..own.start + range.end);
                 let split = |cut: Range<usize>| Self {
-                    file_number: self.file_number,
-                    part_number: self.part_number,
                     bytes: share(self.bytes, cut.len() as u64, own.len() as u64),
-                    bytes_of_part: None,
-                    file: Arc::clone(&self.file),
                     rows: Some(RowRange {
                         row_group,
                         cut: Some(cut).filter(|cut| cut.len() < rows),
                     }),
+                    ..self.clone()
                 };
                 ranges.map(split).collect()
             }
@@ -263,7 +249,14 @@ pub(super) fn deal(splits: Vec<Split>, partitions: usize) -> Vec<Vec<Split>> {
         return vec![splits];
     }
     let most = split_bytes(total_bytes(&splits), partitions as u64);
-    let cut = splits.into_iter().flat_map(|split| split.cut(most));
+    let cut = splits.into_iter().flat_map(|split| {
+        // A reader of a row group in a store fetches all of it at once.
+        if split.is_remote() {
+            vec![split]
+        } else {
+            split.cut_rows(most)
+        }
+    });
     let mut splits: Vec<Option<Split>> = cut.map(Some).collect();
     let bytes: Vec<u64> = splits.iter().flatten().map(|split| split.bytes).collect();
     let take = |numbers: Vec<usize>| {
@@ -356,24 +349,9 @@ mod tests {
             assert!(most / ideal < 1.001, "{bytes}, {partitions}: {most}");
         }
         // Too few bytes to give every partition a split.
-        assert_eq!(
-            ranges(
-                1000,
-                MIN_SPLIT_BYTES / 2,
-                split_bytes(MIN_SPLIT_BYTES / 2, 8)
-            )
-            .count(),
-            1
-        );
-        assert_eq!(
-            ranges(
-                1000,
-                2 * MIN_SPLIT_BYTES,
-                split_bytes(2 * MIN_SPLIT_BYTES, 8)
-            )
-            .count(),
-            2
-        );
+        let cuts = |bytes| ranges(1000, bytes, split_bytes(bytes, 8)).count();
+        assert_eq!(cuts(MIN_SPLIT_BYTES / 2), 1);
+        assert_eq!(cuts(2 * MIN_SPLIT_BYTES), 2);
     }
 
     proptest! {

@@ -22,36 +22,16 @@ pub const SOURCE: &str = "source";
 /// Column of the lengths of texts, in bytes; null without a text.
 const BYTES: &str = "bytes";
 
-/// A column that a table of documents has for decisions.
-#[derive(Debug, Clone)]
-pub struct DecisionColumn {
-    pub name: &'static str,
-    data_type: DataType,
-    nullable: bool,
-}
-
-impl DecisionColumn {
-    const fn new(name: &'static str, data_type: DataType, nullable: bool) -> Self {
-        Self {
-            name,
-            data_type,
-            nullable,
-        }
-    }
-
-    pub fn field(self) -> Field {
-        Field::new(self.name, self.data_type, self.nullable)
-    }
-}
-
 /// The columns that a table of documents has for decisions. If the longest texts are preferred, it has no [`PREFERENCE`]: that
 /// is made with the fingerprints.
-pub const DECISION_COLUMNS: [DecisionColumn; 4] = [
-    DecisionColumn::new(PREFERENCE, DataType::Binary, true),
-    DecisionColumn::new(BYTES, DataType::Int64, true),
-    DecisionColumn::new(SOURCE, DataType::Utf8, true),
-    DecisionColumn::new(POSITION, DataType::Int64, false),
-];
+pub fn decision_fields() -> [Field; 4] {
+    [
+        Field::new(PREFERENCE, DataType::Binary, true),
+        Field::new(BYTES, DataType::Int64, true),
+        Field::new(SOURCE, DataType::Utf8, true),
+        Field::new(POSITION, DataType::Int64, false),
+    ]
+}
 
 /// The positions of the documents in a record batch, and the lengths of their texts in bytes.
 pub fn positions_and_bytes(batch: &RecordBatch) -> Result<(&Int64Array, &Int64Array)> {
@@ -62,7 +42,7 @@ pub fn positions_and_bytes(batch: &RecordBatch) -> Result<(&Int64Array, &Int64Ar
 
 pub const TEXT: &str = "text";
 
-/// The schema: an id; a text or a fingerprint; a sketch if the files have `sketches`; those columns of [`DECISION_COLUMNS`] that
+/// The schema: an id; a text or a fingerprint; a sketch if the files have `sketches`; those columns of [`decision_fields`] that
 /// decisions by `decide_by` need, if it is given; and the `carried` columns.
 pub(super) fn schema(
     id_type: IdType,
@@ -81,9 +61,8 @@ pub(super) fn schema(
         fields.push(Field::new(SKETCH, DataType::Binary, true));
     }
     if let Some(prefer) = decide_by {
-        let columns = DECISION_COLUMNS.into_iter();
-        let columns = columns.filter(|column| column.name != PREFERENCE || prefer.has_keys());
-        fields.extend(columns.map(DecisionColumn::field));
+        let columns = decision_fields().into_iter();
+        fields.extend(columns.filter(|column| column.name() != PREFERENCE || prefer.has_keys()));
         if prefer.are_keys_cut() {
             let at = fields.iter().position(|field| field.name() == PREFERENCE);
             let behind = Field::new(PREFERENCE_BEHIND, DataType::Binary, true);

@@ -8,7 +8,7 @@ use arrow::array::Array as _;
 use datafusion::prelude::{DataFrame, SessionContext};
 use futures::StreamExt as _;
 
-use super::{DocumentId, Documents, TextRows};
+use super::{DocumentId, Documents, Rows, TextRows};
 use crate::error::{DocumentsError, Result};
 
 /// The most texts of documents that share an id.
@@ -22,7 +22,7 @@ impl Documents {
         context: &SessionContext,
         wanted: Arc<HashSet<DocumentId>>,
     ) -> Result<HashMap<String, Vec<String>>> {
-        let table = self.table_with_ids(context, IdType::String, 1, wanted)?;
+        let table = self.table(context, IdType::String, 1, Rows::Wanted(wanted), None)?;
         let mut found: HashMap<String, Vec<String>> = HashMap::new();
         self.each_text(table, usize::MAX, |id, text| {
             let texts = found.entry(id.to_owned()).or_default();
@@ -44,7 +44,7 @@ impl Documents {
         context: &SessionContext,
         max_bytes: usize,
     ) -> Result<HashMap<String, String>> {
-        let table = self.table(context, IdType::String, 1)?;
+        let table = self.table(context, IdType::String, 1, Rows::All, None)?;
         let mut found = HashMap::new();
         self.each_text(table, max_bytes, |id, text| {
             let text = || String::from_utf8_lossy(text).into_owned();

@@ -9,7 +9,7 @@ use archive::IdType;
 use arrow::array::{ArrayRef, AsArray as _, Int64Array, RecordBatch, StringArray};
 use arrow::datatypes::Int64Type;
 use datafusion::prelude::SessionContext;
-use documents::{Columns, DocumentId, Documents};
+use documents::{Columns, DocumentId, Documents, DocumentsError, Rows};
 use engine::EngineError;
 use engine::resources::Resources;
 use engine::session::{Limits, session};
@@ -20,11 +20,20 @@ use object_store::path::Path as ObjectPath;
 use parquet::arrow::ArrowWriter;
 use parquet::file::properties::WriterProperties;
 use storage::{ErrorKind, Stores};
+use tempfile::TempDir;
 
 const PARTITIONS: usize = 3;
 
 fn context(spill: &Path) -> SessionContext {
     context_of(spill, 1 << 30, Stores::default())
+}
+
+/// A directory, a store in memory, and a session that reaches both.
+fn with_store() -> (TempDir, Arc<InMemory>, SessionContext) {
+    let directory = tempfile::tempdir().unwrap();
+    let (store, stores) = in_memory();
+    let context = context_of(directory.path(), 1 << 30, stores);
+    (directory, store, context)
 }
 
 fn context_of(spill: &Path, memory: usize, stores: Stores) -> SessionContext {
@@ -61,14 +70,10 @@ async fn read(
     path: &Path,
     wanted: Option<&[i64]>,
 ) -> Vec<Vec<(i64, Option<String>)>> {
-    let given = [path.to_str().unwrap().to_owned()];
-    let documents = Documents::open(context, &given, &Columns::default()).await;
+    let documents = open(context, path.to_str().unwrap()).await.unwrap();
     let wanted = wanted.map(|ids| Arc::new(ids.iter().copied().map(DocumentId::Number).collect()));
-    let documents = documents.unwrap();
-    let table = match wanted {
-        Some(wanted) => documents.table_with_ids(context, IdType::Bigint, PARTITIONS, wanted),
-        None => documents.table(context, IdType::Bigint, PARTITIONS),
-    };
+    let wanted = wanted.map_or(Rows::All, Rows::Wanted);
+    let table = documents.table(context, IdType::Bigint, PARTITIONS, wanted, None);
     let streams = table.unwrap().execute_stream_partitioned().await.unwrap();
     let mut partitions = Vec::new();
     for stream in streams {
@@ -90,18 +95,20 @@ fn rows(batches: &[RecordBatch]) -> Vec<Row> {
     rows.collect()
 }
 
+async fn open(context: &SessionContext, given: &str) -> Result<Documents, DocumentsError> {
+    Documents::open(context, &[given.to_owned()], &Columns::default()).await
+}
+
 /// The documents below a path, sorted, or why they cannot be read.
 async fn try_read(context: &SessionContext, given: &str) -> Result<Vec<Row>, EngineError> {
-    let given = [given.to_owned()];
-    let documents = Documents::open(context, &given, &Columns::default()).await?;
-    read_opened(context, &documents).await
+    read_opened(context, &open(context, given).await?).await
 }
 
 async fn read_opened(
     context: &SessionContext,
     documents: &Documents,
 ) -> Result<Vec<Row>, EngineError> {
-    let table = documents.table(context, IdType::Bigint, PARTITIONS)?;
+    let table = documents.table(context, IdType::Bigint, PARTITIONS, Rows::All, None)?;
     let batches = table.collect().await;
     let mut rows = rows(&batches.map_err(EngineError::query("reading"))?);
     rows.sort_unstable();
@@ -120,6 +127,40 @@ fn in_memory() -> (Arc<InMemory>, Stores) {
 async fn put(store: &InMemory, name: &str, bytes: Vec<u8>) {
     let path = ObjectPath::parse(name).unwrap();
     store.put(&path, bytes.into()).await.unwrap();
+}
+
+/// Writes a file to the directory and to the store; returns its names there.
+async fn put_both(
+    directory: &TempDir,
+    store: &InMemory,
+    name: &str,
+    content: Vec<u8>,
+) -> [String; 2] {
+    let path = directory.path().join(name);
+    std::fs::write(&path, &content).unwrap();
+    put(store, name, content).await;
+    let path = path.to_str().unwrap().to_owned();
+    [path, format!("s3://bucket/{name}")]
+}
+
+/// Checks the kind of an error, and that it says these things.
+fn check_error(error: &EngineError, kind: ErrorKind, parts: &[&str]) {
+    assert_eq!(error.kind(), kind, "{error}");
+    let error = error.to_string();
+    for part in parts {
+        assert!(error.contains(part), "{part:?} is not in {error:?}");
+    }
+}
+
+/// Letters that hardly compress.
+fn letters() -> impl Iterator<Item = char> {
+    let mut state = 1_u64;
+    std::iter::repeat_with(move || {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        char::from(b'a' + (state >> 33) as u8 % 26)
+    })
 }
 
 fn gzip(content: &[u8]) -> Vec<u8> {
@@ -228,9 +269,7 @@ fn numbered(numbers: std::ops::Range<i64>) -> Vec<Row> {
 /// Fault 42 (docs/faults.md).
 #[tokio::test]
 async fn all_frames_and_members_are_read_from_disk_and_store() {
-    let directory = tempfile::tempdir().unwrap();
-    let (store, stores) = in_memory();
-    let context = context_of(directory.path(), 1 << 30, stores);
+    let (directory, store, context) = with_store();
     // The index of a seekable file, for example.
     let skipped = [
         &0x184D_2A50_u32.to_le_bytes()[..],
@@ -262,22 +301,18 @@ async fn all_frames_and_members_are_read_from_disk_and_store() {
         ("members.csv.gz", parts(gzip, records()).concat()),
         ("plain.csv", records().concat()),
     ] {
-        let path = directory.path().join(name);
-        std::fs::write(&path, &content).unwrap();
-        let here = try_read(&context, path.to_str().unwrap()).await;
-        assert_eq!(here.unwrap(), numbered(0..9_009), "{name}");
-        put(&store, name, content).await;
-        let there = try_read(&context, &format!("s3://bucket/{name}")).await;
-        assert_eq!(there.unwrap(), numbered(0..9_009), "{name}");
+        for given in put_both(&directory, &store, name, content).await {
+            let read = try_read(&context, &given).await;
+            assert_eq!(read.unwrap(), numbered(0..9_009), "{given}");
+        }
     }
 }
 
 /// Fault 43 (docs/faults.md).
 #[tokio::test]
 async fn a_key_is_the_very_object() {
-    let directory = tempfile::tempdir().unwrap();
-    let (store, stores) = in_memory();
-    let context = context_of(directory.path(), 1 << 30, stores);
+    let (directory, store, context) = with_store();
+    std::fs::create_dir(directory.path().join("p")).unwrap();
     let names = [
         "x%3Ay.jsonl",
         "x:y.jsonl",
@@ -289,9 +324,7 @@ async fn a_key_is_the_very_object() {
     ];
     for (number, name) in (0..).zip(names) {
         let lines = json_lines(number..number + 1);
-        std::fs::create_dir_all(directory.path().join("p")).unwrap();
-        std::fs::write(directory.path().join("p").join(name), &lines).unwrap();
-        put(&store, &format!("p/{name}"), lines).await;
+        put_both(&directory, &store, &format!("p/{name}"), lines).await;
     }
     for root in [directory.path().to_str().unwrap(), "s3://bucket"] {
         for (number, name) in (0..).zip(names) {
@@ -332,20 +365,12 @@ async fn a_record_is_limited_by_the_memory() {
         ("long.csv.gz", gzip(csv.as_bytes())),
         ("long.csv.zst", zstd(csv.as_bytes())),
     ] {
-        let path = directory.path().join(name);
-        std::fs::write(&path, &content).unwrap();
-        put(&store, name, content).await;
-        for given in [path.to_str().unwrap(), &format!("s3://bucket/{name}")] {
-            let error = try_read(&small, given).await.unwrap_err();
-            assert_eq!(error.kind(), ErrorKind::TryAgain, "{error}");
-            let error = error.to_string();
-            for part in [name, "line 3", "--memory-limit"] {
-                assert!(error.contains(part), "{part:?} is not in {error:?}");
-            }
-            assert!(
-                try_read(&large, given).await.unwrap() == expected,
-                "{given}"
-            );
+        for given in put_both(&directory, &store, name, content).await {
+            let error = try_read(&small, &given).await.unwrap_err();
+            let parts = [name, "line 3", "--memory-limit"];
+            check_error(&error, ErrorKind::TryAgain, &parts);
+            let read = try_read(&large, &given).await;
+            assert!(read.unwrap() == expected, "{given}");
         }
     }
 }
@@ -357,16 +382,7 @@ async fn a_long_first_record_of_an_object() {
     let (store, stores) = in_memory();
     let small = context_of(directory.path(), 32 << 20, stores.clone());
     let large = context_of(directory.path(), 256 << 20, stores);
-    // Text that hardly compresses.
-    let mut state = 1_u64;
-    let long: String = std::iter::repeat_with(|| {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1);
-        char::from(b'a' + (state >> 60) as u8)
-    })
-    .take(12 << 20)
-    .collect();
+    let long: String = letters().take(12 << 20).collect();
     let line = format!("{{\"text\":\"{long}\",\"id\":1}}\n");
     for (name, content) in [
         ("first.jsonl", line.clone().into_bytes()),
@@ -378,17 +394,14 @@ async fn a_long_first_record_of_an_object() {
         let read = try_read(&large, &given).await.unwrap();
         assert!(read == [(1, Some(long.clone()))], "{name}");
         let error = try_read(&small, &given).await.unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::TryAgain, "{error}");
-        assert!(error.to_string().contains("line 1"), "{error}");
+        check_error(&error, ErrorKind::TryAgain, &["line 1"]);
     }
 }
 
 /// An error names its line, whatever comes before it.
 #[tokio::test]
 async fn errors_name_the_line() {
-    let directory = tempfile::tempdir().unwrap();
-    let (store, stores) = in_memory();
-    let context = context_of(directory.path(), 1 << 30, stores);
+    let (directory, store, context) = with_store();
     let good = "{\"id\":1,\"text\":\"a\"}";
     let json = |bad: &str| format!("\u{feff}{good}\r\n\n \n{good}\n{bad}\n{good}\n");
     let csv = |bad: &str| format!("\u{feff}id,text\r\n1,\"a\nb\"\r\n\r\n{bad}\r\n1,a\r\n");
@@ -407,16 +420,9 @@ async fn errors_name_the_line() {
         ("more.csv", csv("1,a,b,c"), "more than 2 fields"),
         ("open.csv", csv("1,\"a"), "inside a quoted field"),
     ] {
-        let path = directory.path().join(name);
-        std::fs::write(&path, &content).unwrap();
-        put(&store, name, content.into_bytes()).await;
-        for given in [path.to_str().unwrap(), &format!("s3://bucket/{name}")] {
-            let error = try_read(&context, given).await.unwrap_err();
-            assert_eq!(error.kind(), ErrorKind::Data, "{error}");
-            let error = error.to_string();
-            for part in [name, "line 5", part] {
-                assert!(error.contains(part), "{part:?} is not in {error:?}");
-            }
+        for given in put_both(&directory, &store, name, content.into_bytes()).await {
+            let error = try_read(&context, &given).await.unwrap_err();
+            check_error(&error, ErrorKind::Data, &[name, "line 5", part]);
         }
     }
 }
@@ -424,21 +430,14 @@ async fn errors_name_the_line() {
 /// A listed file that is gone or cut off is never read as an empty or a short one.
 #[tokio::test]
 async fn files_gone_or_cut_off_are_errors() {
-    let directory = tempfile::tempdir().unwrap();
-    let (store, stores) = in_memory();
-    let context = context_of(directory.path(), 1 << 30, stores);
-    let open = async |given: &str| {
-        let given = [given.to_owned()];
-        let opened = Documents::open(&context, &given, &Columns::default()).await;
-        opened.unwrap()
-    };
+    let (directory, store, context) = with_store();
     let path = directory.path().join("gone.jsonl");
     std::fs::write(&path, json_lines(0..9)).unwrap();
-    let here = open(path.to_str().unwrap()).await;
+    let here = open(&context, path.to_str().unwrap()).await.unwrap();
     std::fs::remove_file(path).unwrap();
     // A small object would be in memory.
     put(&store, "gone.jsonl", json_lines(0..90_000)).await;
-    let there = open("s3://bucket/gone.jsonl").await;
+    let there = open(&context, "s3://bucket/gone.jsonl").await.unwrap();
     store.delete(&ObjectPath::from("gone.jsonl")).await.unwrap();
     for documents in [here, there] {
         let error = read_opened(&context, &documents).await.unwrap_err();
@@ -449,14 +448,9 @@ async fn files_gone_or_cut_off_are_errors() {
         ("cut.jsonl.zst", zstd(&json_lines(0..9_000))),
     ] {
         content.pop();
-        let path = directory.path().join(name);
-        std::fs::write(&path, &content).unwrap();
-        put(&store, name, content).await;
-        for given in [path.to_str().unwrap(), &format!("s3://bucket/{name}")] {
-            let error = try_read(&context, given).await.unwrap_err();
-            assert_eq!(error.kind(), ErrorKind::Data, "{error}");
-            let error = error.to_string();
-            assert!(error.contains(name) && error.contains("line"), "{error}");
+        for given in put_both(&directory, &store, name, content).await {
+            let error = try_read(&context, &given).await.unwrap_err();
+            check_error(&error, ErrorKind::Data, &[name, "line"]);
         }
     }
 }
@@ -491,9 +485,8 @@ async fn other_fields_of_a_record_are_ignored() {
     ] {
         let path = directory.path().join(name);
         std::fs::write(&path, content).unwrap();
-        let given = [path.to_str().unwrap().to_owned()];
-        let opened = Documents::open(&context, &given, &Columns::default()).await;
-        let table = opened.unwrap().table(&context, IdType::Bigint, PARTITIONS);
+        let opened = open(&context, path.to_str().unwrap()).await.unwrap();
+        let table = opened.table(&context, IdType::Bigint, PARTITIONS, Rows::All, None);
         let batches = table.unwrap().collect().await.unwrap();
         assert_eq!(batches[0].column(1).as_binary_view().value(0), b"a\xff");
     }
@@ -501,13 +494,7 @@ async fn other_fields_of_a_record_are_ignored() {
 
 /// The records of a crawl: a request and a page for each number, of several thousand bytes that hardly compress.
 fn crawl(pages: usize) -> Vec<Vec<u8>> {
-    let mut state = 1_u64;
-    let mut letter = || {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1);
-        char::from(b'a' + (state >> 33) as u8 % 26)
-    };
+    let mut letters = letters();
     let record = |kind: &str, number: usize, content_type: &str, block: &str| {
         let head = format!(
             "WARC/1.0\r\nWARC-Type: {kind}\r\nWARC-Record-ID: <urn:{kind}:{number}>\r\n\
@@ -524,7 +511,7 @@ fn crawl(pages: usize) -> Vec<Vec<u8>> {
             "application/http",
             "GET / HTTP/1.1\r\n\r\n",
         ));
-        let text: String = (0..9_000).map(|_| letter()).collect();
+        let text: String = letters.by_ref().take(9_000).collect();
         records.push(record("resource", number, "text/plain", &text));
     }
     records
@@ -532,7 +519,7 @@ fn crawl(pages: usize) -> Vec<Vec<u8>> {
 
 /// The ids that each partition reads of the documents.
 async fn crawl_ids(context: &SessionContext, documents: &Documents) -> Vec<Vec<String>> {
-    let table = documents.table(context, IdType::String, PARTITIONS);
+    let table = documents.table(context, IdType::String, PARTITIONS, Rows::All, None);
     let streams = table.unwrap().execute_stream_partitioned().await.unwrap();
     let mut partitions = Vec::new();
     for stream in streams {
@@ -565,9 +552,7 @@ fn with_dictionary(records: &[Vec<u8>]) -> Vec<u8> {
 #[tokio::test]
 async fn large_crawls_are_cut_into_parts() {
     const PAGES: usize = 5_500;
-    let directory = tempfile::tempdir().unwrap();
-    let (store, stores) = in_memory();
-    let context = context_of(directory.path(), 1 << 30, stores);
+    let (directory, store, context) = with_store();
     let records = crawl(PAGES);
     let members: Vec<u8> = records.iter().flat_map(|record| gzip(record)).collect();
     let mut expected: Vec<String> = (0..PAGES).map(|n| format!("urn:resource:{n}")).collect();
@@ -578,16 +563,9 @@ async fn large_crawls_are_cut_into_parts() {
         ("plain.warc", records.concat(), true, false),
         ("whole.warc.gz", gzip(&records.concat()), false, false),
     ] {
-        let path = directory.path().join(name);
-        std::fs::write(&path, &bytes).unwrap();
-        put(&store, name, bytes).await;
-        for (given, is_cut) in [
-            (path.to_str().unwrap().to_owned(), is_cut_here),
-            (format!("s3://bucket/{name}"), is_cut_there),
-        ] {
-            let columns = Columns::default();
-            let opened = Documents::open(&context, std::slice::from_ref(&given), &columns).await;
-            let mut documents = opened.unwrap();
+        let both = put_both(&directory, &store, name, bytes).await;
+        for (given, is_cut) in both.iter().zip([is_cut_here, is_cut_there]) {
+            let mut documents = open(&context, given).await.unwrap();
             assert!(documents.can_be_cut(), "{given}");
             documents.cut(&context, PARTITIONS).await.unwrap();
             let mut partitions = crawl_ids(&context, &documents).await;

@@ -9,7 +9,7 @@ use archive::fingerprint_file::{FingerprintFile, FingerprintWriter};
 use archive::schema::{FINGERPRINT, ID, SKETCH};
 use archive::{Archive, ArchiveError, DayBatch, IdType};
 use arrow::array::{Array as _, AsArray as _, BooleanArray};
-use arrow::datatypes::{FieldRef, Int64Type, Schema, SchemaRef};
+use arrow::datatypes::{Field, FieldRef, Int64Type, Schema, SchemaRef};
 use datafusion::common::ScalarValue;
 use datafusion::dataframe::DataFrame;
 use datafusion::execution::memory_pool::MemoryConsumer;
@@ -32,9 +32,7 @@ use crate::recipe::Recipe;
 use crate::text_counts::{TextCounters, TextCounts};
 use crate::udf::{Part, joined_keys, made_of_text};
 use documents::read_counts::{Note, Notes, ReadCounters, ReadCounts};
-use documents::{
-    DECISION_COLUMNS, DecisionColumn, Documents, POSITION, PREFERENCE, PREFERENCE_BEHIND, TEXT,
-};
+use documents::{Documents, POSITION, PREFERENCE, PREFERENCE_BEHIND, Rows, TEXT, decision_fields};
 use streams::BatchSize;
 
 /// A batch's file of fingerprints, with counts of its documents.
@@ -70,9 +68,8 @@ pub fn local_rows(
     progress.documents_total.store(total, Ordering::Relaxed);
     let counters = MapCounters::default();
     let partitions = context.state().config().target_partitions();
-    let read = &counters.read;
-    let table =
-        documents.table_to_fingerprint(context, id_type, partitions, decision_columns, read)?;
+    let (rows, read) = (Rows::to_fingerprint(decision_columns), Some(&counters.read));
+    let table = documents.table(context, id_type, partitions, rows, read)?;
     let rows = with_fingerprints(table, recipe, &counters.texts)
         .map_err(EngineError::query(documents.given()))?;
     Ok(UnsortedRows { rows, counters })
@@ -83,13 +80,13 @@ pub fn rows_schema(id_type: IdType, spec: &Spec, decision_columns: bool) -> Sche
     let rows = archive::schema::fingerprint_schema(id_type, spec.sketch, true);
     let mut fields: Vec<FieldRef> = rows.fields().iter().cloned().collect();
     if decision_columns {
-        fields.extend(DECISION_COLUMNS.map(|column| Arc::new(column.field())));
+        fields.extend(decision_fields().map(Arc::new));
     }
     Arc::new(Schema::new(fields))
 }
 
 /// Adds fingerprints, and sketches if the spec has them, to a table of documents. The result has the columns `fp`, `id`,
-/// `sketch` (if the spec has sketches), and [`DECISION_COLUMNS`] if the table has those. Counts texts in `counters`.
+/// `sketch` (if the spec has sketches), and [`decision_fields`] if the table has those. Counts texts in `counters`.
 pub fn with_fingerprints(
     documents: DataFrame,
     recipe: &Recipe,
@@ -112,7 +109,7 @@ pub fn with_fingerprints(
     let mut columns = vec![fingerprint, ident(ID)];
     columns.extend(has_sketches.then_some(sketch));
     if decides {
-        let column = |column: &DecisionColumn| match column.name {
+        let column = |column: &Field| match column.name().as_str() {
             PREFERENCE if !has(PREFERENCE) => by_length.clone(),
             PREFERENCE if has(PREFERENCE_BEHIND) => {
                 let (first, behind) = (ident(PREFERENCE), ident(PREFERENCE_BEHIND));
@@ -121,7 +118,7 @@ pub fn with_fingerprints(
             }
             name => ident(name),
         };
-        columns.extend(DECISION_COLUMNS.iter().map(column));
+        columns.extend(decision_fields().iter().map(column));
     }
     let documents = match recipe {
         Recipe::Ready(_) => documents,

@@ -24,7 +24,7 @@ use simhash::{DocumentFrequencies, Fingerprinter, Model};
 
 use crate::error::{EngineError, Result};
 use crate::progress::Progress;
-use documents::{Documents, TEXT};
+use documents::{Documents, Rows, TEXT};
 
 /// The document frequencies of a set of documents.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -204,7 +204,7 @@ async fn texts(
     let failed = || EngineError::query(documents.given());
     let partitions = context.state().config().target_partitions();
     let texts = documents
-        .table(context, IdType::String, partitions)?
+        .table(context, IdType::String, partitions, Rows::All, None)?
         .select(vec![ident(TEXT)])
         .map_err(failed())?;
     texts.execute_stream_partitioned().await.map_err(failed())

@@ -148,17 +148,8 @@ impl Counted {
             .flat_map(|page| page.passages.iter().map(|passage| passage.key))
             .collect();
         keys.sort_unstable();
-        let mut pages_with: Vec<u32> = Vec::new();
-        let mut last = None;
-        for key in &keys {
-            if last != Some(*key) {
-                pages_with.push(0);
-                last = Some(*key);
-            }
-            if let Some(count) = pages_with.last_mut() {
-                *count += 1;
-            }
-        }
+        let equal = keys.chunk_by(|key, other| key == other);
+        let pages_with: Vec<u32> = equal.map(|keys| keys.len() as u32).collect();
         keys.dedup();
         let numbers = Numbers::new(&keys);
         // The passages of each page by their numbers, with weights.

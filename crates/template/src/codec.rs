@@ -4,7 +4,6 @@ use std::io::Read as _;
 
 /// The most bytes that a file has without zstd.
 const MOST_BYTES: u64 = 1 << 33;
-/// The level of zstd.
 const LEVEL: i32 = 3;
 
 /// Why bytes are not read.

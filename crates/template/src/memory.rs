@@ -44,11 +44,6 @@ impl Memory {
         source.learnt.learn(seen, OF_SOURCE);
     }
 
-    /// Adds what a day's pages add to what is known of many sources.
-    pub fn learn_of_many(&mut self, seen: &Seen) {
-        self.many_sources.learn(seen, OF_MANY_SOURCES);
-    }
-
     pub fn template_passages(&self) -> usize {
         let sources = self.sources.values().map(|source| &source.learnt);
         let learnt = sources.chain([&self.many_sources]);

@@ -50,7 +50,6 @@ impl Failed {
         Self::data(format!("{path}: {error}"))
     }
 
-    /// The message.
     pub(crate) fn message(&self) -> &str {
         &self.message
     }

@@ -139,36 +139,24 @@ impl Array {
     fn to_pylist<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let wanted = python_type(self.array.data_type());
         let array = arrow::compute::cast(&self.array, &wanted).map_err(Failed::from)?;
-        let integers = |array: &ArrayRef| {
-            let integers = arrow::compute::cast(array, &DataType::Int64).map_err(Failed::from)?;
-            let integers = integers.as_primitive::<Int64Type>().iter();
-            PyList::new(py, integers.collect::<Vec<_>>())
-        };
+        let bytes = |value: Option<&[u8]>| value.map(|value| PyBytes::new(py, value));
         match wanted {
-            DataType::Boolean => PyList::new(py, array.as_boolean().iter().collect::<Vec<_>>()),
-            DataType::Int64 | DataType::Date32 => integers(&array),
-            DataType::Timestamp(..) | DataType::Duration(_) => integers(&array),
-            DataType::UInt64 => {
-                let values = array.as_primitive::<UInt64Type>().iter();
-                PyList::new(py, values.collect::<Vec<_>>())
+            DataType::Boolean => PyList::new(py, array.as_boolean().iter()),
+            DataType::Int64
+            | DataType::Date32
+            | DataType::Timestamp(..)
+            | DataType::Duration(_) => {
+                let integers = arrow::compute::cast(&array, &DataType::Int64);
+                let integers = integers.map_err(Failed::from)?;
+                PyList::new(py, integers.as_primitive::<Int64Type>().iter())
             }
-            DataType::Float64 => {
-                let values = array.as_primitive::<Float64Type>().iter();
-                PyList::new(py, values.collect::<Vec<_>>())
-            }
-            DataType::Utf8 => PyList::new(py, array.as_string::<i32>().iter().collect::<Vec<_>>()),
-            DataType::LargeUtf8 => {
-                PyList::new(py, array.as_string::<i64>().iter().collect::<Vec<_>>())
-            }
-            DataType::LargeBinary => {
-                let values = array.as_binary::<i64>().iter();
-                let bytes = |value: &[u8]| PyBytes::new(py, value);
-                PyList::new(py, values.map(|value| value.map(bytes)).collect::<Vec<_>>())
-            }
+            DataType::UInt64 => PyList::new(py, array.as_primitive::<UInt64Type>().iter()),
+            DataType::Float64 => PyList::new(py, array.as_primitive::<Float64Type>().iter()),
+            DataType::Utf8 => PyList::new(py, array.as_string::<i32>().iter()),
+            DataType::LargeUtf8 => PyList::new(py, array.as_string::<i64>().iter()),
+            DataType::LargeBinary => PyList::new(py, array.as_binary::<i64>().iter().map(bytes)),
             DataType::FixedSizeBinary(_) => {
-                let values = array.as_fixed_size_binary().iter();
-                let bytes = |value: &[u8]| PyBytes::new(py, value);
-                PyList::new(py, values.map(|value| value.map(bytes)).collect::<Vec<_>>())
+                PyList::new(py, array.as_fixed_size_binary().iter().map(bytes))
             }
             other => Err(PyTypeError::new_err(format!(
                 "no Python objects for values of {other}; to_pyarrow() and to_polars() have them"

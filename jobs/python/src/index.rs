@@ -195,11 +195,10 @@ impl Index {
         let start = || (Answerer::new(&index, &model), Vec::new());
         let threads = thread_count(options.threads);
         let progress = Progress::new(options.progress, "looking up", rows);
-        let pieces: Vec<(usize, Piece)> = pieces.into_iter().enumerate().collect();
         for_each(
             py,
             &progress,
-            pieces.into_iter(),
+            pieces.into_iter().enumerate(),
             true,
             threads,
             start,
@@ -297,23 +296,18 @@ fn record_batch(
             },
         ))),
     };
+    let queries = hits.iter().map(|(query, _)| *query as i64);
+    let distances = hits.iter().map(|(_, hit)| hit.distance.cast_signed());
+    let days = hits.iter().map(|(_, hit)| hit.day.map(days_since_1970));
+    let fingerprints = hits.iter().map(|(_, hit)| hit.fingerprint);
+    let similarities = hits.iter().map(|(_, hit)| hit.similarity);
     let columns: [ArrayRef; 6] = [
-        Arc::new(Int64Array::from_iter_values(
-            hits.iter().map(|(query, _)| *query as i64),
-        )),
+        Arc::new(Int64Array::from_iter_values(queries)),
         ids,
-        Arc::new(Int32Array::from_iter_values(
-            hits.iter().map(|(_, hit)| hit.distance.cast_signed()),
-        )),
-        Arc::new(Date32Array::from_iter(
-            hits.iter().map(|(_, hit)| hit.day.map(days_since_1970)),
-        )),
-        Arc::new(UInt64Array::from_iter_values(
-            hits.iter().map(|(_, hit)| hit.fingerprint),
-        )),
-        Arc::new(Float64Array::from_iter(
-            hits.iter().map(|(_, hit)| hit.similarity),
-        )),
+        Arc::new(Int32Array::from_iter_values(distances)),
+        Arc::new(Date32Array::from_iter(days)),
+        Arc::new(UInt64Array::from_iter_values(fingerprints)),
+        Arc::new(Float64Array::from_iter(similarities)),
     ];
     Ok(RecordBatch::try_new(Arc::clone(schema), columns.into())?)
 }

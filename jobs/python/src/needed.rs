@@ -34,13 +34,11 @@ impl Needed {
     /// The indexes of the columns that the program gets, of a table with the columns `names`. If one that it needs is missing,
     /// it gets all, and its error lists them.
     pub(crate) fn columns(&self, names: &[&str]) -> Vec<usize> {
-        let read = self.names_read(names);
-        let is_needed = |at: &usize| match &read {
-            Some(read) => read
-                .iter()
-                .any(|name| first_level(name, names) == names[*at]),
-            None => true,
+        let Some(read) = self.names_read(names) else {
+            return (0..names.len()).collect();
         };
+        let read: Vec<&str> = read.iter().map(|name| first_level(name, names)).collect();
+        let is_needed = |at: &usize| read.contains(&names[*at]);
         (0..names.len()).filter(is_needed).collect()
     }
 

@@ -14,6 +14,7 @@ use pyo3::types::PyDict;
 use crate::error::Failed;
 use crate::export::Array;
 use crate::import::Chunks;
+use crate::table::concat;
 
 /// Keeps the memory of a Python object alive for an Arrow buffer.
 struct Owner {
@@ -133,12 +134,7 @@ fn from_arrow(py: Python<'_>, chunks: Chunks) -> PyResult<UInt64Array> {
     }
     let data_type = chunks.field.data_type().clone();
     let parts = py.detach(|| chunks.collect())?;
-    let parts: Vec<&dyn arrow::array::Array> = parts.iter().map(AsRef::as_ref).collect();
-    let values = match parts.as_slice() {
-        [] => arrow::array::new_empty_array(&data_type),
-        parts => arrow::compute::concat(parts).map_err(Failed::from)?,
-    };
-    as_unsigned(&values)
+    as_unsigned(&concat(&data_type, &parts).map_err(Failed::from)?)
 }
 
 /// 64-bit integers as unsigned ones with the same bits.

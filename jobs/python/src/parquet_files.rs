@@ -4,8 +4,8 @@ use std::fs::File;
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, AsArray as _, Int64Array, RecordBatch, RecordBatchOptions, UInt32Array,
-    UInt64Array, new_empty_array,
+    Array as _, ArrayRef, AsArray as _, Int64Array, RecordBatch, RecordBatchOptions, UInt32Array,
+    UInt64Array,
 };
 use arrow::compute::{SortColumn, interleave_record_batch, lexsort_to_indices, take};
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
@@ -22,7 +22,7 @@ use crate::error::Failed;
 use crate::import::Chunks;
 use crate::interrupt::check_signals;
 use crate::needed::Needed;
-use crate::table::Table;
+use crate::table::{Table, concat};
 
 /// Rows of a row group. The program reads row groups in parallel, so a batch of some size has several.
 const ROW_GROUP_ROWS: usize = 1 << 16;
@@ -58,13 +58,11 @@ fn write(mut chunks: Chunks, path: &str, needed: &Needed) -> PyResult<u64> {
         .collect();
     let columns = needed.columns(&names);
     let selected = given.project(&columns).map_err(Failed::from)?;
-    let unpacked = unpack_dictionaries(&selected);
     let adds_ids = needed.row_ids && !ID_NAMES.iter().any(|name| given.index_of(name).is_ok());
-    let schema = if adds_ids {
-        with_id_field(&unpacked)
-    } else {
-        Arc::clone(&unpacked)
-    };
+    let id = || Arc::new(Field::new(archive::schema::ID, DataType::Int64, false));
+    let fields = adds_ids.then(id).into_iter();
+    let fields = fields.chain(selected.fields().iter().map(unpacked));
+    let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
     let properties = WriterProperties::builder()
         // Level 1 takes little time, and texts much less space.
         .set_compression(Compression::ZSTD(ZstdLevel::default()))
@@ -81,13 +79,8 @@ fn write(mut chunks: Chunks, path: &str, needed: &Needed) -> PyResult<u64> {
     let mut rows = 0;
     while let Some(batch) = chunks.next_batch(&given)? {
         let batch = batch.project(&columns).map_err(Failed::from)?;
-        let batch = cast_columns(&batch, &unpacked)?;
+        let batch = with_schema(&batch, &schema, rows)?;
         let count = batch.num_rows();
-        let batch = if adds_ids {
-            with_ids(&batch, rows, &schema)?
-        } else {
-            batch
-        };
         // A chunk may be the whole table: written in pieces, Ctrl-C stops it soon.
         for start in (0..count).step_by(ROW_GROUP_ROWS) {
             check_signals()?;
@@ -100,14 +93,7 @@ fn write(mut chunks: Chunks, path: &str, needed: &Needed) -> PyResult<u64> {
     Ok(rows)
 }
 
-/// The schema with plain columns for dictionaries of string views, such as Polars' categories: the Parquet library panics
-/// on them.
-fn unpack_dictionaries(schema: &Schema) -> SchemaRef {
-    let fields = schema.fields().iter().map(unpacked);
-    Arc::new(Schema::new(fields.collect::<Vec<_>>()))
-}
-
-/// A field as by [`unpack_dictionaries`].
+/// A field with plain values for dictionaries of string views, such as Polars' categories: the Parquet library panics on them.
 fn unpacked(field: &FieldRef) -> FieldRef {
     use DataType::{BinaryView, Dictionary, FixedSizeList, LargeList, List, Struct, Utf8View};
     let data_type = match field.data_type() {
@@ -123,29 +109,21 @@ fn unpacked(field: &FieldRef) -> FieldRef {
     Arc::new(Field::clone(field).with_data_type(data_type))
 }
 
-/// Rows with columns of the types of `schema`.
-fn cast_columns(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, Failed> {
-    let columns = batch.columns().iter().zip(schema.fields());
-    let columns = columns.map(|(column, field)| arrow::compute::cast(column, field.data_type()));
+/// Rows with columns of the types of `schema`; if that has a column more, it comes first, with the numbers of the rows, from `first`
+/// on.
+fn with_schema(batch: &RecordBatch, schema: &SchemaRef, first: u64) -> Result<RecordBatch, Failed> {
+    let count = batch.num_rows();
+    let numbers = (first as i64..).take(count);
+    let numbers = || Arc::new(Int64Array::from_iter_values(numbers)) as ArrayRef;
+    let adds_ids = schema.fields().len() > batch.num_columns();
+    let columns = adds_ids.then(numbers).into_iter();
+    let columns = columns.chain(batch.columns().iter().cloned());
+    let columns = columns.zip(schema.fields());
+    let columns = columns.map(|(column, field)| arrow::compute::cast(&column, field.data_type()));
     let columns: Result<Vec<ArrayRef>, ArrowError> = columns.collect();
-    let rows = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    let rows = RecordBatchOptions::new().with_row_count(Some(count));
     let batch = RecordBatch::try_new_with_options(Arc::clone(schema), columns?, &rows);
     Ok(batch?)
-}
-
-/// The schema with a column of ids before all others.
-fn with_id_field(schema: &SchemaRef) -> SchemaRef {
-    let id = Arc::new(Field::new(archive::schema::ID, DataType::Int64, false));
-    let fields = std::iter::once(id).chain(schema.fields().iter().cloned());
-    Arc::new(Schema::new(fields.collect::<Vec<_>>()))
-}
-
-/// Rows with their numbers, from `first` on, as ids.
-fn with_ids(batch: &RecordBatch, first: u64, schema: &SchemaRef) -> Result<RecordBatch, Failed> {
-    let numbers = (first as i64..).take(batch.num_rows());
-    let ids: ArrayRef = Arc::new(Int64Array::from_iter_values(numbers));
-    let columns = std::iter::once(ids).chain(batch.columns().iter().cloned());
-    Ok(RecordBatch::try_new(Arc::clone(schema), columns.collect())?)
 }
 
 /// Read a Parquet file.
@@ -208,30 +186,25 @@ fn read_ids(path: &str, id_column: Option<&str>) -> Result<Option<ArrayRef>, Fai
     };
     let mask = ProjectionMask::leaves(builder.parquet_schema(), [leaf]);
     let rows = read(path, builder.with_projection(mask))?;
-    ids_of(&rows, 0).map(Some)
+    ids_of(&rows).map(Some)
 }
 
-/// A column of ids as texts, in one piece; it may be in structures.
-fn ids_of(rows: &[RecordBatch], column: usize) -> Result<ArrayRef, Failed> {
+/// The first column, of ids, as texts in one piece; it may be in structures.
+fn ids_of(rows: &[RecordBatch]) -> Result<ArrayRef, Failed> {
     let parts = rows.iter().map(|batch| {
-        let mut ids = batch.column(column);
+        let mut ids = batch.column(0);
         while let Some(structures) = ids.as_struct_opt() {
             ids = structures.column(0);
         }
         arrow::compute::cast(ids, &DataType::LargeUtf8)
     });
     let parts: Result<Vec<ArrayRef>, ArrowError> = parts.collect();
-    let parts = parts?;
-    let parts: Vec<&dyn Array> = parts.iter().map(AsRef::as_ref).collect();
-    match parts.as_slice() {
-        [] => Ok(new_empty_array(&DataType::LargeUtf8)),
-        parts => Ok(arrow::compute::concat(parts)?),
-    }
+    Ok(concat(&DataType::LargeUtf8, &parts?)?)
 }
 
 /// Rows, whose first column has the same ids as `ids`, in the order of `ids`. Of equal ids, the rows keep their order.
 fn in_order_of(ids: &ArrayRef, rows: &[RecordBatch]) -> Result<Vec<RecordBatch>, Failed> {
-    let found = ids_of(rows, 0)?;
+    let found = ids_of(rows)?;
     let (order, found_order) = (order_of(ids)?, order_of(&found)?);
     let sorted = take(ids.as_ref(), &order, None)?;
     let found_sorted = take(found.as_ref(), &found_order, None)?;

@@ -92,16 +92,14 @@ impl Table {
         let Ok(at) = self.schema.index_of(&name) else {
             return Err(PyKeyError::new_err(name));
         };
-        let parts: Vec<&dyn arrow::array::Array> = self
+        let parts: Vec<ArrayRef> = self
             .batches
             .iter()
-            .map(|batch| batch.column(at).as_ref())
+            .map(|batch| Arc::clone(batch.column(at)))
             .collect();
-        let array = match parts.as_slice() {
-            [] => arrow::array::new_empty_array(self.schema.field(at).data_type()),
-            parts => py.detach(|| concat(parts)).map_err(Failed::from)?,
-        };
-        Ok(Array::new(array))
+        let data_type = self.schema.field(at).data_type();
+        let array = py.detach(|| concat(data_type, &parts));
+        Ok(Array::new(array.map_err(Failed::from)?))
     }
 
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
@@ -121,17 +119,22 @@ impl Table {
     }
 }
 
-/// The parts of a column in one piece. Strings of more than 2 GiB, which 32-bit offsets cannot address, get offsets of 64 bits.
-fn concat(parts: &[&dyn arrow::array::Array]) -> Result<ArrayRef, ArrowError> {
-    match arrow::compute::concat(parts) {
+/// The parts of a column of this type in one piece. Strings of more than 2 GiB, which 32-bit offsets cannot address, get offsets of
+/// 64 bits.
+pub(crate) fn concat(data_type: &DataType, parts: &[ArrayRef]) -> Result<ArrayRef, ArrowError> {
+    if parts.is_empty() {
+        return Ok(arrow::array::new_empty_array(data_type));
+    }
+    let joined = |parts: &[ArrayRef]| {
+        let parts: Vec<&dyn arrow::array::Array> = parts.iter().map(AsRef::as_ref).collect();
+        arrow::compute::concat(&parts)
+    };
+    match joined(parts) {
         Err(ArrowError::OffsetOverflowError(_)) => {
-            let parts = parts
-                .iter()
-                .map(|part| arrow::compute::cast(*part, &DataType::LargeUtf8))
-                .collect::<Result<Vec<ArrayRef>, ArrowError>>()?;
-            let parts: Vec<&dyn arrow::array::Array> = parts.iter().map(AsRef::as_ref).collect();
-            arrow::compute::concat(&parts)
+            let wide = |part: &ArrayRef| arrow::compute::cast(part, &DataType::LargeUtf8);
+            let parts: Result<Vec<ArrayRef>, ArrowError> = parts.iter().map(wide).collect();
+            joined(&parts?)
         }
-        joined => joined,
+        whole => whole,
     }
 }

@@ -58,6 +58,13 @@ def archive(tmp_path_factory, documents):
 
 
 @pytest.fixture
+def store(monkeypatch):
+    """The environment by which a job reaches an object store on this machine."""
+    for name, value in [("AWS_ACCESS_KEY_ID", "a"), ("AWS_SECRET_ACCESS_KEY", "b"), ("NO_PROXY", "127.0.0.1")]:
+        monkeypatch.setenv(name, value)
+
+
+@pytest.fixture
 def random():
     return numpy.random.default_rng(20261120)
 

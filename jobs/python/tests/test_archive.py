@@ -206,9 +206,7 @@ class Unavailable(http.server.BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def unavailable(monkeypatch):
-    for name, value in [("AWS_ACCESS_KEY_ID", "a"), ("AWS_SECRET_ACCESS_KEY", "b"), ("NO_PROXY", "127.0.0.1")]:
-        monkeypatch.setenv(name, value)
+def unavailable(store):
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Unavailable) as server:
         server.requests = 0
         threading.Thread(target=server.serve_forever, daemon=True).start()

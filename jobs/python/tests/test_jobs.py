@@ -128,13 +128,6 @@ ERRORS = [
 ]
 
 
-@pytest.fixture
-def store(monkeypatch):
-    """The environment by which a job reaches an object store on this machine."""
-    for name, value in [("AWS_ACCESS_KEY_ID", "a"), ("AWS_SECRET_ACCESS_KEY", "b"), ("NO_PROXY", "127.0.0.1")]:
-        monkeypatch.setenv(name, value)
-
-
 def damaged(tmp):
     path = tmp / "damaged.parquet"
     path.write_bytes(b"PAR1" + bytes(100))

@@ -3,7 +3,6 @@
 
 mod pieces;
 mod rows;
-mod writer;
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -16,6 +15,7 @@ use datafusion::prelude::SessionContext;
 use futures::{StreamExt as _, TryStreamExt as _};
 use rayon::ThreadPool;
 use storage::{Draft, Location, StorageError, Stores, UnchangedFile};
+use tokio::runtime::{Handle, RuntimeFlavor};
 
 use super::file::InputFile;
 use super::formats::ending as ending_of;
@@ -69,6 +69,14 @@ pub struct KeptDrafts {
 }
 
 impl KeptDrafts {
+    /// Adds the copies of other files.
+    fn add(&mut self, others: Self) {
+        self.bytes += others.bytes;
+        self.drafts.extend(others.drafts);
+        self.copies.extend(others.copies);
+        self.stale.extend(others.stale);
+    }
+
     /// Puts the files in their places, one after the other, and removes old copies of documents that are not kept now. Adds the
     /// names of those in place to `placed`: of many the first, and how many there are.
     pub async fn publish(self, placed: &mut Vec<String>) -> Result<()> {
@@ -121,18 +129,14 @@ impl Documents {
         let is_directory = given.ends_with('/') || root.local().is_some_and(Path::is_dir);
         let mut files = Vec::new();
         let one = match new {
-            [path] => Some(stores.locate(path)?),
+            [path] => Some(stores.locate(path)?.identity()),
             _ => None,
-        };
-        let is_given = |location: &Location| {
-            one.as_ref()
-                .is_some_and(|one| one.identity() == location.identity())
         };
         let inputs: Vec<(&Location, &String)> = self.inputs().collect();
         let ending = ending_of(&root.file_name()).unwrap_or_default();
-        let is_joined = !is_directory
-            && !matches!(inputs[..], [(only, _)] if is_given(only))
-            && JOINED.iter().any(|lines| ending.starts_with(lines));
+        let is_one = matches!(inputs[..], [(only, _)] if one == Some(only.identity()));
+        let is_joined =
+            !is_directory && !is_one && JOINED.iter().any(|lines| ending.starts_with(lines));
         if is_joined {
             let other = |(input, _): &&(&Location, &String)| {
                 ending_of(&input.file_name()).as_ref() != Some(&ending)
@@ -152,7 +156,7 @@ impl Documents {
         }
         match inputs[..] {
             _ if is_joined => files.push(root),
-            [(only, _)] if !is_directory && is_given(only) => {
+            [(only, _)] if !is_directory && is_one => {
                 let (name, input) = (root.file_name(), only.file_name());
                 let ending = ending_of(&input).unwrap_or_default();
                 if ending_of(&name).as_ref() != Some(&ending) {
@@ -231,34 +235,24 @@ impl Documents {
             async move {
                 if input.columns.is_one_document && !kept.contains(first_part, 0) {
                     let is_stale = replace == Replace::Everything && target.exists().await?;
-                    return Ok(if is_stale {
-                        Copied::Stale(target)
-                    } else {
-                        Copied::Nothing
+                    return Ok(KeptDrafts {
+                        stale: is_stale.then_some(target).into_iter().collect(),
+                        ..KeptDrafts::default()
                     });
                 }
-                let mut draft = new_draft(&target, &scratch)?;
+                let draft = new_draft(&target, &scratch)?;
                 let out = Output {
                     file: draft.open()?,
                     name: target.to_string(),
                 };
                 write_kept(input, first_part, kept, copiers, out).await?;
-                check_replaced(replace, &target, &mut draft).await?;
-                let bytes = draft.send().await?;
-                Ok::<_, DocumentsError>(Copied::Draft(draft, bytes))
+                one_draft(draft, &target, replace).await
             }
         });
         let mut copied = futures::stream::iter(copying).buffered(at_once);
         let mut copies = KeptDrafts::default();
-        while let Some(draft) = copied.next().await {
-            match draft? {
-                Copied::Draft(draft, bytes) => {
-                    copies.bytes += bytes;
-                    copies.drafts.push(draft);
-                }
-                Copied::Stale(file) => copies.stale.push(file),
-                Copied::Nothing => {}
-            }
+        while let Some(more) = copied.next().await {
+            copies.add(more?);
         }
         self.copy_empty(files, scratch, &mut copies).await?;
         Ok(copies)
@@ -387,12 +381,10 @@ impl Documents {
         copies: &mut KeptDrafts,
     ) -> Result<()> {
         for ((input, _), target) in self.empty.iter().zip(&files.empty) {
-            let mut draft = new_draft(target, scratch)?;
+            let draft = new_draft(target, scratch)?;
             let written = draft.open()?.write_all(&input.read().await?);
             written.map_err(|source| Output::failed(&target.to_string(), source))?;
-            check_replaced(files.replace, target, &mut draft).await?;
-            copies.bytes += draft.send().await?;
-            copies.drafts.push(draft);
+            copies.add(one_draft(draft, target, files.replace).await?);
         }
         Ok(())
     }
@@ -401,9 +393,14 @@ impl Documents {
 /// The endings of files that can be joined: JSON Lines.
 const JOINED: [&str; 2] = [".jsonl", ".ndjson"];
 
-/// The only copy.
+/// A copy that is written. Refuses to replace an existing file that has other bytes, if these must be the same.
 async fn one_draft(mut draft: Draft, target: &Location, replace: Replace) -> Result<KeptDrafts> {
-    check_replaced(replace, target, &mut draft).await?;
+    if replace == Replace::Same
+        && target.exists().await?
+        && target.digest().await? != draft.digest().await?
+    {
+        return Err(exists(target));
+    }
     let bytes = draft.send().await?;
     Ok(KeptDrafts {
         bytes,
@@ -441,15 +438,6 @@ const COPIED_BY_STORE: u64 = 4 << 30;
 /// Objects that a store copies at the same time.
 const COPIED_AT_ONCE: usize = 32;
 
-/// What became of an input file.
-enum Copied {
-    /// A copy, and its size in bytes.
-    Draft(Draft, u64),
-    /// Nothing, because the file is one document that is not kept; a copy of an earlier run is here.
-    Stale(Location),
-    Nothing,
-}
-
 /// What copies take of the machine.
 #[derive(Clone)]
 struct Copiers {
@@ -485,7 +473,13 @@ async fn write_kept(
     let write = async move {
         let is_kept = |part, row| kept.contains(first_part + part, row);
         match input.rows() {
-            Some(source) => rows::copy(&input, source, &copiers, out, &is_kept),
+            Some(source) => {
+                let copy = || rows::copy(&input, source, &copiers, out, &is_kept);
+                match Handle::current().runtime_flavor() {
+                    RuntimeFlavor::CurrentThread => copy(),
+                    _ => tokio::task::block_in_place(copy),
+                }
+            }
             None => parquet::copy(&input, out, &|row| is_kept(0, row)).await,
         }
     };
@@ -499,17 +493,6 @@ fn new_draft(target: &Location, scratch: &Path) -> Result<Draft> {
         std::fs::create_dir_all(directory).map_err(StorageError::io(directory.display()))?;
     }
     Ok(Draft::new(target, scratch)?)
-}
-
-/// Refuses to replace an existing file that has other bytes than the draft, if these must be the same.
-async fn check_replaced(replace: Replace, target: &Location, draft: &mut Draft) -> Result<()> {
-    if replace == Replace::Same
-        && target.exists().await?
-        && target.digest().await? != draft.digest().await?
-    {
-        return Err(exists(target));
-    }
-    Ok(())
 }
 
 /// The error for an existing file that may not be replaced.

@@ -1,10 +1,9 @@
 //! Copies the records of a row file as they are.
 
-use std::io::{BufWriter, Write};
+use std::fs::File;
+use std::io::{BufWriter, Write as _};
 
-use super::pieces::Pieces;
-use super::writer::Writer;
-
+use super::pieces::{Pieces, ZSTD_LEVEL};
 use super::{Copiers, Output};
 use crate::error::Result;
 use crate::file::{InputFile, RowSource};
@@ -12,23 +11,8 @@ use crate::rows;
 use crate::rows::compression::Compression;
 
 /// Copies the header of a file, and the records that `is_kept` accepts by the number of their part of the file, and their own in
-/// the part.
+/// the part. A file in a store must be read on a blocking thread.
 pub(super) fn copy(
-    file: &InputFile,
-    source: &RowSource,
-    copiers: &Copiers,
-    out: Output,
-    is_kept: &dyn Fn(usize, u64) -> bool,
-) -> Result<()> {
-    // A file in a store must be read on a blocking thread.
-    let work = || copy_blocking(file, source, copiers, out, is_kept);
-    match tokio::runtime::Handle::current().runtime_flavor() {
-        tokio::runtime::RuntimeFlavor::CurrentThread => work(),
-        _ => tokio::task::block_in_place(work),
-    }
-}
-
-fn copy_blocking(
     file: &InputFile,
     source: &RowSource,
     copiers: &Copiers,
@@ -38,15 +22,17 @@ fn copy_blocking(
     let Output { file: target, name } = out;
     let failed = |source| Output::failed(&name, source);
     let compression = source.compression;
-    let compresses_each = source.format.compresses_each_record();
+    let compresses_each = source.format.has_members();
     let target = BufWriter::new(target);
     let mut writer = match compression {
-        // Compression takes longer than all else. One frame of zstd, since some readers take the first of several for all.
-        Compression::Gzip => RecordWriter::Pieces(Pieces::new(target, compression, copiers)),
-        Compression::Zstd if compresses_each => {
-            RecordWriter::Pieces(Pieces::new(target, compression, copiers))
+        Compression::None => RecordWriter::Plain(target),
+        // One frame, since some readers take the first of several for all.
+        Compression::Zstd if !compresses_each => {
+            let frame = zstd::stream::write::Encoder::new(target, ZSTD_LEVEL);
+            RecordWriter::Frame(frame.map_err(failed)?)
         }
-        _ => RecordWriter::Direct(Writer::new(target, compression).map_err(failed)?),
+        // Compression takes longer than all else.
+        _ => RecordWriter::Pieces(Pieces::new(target, compression, copiers)),
     };
     let (mut copied, mut footer) = (0, &b""[..]);
     // Only files without header, separator and footer are cut into several parts.
@@ -73,15 +59,17 @@ fn copy_blocking(
 }
 
 /// Writes records to the copy.
-enum RecordWriter<W: Write> {
-    Direct(Writer<W>),
-    Pieces(Pieces<W>),
+enum RecordWriter {
+    Plain(BufWriter<File>),
+    Frame(zstd::stream::write::Encoder<'static, BufWriter<File>>),
+    Pieces(Pieces<BufWriter<File>>),
 }
 
-impl<W: Write> RecordWriter<W> {
+impl RecordWriter {
     fn write_all(&mut self, bytes: &[u8]) -> std::io::Result<()> {
         match self {
-            Self::Direct(writer) => writer.write_all(bytes),
+            Self::Plain(file) => file.write_all(bytes),
+            Self::Frame(frame) => frame.write_all(bytes),
             Self::Pieces(pieces) => {
                 pieces.add(bytes);
                 Ok(())
@@ -92,14 +80,15 @@ impl<W: Write> RecordWriter<W> {
     /// Ends a record behind which another follows; `is_member` says whether it is compressed on its own.
     fn end_record(&mut self, is_member: bool) -> std::io::Result<()> {
         match self {
-            Self::Direct(_) => Ok(()),
+            Self::Plain(_) | Self::Frame(_) => Ok(()),
             Self::Pieces(pieces) => pieces.end_record(is_member),
         }
     }
 
     fn finish(self) -> std::io::Result<()> {
         match self {
-            Self::Direct(writer) => writer.end()?.flush(),
+            Self::Plain(mut file) => file.flush(),
+            Self::Frame(frame) => frame.finish()?.flush(),
             Self::Pieces(pieces) => pieces.finish(),
         }
     }

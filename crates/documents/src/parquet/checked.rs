@@ -1,6 +1,9 @@
 //! Checks the record batches of a Parquet reader.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use ::parquet::arrow::arrow_reader::ParquetRecordBatchReader;
+use ::parquet::errors::ParquetError;
 use archive::ArchiveError;
 use arrow::array::RecordBatch;
 use arrow::error::ArrowError;
@@ -10,6 +13,16 @@ use crate::error::{DocumentsError, Result};
 
 /// The reason of an error for pages at which the Parquet library panics.
 pub(super) const DAMAGED: &str = "the pages are damaged";
+
+/// Calls the Parquet library on the file `object`, and turns its panic at a forged footer into an error.
+pub(super) fn catch_panic<T>(
+    object: &str,
+    call: impl FnOnce() -> Result<T, ParquetError>,
+) -> Result<T> {
+    let called = catch_unwind(AssertUnwindSafe(call));
+    let called = called.unwrap_or_else(|_| Err(ParquetError::General(DAMAGED.into())));
+    Ok(called.map_err(ArchiveError::parquet(object))?)
+}
 
 /// The record batches of a reader. Counts their rows, and turns a panic at a forged page into an
 /// error of bad data.
@@ -56,9 +69,9 @@ impl Iterator for Checked {
         if self.done {
             return None;
         }
-        let reader = std::panic::AssertUnwindSafe(|| self.reader.next());
+        let reader = AssertUnwindSafe(|| self.reader.next());
         let expected = self.expected;
-        let item = match std::panic::catch_unwind(reader) {
+        let item = match catch_unwind(reader) {
             Ok(Some(Ok(batch))) => {
                 self.read += batch.num_rows() as u64;
                 if self.read <= expected {

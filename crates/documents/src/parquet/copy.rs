@@ -21,11 +21,12 @@ use arrow::array::{ArrayRef, AsArray as _, BooleanArray, RecordBatch, StringArra
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::error::ArrowError;
 
-use super::checked::{Checked, DAMAGED};
+use super::checked::{Checked, DAMAGED, catch_panic};
 use super::footer::strings_as_bytes;
 use crate::error::{DocumentsError, Result};
 use crate::file::{InputFile, Source};
 use crate::kept::Output;
+use crate::source::lossy_texts;
 
 /// The copy starts a new row group when the rows of the current one take more memory than this.
 const ROW_GROUP_BYTES: usize = 256 << 20;
@@ -65,7 +66,7 @@ pub(crate) async fn copy(
                 }
                 Source::Remote(remote) => {
                     let columns = original.row_group(number).columns().iter();
-                    let ranges: Option<Vec<_>> = copy.catch_panic(|| {
+                    let ranges: Option<Vec<_>> = catch_panic(&name, || {
                         let range =
                             |(start, length): (u64, u64)| Some(start..start.checked_add(length)?);
                         Ok(columns.map(|column| range(column.byte_range())).collect())
@@ -191,10 +192,10 @@ impl Copy {
     ) -> Result<()> {
         let fields = Some(self.metadata.schema().fields());
         let leaves = 0..self.metadata.parquet_schema().num_columns();
-        let row_bytes = self.catch_panic(|| groups.row_bytes(leaves.clone()))?;
+        let row_bytes = catch_panic(&self.name, || groups.row_bytes(leaves.clone()))?;
         let batch_rows = row_bytes.rows_within(BATCH_BYTES, MOST_BATCH_BYTES, BATCH_ROWS);
-        let reader =
-            self.catch_panic(|| groups.read_as(fields, ProjectionMask::all(), batch_rows, None))?;
+        let read = || groups.read_as(fields, ProjectionMask::all(), batch_rows, None);
+        let reader = catch_panic(&self.name, read)?;
         let mut row = 0;
         for batch in Checked::new(reader, self.name.clone(), rows) {
             let batch = batch?;
@@ -208,7 +209,7 @@ impl Copy {
             let kept = kept.and_then(|kept| with_texts(&kept, &self.schema));
             let kept = kept.map_err(ArchiveError::arrow(&self.name))?;
             let written = self.write(kept).await;
-            written.map_err(|error| self.not_written(error))?;
+            written.map_err(ArchiveError::parquet(&*self.target))?;
         }
         Ok(())
     }
@@ -246,17 +247,6 @@ impl Copy {
         let flushed = buffered.into_inner().map(drop);
         flushed.map_err(|error| Output::failed(&target, error.into_error()))
     }
-
-    fn not_written(&self, error: ParquetError) -> DocumentsError {
-        ArchiveError::parquet(self.target.clone())(error).into()
-    }
-
-    /// Calls the Parquet library, and turns its panic at a forged footer into an error.
-    fn catch_panic<T>(&self, call: impl FnOnce() -> Result<T, ParquetError>) -> Result<T> {
-        let called = std::panic::catch_unwind(std::panic::AssertUnwindSafe(call));
-        let called = called.unwrap_or_else(|_| Err(ParquetError::General(DAMAGED.into())));
-        called.map_err(|error| ArchiveError::parquet(self.name.clone())(error).into())
-    }
 }
 
 /// Converts texts, which were read as bytes, to strings.
@@ -266,13 +256,10 @@ fn with_texts(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, Ar
         match (column.data_type(), field.data_type()) {
             (DataType::Binary, DataType::Utf8) => {
                 let bytes = column.as_binary::<i32>();
-                let texts = StringArray::try_from_binary(bytes.clone());
-                Arc::new(texts.unwrap_or_else(|_| {
-                    let texts = bytes.iter();
-                    texts
-                        .map(|text| text.map(String::from_utf8_lossy))
-                        .collect()
-                }))
+                match StringArray::try_from_binary(bytes.clone()) {
+                    Ok(texts) => Arc::new(texts),
+                    Err(_) => lossy_texts(bytes.iter()),
+                }
             }
             _ => Arc::clone(column),
         }

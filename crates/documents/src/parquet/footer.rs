@@ -84,7 +84,12 @@ fn input_file(
     }
     for column in &mut found.carried {
         let leaf = leaf_for(&name, &types, &column.name, Role::Carried(&DataType::Utf8))?;
-        column.data_type = carried_type(schema, &leaf);
+        // Bytes that are said to be some kind of text become text.
+        column.data_type = if is_text(schema.column(leaf.index).self_type().get_basic_info()) {
+            DataType::Utf8
+        } else {
+            leaf.data_type.clone()
+        };
     }
     let id_type = match &found.id {
         Some(column) => {
@@ -166,25 +171,11 @@ fn leaf_for<'t>(object: &str, types: &'t Schema, column: &str, role: Role<'_>) -
     let Some(leaf) = leaf::find(types, column) else {
         return Err(bad_column(object, column, "nested or repeated values"));
     };
-    match role {
-        Role::Content(Content::Text(_)) => Ok(leaf),
-        _ if leaf.is_in_lists => Err(bad_column(
-            object,
-            column,
-            "values in lists; only texts can be in lists",
-        )),
-        _ => Ok(leaf),
+    if leaf.is_in_lists && !matches!(role, Role::Content(Content::Text(_))) {
+        let reason = "values in lists; only texts can be in lists";
+        return Err(bad_column(object, column, reason));
     }
-}
-
-/// The type that a carried column gets, which is the leaf column `leaf`: its Arrow type, or text if its bytes are said to be
-/// some kind of text.
-fn carried_type(schema: &SchemaDescriptor, leaf: &Leaf<'_>) -> DataType {
-    if is_text(schema.column(leaf.index).self_type().get_basic_info()) {
-        DataType::Utf8
-    } else {
-        leaf.data_type.clone()
-    }
+    Ok(leaf)
 }
 
 /// Whether the bytes of a column are said to be text.

@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, FieldRef, Schema};
 
-/// A leaf column.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Leaf<'s> {
     /// Its index among all leaf columns.

@@ -1,7 +1,6 @@
 //! Reads rows of one row group.
 
 use std::ops::Range;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use ::parquet::arrow::ProjectionMask;
@@ -16,7 +15,7 @@ use arrow::array::{ArrayRef, BooleanArray, RecordBatch};
 use arrow::error::ArrowError;
 use futures::StreamExt as _;
 
-use super::checked::{Checked, DAMAGED};
+use super::checked::{Checked, catch_panic};
 use super::footer::bytes;
 use super::leaf;
 use super::nested::{JoinedTexts, LeafColumn, named};
@@ -67,26 +66,21 @@ pub(crate) async fn read(
             }
             slice.read(&pages, &slice.columns, selected)?
         }
-        Source::Remote(remote) => match wanted {
-            None => {
-                let pages = slice.fetch(remote, &slice.columns).await?;
-                slice.read(&pages, &slice.columns, slice.all())?
-            }
-            Some(wanted) => {
-                let selected = match wanted {
-                    WantedRows::WithIds(wanted) => {
-                        let ids = slice.fetch(remote, &slice.columns[..1]).await?;
-                        slice.select(&ids, wanted)?
-                    }
-                    WantedRows::AtRows(wanted) => slice.select_rows(&wanted),
-                };
-                if selected.rows == 0 {
-                    return Ok(futures::stream::empty().boxed());
+        Source::Remote(remote) => {
+            let selected = match wanted {
+                Some(WantedRows::WithIds(wanted)) => {
+                    let ids = slice.fetch(remote, &slice.columns[..1]).await?;
+                    slice.select(&ids, wanted)?
                 }
-                let pages = slice.fetch(remote, &slice.columns).await?;
-                slice.read(&pages, &slice.columns, selected)?
+                Some(WantedRows::AtRows(wanted)) => slice.select_rows(&wanted),
+                None => slice.all(),
+            };
+            if selected.rows == 0 {
+                return Ok(futures::stream::empty().boxed());
             }
-        },
+            let pages = slice.fetch(remote, &slice.columns).await?;
+            slice.read(&pages, &slice.columns, selected)?
+        }
         Source::Rows(_) => return Err(file.bad_data("it is no Parquet".into())),
     };
     let (columns, object) = (slice.columns, slice.object);
@@ -190,7 +184,7 @@ impl RowGroup {
     ) -> Result<ValidatedRowGroups<FileParts>> {
         let group = self.metadata.metadata().row_group(self.number);
         // The Parquet library panics at chunks with negative offsets or lengths.
-        let ranges: Vec<Range<u64>> = self.catch_panic(|| {
+        let ranges: Vec<Range<u64>> = catch_panic(&self.object, || {
             let chunks = columns.iter();
             let chunks = chunks.map(|column| group.column(column.index).byte_range());
             let range = |(start, length): (u64, u64)| Some(start..start.checked_add(length)?);
@@ -199,7 +193,8 @@ impl RowGroup {
                 .ok_or_else(|| ParquetError::General("the byte range of a column overflows".into()))
         })?;
         let bytes = object.clone().get_byte_ranges(ranges.clone()).await;
-        Ok(self.pages(FileParts::new(&ranges, bytes.map_err(|e| self.failed(e))?)))
+        let bytes = bytes.map_err(ArchiveError::parquet(&*self.object))?;
+        Ok(self.pages(FileParts::new(&ranges, bytes)))
     }
 
     /// All rows of the cut.
@@ -260,7 +255,7 @@ impl RowGroup {
         let Selected { rows, selection } = selected;
         let schema = self.metadata.parquet_schema();
         let leaves = columns.iter().map(|column| column.index);
-        let bytes = self.catch_panic(|| pages.row_bytes(leaves.clone()))?;
+        let bytes = catch_panic(&self.object, || pages.row_bytes(leaves.clone()))?;
         let longest = bytes.longest;
         self.check_row(longest)?;
         let row_bytes = RowBytes {
@@ -271,18 +266,8 @@ impl RowGroup {
         let batch_rows = row_bytes.rows_within(BATCH_BYTES, most, BATCH_ROWS as u64);
         let mask = ProjectionMask::leaves(schema, leaves);
         let fields = Some(self.metadata.schema().fields());
-        let reader = self.catch_panic(|| pages.read_as(fields, mask, batch_rows, selection))?;
+        let read = || pages.read_as(fields, mask, batch_rows, selection);
+        let reader = catch_panic(&self.object, read)?;
         Ok(Checked::new(reader, self.object.clone(), rows))
-    }
-
-    /// Calls the Parquet library, and turns its panic at a forged footer into an error.
-    fn catch_panic<T>(&self, call: impl FnOnce() -> Result<T, ParquetError>) -> Result<T> {
-        let called = catch_unwind(AssertUnwindSafe(call));
-        let called = called.unwrap_or_else(|_| Err(ParquetError::General(DAMAGED.into())));
-        called.map_err(|error| self.failed(error))
-    }
-
-    fn failed(&self, error: ParquetError) -> DocumentsError {
-        ArchiveError::parquet(self.object.clone())(error).into()
     }
 }

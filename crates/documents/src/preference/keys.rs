@@ -272,10 +272,8 @@ mod tests {
             "18446744073709551614",
             "0.10000000000000000001",
         ];
-        assert_eq!(
-            order(Arc::new(StringArray::from(texts.to_vec())), false),
-            [1, 4, 0, 3, 2]
-        );
+        let order_of = |texts: &[&str]| order(Arc::new(StringArray::from(texts.to_vec())), false);
+        assert_eq!(order_of(&texts), [1, 4, 0, 3, 2]);
         let digits = [
             10_000_000_000_000_000_002i128,
             10_000_000_000_000_000_000,
@@ -306,8 +304,7 @@ mod tests {
             "2024-01-02T13:00Z",
             "2024-01",
         ];
-        let sorted = order(Arc::new(StringArray::from(times.to_vec())), false);
-        assert_eq!(sorted, [8, 3, 2, 0, 1, 4, 5, 6, 7]);
+        assert_eq!(order_of(&times), [8, 3, 2, 0, 1, 4, 5, 6, 7]);
         // Of equal values, the first row comes first here.
         let equal = [
             "0.7",
@@ -315,8 +312,7 @@ mod tests {
             "0.69999999999999999999",
             "7e-1",
         ];
-        let sorted = order(Arc::new(StringArray::from(equal.to_vec())), false);
-        assert_eq!(sorted, [2, 0, 1, 3]);
+        assert_eq!(order_of(&equal), [2, 0, 1, 3]);
         let extremes = [
             "1e9223372036854775807",
             "1e-6917529027641081000",
@@ -326,8 +322,7 @@ mod tests {
             "1e-119",
             "-1e300",
         ];
-        let sorted = order(Arc::new(StringArray::from(extremes.to_vec())), false);
-        assert_eq!(sorted, [6, 2, 3, 1, 4, 5, 0]);
+        assert_eq!(order_of(&extremes), [6, 2, 3, 1, 4, 5, 0]);
         let floats = [
             f64::INFINITY,
             1e300,
@@ -338,14 +333,8 @@ mod tests {
         ];
         let sorted = order(Arc::new(Float64Array::from(floats.to_vec())), false);
         assert_eq!(sorted, [3, 2, 5, 1, 0, 4]);
-        let long = "x".repeat(MAX_TEXT + 1);
-        assert!(
-            of_values(
-                &(Arc::new(StringArray::from(vec![long])) as ArrayRef),
-                false
-            )
-            .is_err()
-        );
+        let long: ArrayRef = Arc::new(StringArray::from(vec!["x".repeat(MAX_TEXT + 1)]));
+        assert!(of_values(&long, false).is_err());
     }
 
     proptest! {
@@ -392,10 +381,8 @@ mod tests {
         ];
         let texts: Vec<Option<&str>> = texts.map(Some).into_iter().chain([None]).collect();
         let texts: ArrayRef = Arc::new(StringArray::from(texts));
-        assert_eq!(
-            order(Arc::clone(&texts), false),
-            [2, 7, 6, 3, 1, 8, 4, 5, 10, 0, 9, 11]
-        );
+        let ascending = order(Arc::clone(&texts), false);
+        assert_eq!(ascending, [2, 7, 6, 3, 1, 8, 4, 5, 10, 0, 9, 11]);
         // Dates are times, so numbers.
         assert_eq!(order(texts, true), [4, 8, 1, 3, 6, 7, 2, 9, 0, 10, 5, 11]);
         let numbers = [
@@ -425,12 +412,8 @@ mod tests {
     fn times_have_one_unit() {
         let key = |column: ArrayRef| of_values(&column, false).unwrap().value(0).to_vec();
         let millis = key(Arc::new(TimestampMillisecondArray::from(vec![86_400_000])));
-        assert_eq!(
-            key(Arc::new(TimestampNanosecondArray::from(vec![
-                86_400_000_000_000
-            ]))),
-            millis
-        );
+        let nanos = TimestampNanosecondArray::from(vec![86_400_000_000_000]);
+        assert_eq!(key(Arc::new(nanos)), millis);
         assert_eq!(key(Arc::new(Date32Array::from(vec![1]))), millis);
     }
 

@@ -124,20 +124,21 @@ impl Prefer {
     /// returns a column of them, `sources` their sources, `file` is the number of the file, and `positions` are the positions of the documents.
     ///
     /// # Errors
-    /// The column whose values have no order, and why.
+    /// What `bad_data` makes of the column whose values have no order, and of the reason.
     pub(super) fn keys<'a>(
         &self,
         column: impl Fn(&str) -> Result<&'a ArrayRef, DocumentsError>,
         sources: impl Fn() -> Result<StringArray, DocumentsError>,
+        bad_data: impl Fn(&str, String) -> DocumentsError,
         file: usize,
         positions: &[i64],
-    ) -> Result<[BinaryArray; 2], KeysError> {
+    ) -> Result<[BinaryArray; 2], DocumentsError> {
         let rows = positions.len();
         let of_rule = |rule: &Rule| {
             let of_column = |name: &str, keys: Result<Keys, String>| {
-                keys.map_err(|reason| KeysError::Values(name.to_owned(), reason))
+                keys.map_err(|reason| bad_data(name, reason))
             };
-            Ok::<_, KeysError>(match rule {
+            Ok::<_, DocumentsError>(match rule {
                 // Of two, the second decides nothing.
                 Rule::Longest => Keys::new_null(rows),
                 Rule::Column { name, descending } => {
@@ -158,7 +159,7 @@ impl Prefer {
         let mut of_part = || {
             let rules = parts.next().unwrap_or_default();
             let keys: Vec<Keys> = rules.iter().map(of_rule).collect::<Result<_, _>>()?;
-            Ok::<_, KeysError>(match &keys[..] {
+            Ok::<_, DocumentsError>(match &keys[..] {
                 [keys] if !self.are_keys_cut() => keys.clone(),
                 keys => keys::joined(keys, rows),
             })
@@ -170,19 +171,6 @@ impl Prefer {
             Keys::new_null(0)
         };
         Ok([before, behind])
-    }
-}
-
-/// Why documents have no keys.
-pub(super) enum KeysError {
-    /// The column whose values have no order, and the reason.
-    Values(String, String),
-    Other(DocumentsError),
-}
-
-impl From<DocumentsError> for KeysError {
-    fn from(error: DocumentsError) -> Self {
-        Self::Other(error)
     }
 }
 
@@ -329,26 +317,18 @@ impl FromStr for Rule {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let time = |rest: &str, latest| match rest.strip_prefix('=') {
-            _ if rest.is_empty() => Some(Self::Time { name: None, latest }),
-            Some(name) if !name.is_empty() => Some(Self::Time {
-                name: Some(name.to_owned()),
-                latest,
-            }),
-            _ => None,
-        };
-        let times = [("earliest", false), ("latest", true)];
-        let mut times = times
-            .into_iter()
-            .filter_map(|(word, latest)| time(text.strip_prefix(word)?, latest));
         match text {
             "longest" => return Ok(Self::Longest),
             "path" => return Ok(Self::Path),
             "first" => return Ok(Self::First),
-            _ => {
-                if let Some(rule) = times.next() {
-                    return Ok(rule);
-                }
+            _ => {}
+        }
+        for (word, latest) in [("earliest", false), ("latest", true)] {
+            let rest = text.strip_prefix(word);
+            let name = rest.and_then(|rest| rest.strip_prefix('='));
+            let name = name.filter(|name| !name.is_empty()).map(str::to_owned);
+            if rest == Some("") || name.is_some() {
+                return Ok(Self::Time { name, latest });
             }
         }
         let (name, direction) = text.rsplit_once(':').unwrap_or((text, ""));
@@ -360,13 +340,11 @@ impl FromStr for Rule {
             }
             _ => (text, false),
         };
-        match name {
-            "" => Err("the name of the column is missing".to_owned()),
-            name => Ok(Self::Column {
-                name: name.to_owned(),
-                descending,
-            }),
+        if name.is_empty() {
+            return Err("the name of the column is missing".to_owned());
         }
+        let name = name.to_owned();
+        Ok(Self::Column { name, descending })
     }
 }
 

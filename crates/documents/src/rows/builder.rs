@@ -23,7 +23,6 @@ pub(crate) struct BatchBuilder {
     bytes: usize,
 }
 
-/// The values of a column.
 enum Values {
     /// Ids; bytes that are not UTF-8 are written as URLs write them.
     Id(StringBuilder),
@@ -212,35 +211,14 @@ mod tests {
 
     use super::*;
     use crate::columns::CarriedColumn;
-    use crate::rows::dialect::Dialect;
-
-    fn found(content: Content) -> FoundColumns {
-        FoundColumns {
-            sketches: false,
-            dialect: Dialect::quoted(b','),
-            charset: None,
-            is_one_document: false,
-            has_byte_ids: false,
-            domains: false,
-            is_joined: false,
-            other_texts: Vec::new(),
-            are_guessed: false,
-            pages: Default::default(),
-            crawl: Default::default(),
-            prefer: Default::default(),
-            further_texts: Vec::new(),
-            is_array: false,
-            left_out: None,
-            unseen: Vec::new(),
-            source: None,
-            carried: Vec::new(),
-            id: Some("id".into()),
-            content: Some(content),
-        }
-    }
 
     fn batch(content: Content, id_type: IdType) -> BatchBuilder {
-        BatchBuilder::new(&found(content), id_type, false, 0)
+        let columns = FoundColumns {
+            id: Some("id".into()),
+            content: Some(content),
+            ..FoundColumns::default()
+        };
+        BatchBuilder::new(&columns, id_type, false, 0)
     }
 
     #[test]
@@ -336,13 +314,11 @@ mod tests {
             data_type,
         };
         let columns = FoundColumns {
-            id: None,
-            content: None,
             carried: vec![
                 carried("url", DataType::Utf8),
                 carried("status", DataType::Int64),
             ],
-            ..found(Content::Text("text".into()))
+            ..FoundColumns::default()
         };
         let mut batch = BatchBuilder::new(&columns, IdType::String, false, 0);
         batch.push(&[Some(b"a\xff"), Some(b"200")]).unwrap();

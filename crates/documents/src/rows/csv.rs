@@ -13,7 +13,7 @@ use super::csv_dialect::{is_line_end, is_one_column, names, separator_line, with
 use super::csv_quotes::{Lines, Quotes};
 use super::decoded::Copied;
 use super::dialect::Dialect;
-use super::format::{FirstRecord, MAX_FIELDS, RawRecords, RecordReader, Records, RowFormat};
+use super::format::{FindColumns, MAX_FIELDS, RawRecords, RecordReader, Records, RowFormat};
 use super::input::Input;
 use crate::columns::{Columns, FoundColumns};
 use crate::error::{DocumentsError, Result};
@@ -40,8 +40,8 @@ struct Parser {
     ends: Vec<usize>,
     /// How many fields the last record has.
     fields: usize,
-    /// The bytes of the last record, with all, a part or none of its line end. `None` if records
-    /// are not copied.
+    /// The bytes of the last record, with all, a part or none of its line end. `None` if the records after the header are not
+    /// copied.
     raw: Option<Vec<u8>>,
 }
 
@@ -57,7 +57,7 @@ impl Parser {
             text: Vec::new(),
             ends: Vec::new(),
             fields: 0,
-            raw: None,
+            raw: Some(Vec::new()),
         }
     }
 
@@ -132,12 +132,6 @@ impl Parser {
         Ok(true)
     }
 
-    /// As [`Self::advance`], and copies the bytes of this record and of those after it.
-    fn advance_raw(&mut self) -> Result<bool> {
-        self.raw.get_or_insert_default();
-        self.advance(MAX_FIELDS)
-    }
-
     /// Reads the first line if it says the delimiter.
     fn separator(&mut self) -> Result<Vec<u8>> {
         let line = match self.input.bytes.fill_buf() {
@@ -193,7 +187,7 @@ impl Parser {
 pub(crate) struct Csv;
 
 impl RowFormat for Csv {
-    fn first_record(&self, input: Input) -> Result<Option<Box<dyn FirstRecord>>> {
+    fn first_record(&self, input: Input) -> Result<Option<FindColumns>> {
         let mut input = input.into_text();
         let mut start = Vec::new();
         let limit = input.limit;
@@ -222,13 +216,27 @@ impl RowFormat for Csv {
             return Err(input.failed(1, error));
         }
         let is_blank = start[separator_line(&start)..].iter().all(is_line_end);
-        Ok((!is_blank).then(|| Box::new(Start { start, is_whole }) as Box<dyn FirstRecord>))
+        Ok((!is_blank).then(|| -> FindColumns {
+            Box::new(move |location, columns| find_columns(&start, is_whole, location, columns))
+        }))
     }
 
     fn records(&self, input: Input, columns: &FoundColumns, _: IdType) -> Result<RecordReader> {
-        Ok(RecordReader::Records(Box::new(CsvRecords::open(
-            input, columns,
-        )?)))
+        let mut parser = Parser::new(input.into_text(), columns.dialect);
+        parser.separator()?;
+        parser.advance(MAX_FIELDS)?;
+        let header = parser.raw.take().unwrap_or_default();
+        let names = names(without_line_end(&header), columns.dialect);
+        let number = |column: &str| {
+            let number = names.iter().position(|name| name == column);
+            number.ok_or_else(|| parser.bad(&format!("no column {column:?} any more")))
+        };
+        let read: Result<Vec<usize>> = columns.names().into_iter().map(number).collect();
+        Ok(RecordReader::Records(Box::new(CsvRecords {
+            read: read?,
+            fields: parser.fields,
+            parser,
+        })))
     }
 
     fn raw_records(&self, input: Input, columns: &FoundColumns) -> Result<Box<dyn RawRecords>> {
@@ -239,7 +247,7 @@ impl RowFormat for Csv {
         };
         let mut parser = Parser::new(input.into_copy(copied), columns.dialect);
         let separator = parser.separator()?;
-        parser.advance_raw()?;
+        parser.advance(MAX_FIELDS)?;
         let line_end: &[u8] = match parser.raw.as_deref() {
             Some([.., b'\r']) => b"\r\n",
             _ => b"\n",
@@ -256,37 +264,36 @@ impl RowFormat for Csv {
     }
 }
 
-/// The bytes of the start of a file.
-struct Start {
-    start: Vec<u8>,
-    /// Whether the file has no more.
+/// Finds the columns of a file that begins with `start`, and is longer unless `is_whole`.
+fn find_columns(
+    start: &[u8],
     is_whole: bool,
-}
-
-impl FirstRecord for Start {
-    fn find(&self, location: &Location, columns: &Columns) -> Result<(FoundColumns, IdType)> {
-        let (delimiter, quote) = (columns.delimiter, columns.quote);
-        // A file of one column has no delimiter: a comma in it is a part of the text.
-        let is_tsv = location.file_name().split('.').any(|part| part == "tsv");
-        let delimiter = delimiter.or((is_tsv && is_one_column(&self.start)).then_some(b'\t'));
-        let dialect = Dialect::find(&self.start, self.is_whole, delimiter, quote);
-        let names = names(dialect.header(&self.start), dialect);
-        let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        let found = columns.find(location.given(), &names);
-        let mut found = found.map_err(|error| match error {
-            DocumentsError::BadData { object, reason } => DocumentsError::bad_data(object, format!(
-                    "{reason}; is the first line a header? It was cut at each {:?} (see --delimiter)",
-                    char::from(dialect.delimiter)
-                )),
-            error => error,
-        })?;
-        if let Some(column) = found.repeated(&names) {
-            let reason = format!("several columns are called {column:?}");
-            return Err(DocumentsError::bad_data(location, reason));
+    location: &Location,
+    columns: &Columns,
+) -> Result<(FoundColumns, IdType)> {
+    // A file of one column has no delimiter: a comma in it is a part of the text.
+    let is_tsv = location.file_name().split('.').any(|part| part == "tsv");
+    let tab = (is_tsv && is_one_column(start)).then_some(b'\t');
+    let dialect = Dialect::find(start, is_whole, columns.delimiter.or(tab), columns.quote);
+    let names = names(dialect.header(start), dialect);
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let found = columns.find(location.given(), &names);
+    let mut found = found.map_err(|error| match error {
+        DocumentsError::BadData { object, reason } => {
+            let cut = char::from(dialect.delimiter);
+            let reason = format!(
+                "{reason}; is the first line a header? It was cut at each {cut:?} (see --delimiter)"
+            );
+            DocumentsError::bad_data(object, reason)
         }
-        found.dialect = dialect;
-        Ok((found, IdType::String))
+        error => error,
+    })?;
+    if let Some(column) = found.repeated(&names) {
+        let reason = format!("several columns are called {column:?}");
+        return Err(DocumentsError::bad_data(location, reason));
     }
+    found.dialect = dialect;
+    Ok((found, IdType::String))
 }
 
 /// The records after the header.
@@ -296,27 +303,6 @@ struct CsvRecords {
     fields: usize,
     /// Numbers of the fields to read.
     read: Vec<usize>,
-}
-
-impl CsvRecords {
-    /// Reads the header.
-    fn open(input: Input, columns: &FoundColumns) -> Result<Self> {
-        let mut parser = Parser::new(input.into_text(), columns.dialect);
-        parser.separator()?;
-        parser.advance_raw()?;
-        let header = parser.raw.take().unwrap_or_default();
-        let names = names(without_line_end(&header), columns.dialect);
-        let number = |column: &str| {
-            let number = names.iter().position(|name| name == column);
-            number.ok_or_else(|| parser.bad(&format!("no column {column:?} any more")))
-        };
-        let read: Result<Vec<usize>> = columns.names().into_iter().map(number).collect();
-        Ok(Self {
-            read: read?,
-            fields: parser.fields,
-            parser,
-        })
-    }
 }
 
 /// The unparsed records after the header.

@@ -79,16 +79,18 @@ pub(super) struct Decoded {
 }
 
 impl Decoded {
-    /// The text of `bytes`, in `charset` if it is known. Calls `found` if it is another than UTF-8, and not said by the file.
+    /// The text of `bytes`, in `charset` if it is known, or as a copy has it. Calls `found` if it is another than UTF-8, and not said
+    /// by the file.
     pub(super) fn new(
         bytes: Box<dyn BufRead + Send>,
         charset: Option<&'static Encoding>,
+        copied: Option<Copied>,
         found: impl FnOnce(&'static Encoding) + Send + 'static,
     ) -> Self {
         Self {
             bytes,
             charset,
-            copied: None,
+            copied,
             state: State::Start,
             plain: 0,
             before: b' ',
@@ -98,14 +100,6 @@ impl Decoded {
             text: Vec::new(),
             given: 0,
             found: Some(Box::new(found)),
-        }
-    }
-
-    /// The bytes as a copy of the file has them.
-    pub(super) fn copied(self, copied: Copied) -> Self {
-        Self {
-            copied: Some(copied),
-            ..self
         }
     }
 
@@ -139,14 +133,6 @@ impl Decoded {
             Ok(&self.ahead[self.read..])
         } else {
             self.bytes.fill_buf()
-        }
-    }
-
-    fn consume_bytes(&mut self, count: usize) {
-        if self.read < self.ahead.len() {
-            self.read += count
-        } else {
-            self.bytes.consume(count)
         }
     }
 
@@ -323,10 +309,14 @@ impl BufRead for Decoded {
 
     fn consume(&mut self, bytes: usize) {
         if self.given < self.text.len() {
-            self.given += bytes
+            self.given += bytes;
+            return;
+        }
+        self.plain = self.plain.saturating_sub(bytes);
+        if self.read < self.ahead.len() {
+            self.read += bytes;
         } else {
-            self.plain = self.plain.saturating_sub(bytes);
-            self.consume_bytes(bytes);
+            self.bytes.consume(bytes);
         }
     }
 }
@@ -361,7 +351,7 @@ mod tests {
             part,
             io::Cursor::new(bytes.to_vec()),
         ));
-        let mut decoded = Decoded::new(source, None, move |found| {
+        let mut decoded = Decoded::new(source, None, None, move |found| {
             *teller.lock().unwrap() = Some(found.name());
         });
         let mut text = Vec::new();
@@ -454,7 +444,8 @@ mod tests {
     #[test]
     fn a_charset_that_is_named_counts() {
         let bytes = GBK.encode("我们").0.into_owned();
-        let mut decoded = Decoded::new(Box::new(io::Cursor::new(bytes)), Some(GBK), |_| {});
+        let bytes = Box::new(io::Cursor::new(bytes));
+        let mut decoded = Decoded::new(bytes, Some(GBK), None, |_| {});
         let mut text = String::new();
         decoded.read_to_string(&mut text).unwrap();
         assert_eq!(text, "我们");

@@ -12,7 +12,7 @@ pub enum Quote {
 }
 
 /// How the fields of a file are separated and quoted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Dialect {
     /// What separates fields.
     pub(crate) delimiter: u8,
@@ -32,7 +32,6 @@ impl Dialect {
         }
     }
 
-    /// The parser of records.
     pub(super) fn parser(self) -> csv_core::Reader {
         let mut parser = csv_core::ReaderBuilder::new();
         parser

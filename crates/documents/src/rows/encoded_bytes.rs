@@ -13,11 +13,23 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use bytes::{Buf as _, Bytes};
 use datafusion::common::runtime::SpawnedTask;
 use futures::StreamExt as _;
-use object_store::{GetOptions, GetRange, ObjectStore as _};
+use object_store::{GetOptions, GetRange, ObjectStore as _, ObjectStoreExt as _};
 use storage::{Location, StorageError};
 use tokio::sync::mpsc::{Receiver, Sender};
 
 use crate::error::{DocumentsError, Result};
+
+/// At most `length` bytes of a file from `at` on.
+pub(crate) async fn window(location: &Location, size: u64, at: u64, length: u64) -> Result<Bytes> {
+    let end = size.min(at.saturating_add(length));
+    // Some servers ignore a range that covers the whole object, and answer as without a range.
+    if at == 0 && end == size {
+        return Ok(location.read().await?);
+    }
+    let (store, path) = (location.store(), location.path());
+    let fetched = store.get_range(path, at..end).await;
+    Ok(fetched.map_err(|error| location.store_error(error))?)
+}
 
 /// A local file whose errors name it.
 pub(super) struct Local {

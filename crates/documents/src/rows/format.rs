@@ -20,7 +20,7 @@ pub(super) const MAX_FIELDS: usize = 1 << 16;
 pub(crate) trait RowFormat: Debug + Sync {
     /// Reads the first record, or the header; `None` if the file has none. Called on a blocking
     /// thread.
-    fn first_record(&self, input: Input) -> Result<Option<Box<dyn FirstRecord>>>;
+    fn first_record(&self, input: Input) -> Result<Option<FindColumns>>;
 
     /// The records of a file, or of a part of it, from its start. Called on a blocking thread.
     fn records(
@@ -30,23 +30,14 @@ pub(crate) trait RowFormat: Debug + Sync {
         id_type: IdType,
     ) -> Result<RecordReader>;
 
-    /// Whether the format decompresses a file itself, and so gets the encoded bytes.
-    fn decompresses(&self) -> bool {
-        false
-    }
-
-    /// Whether a file can be cut into parts that are read one by one, where [`warc::Cuts`] says.
-    fn can_be_cut(&self) -> bool {
+    /// Whether each record of a compressed file is compressed by itself, as a gzip member or a zstd frame. The format then decompresses
+    /// a file, and so gets the encoded bytes; and a file can be cut into parts that are read one by one, where [`warc::Cuts`] says.
+    fn has_members(&self) -> bool {
         false
     }
 
     /// Whether a file is one document.
     fn is_one_document(&self) -> bool {
-        false
-    }
-
-    /// Whether each record is compressed by itself, as a gzip member or a zstd frame.
-    fn compresses_each_record(&self) -> bool {
         false
     }
 
@@ -59,11 +50,9 @@ pub(crate) trait RowFormat: Debug + Sync {
     fn raw_records(&self, input: Input, columns: &FoundColumns) -> Result<Box<dyn RawRecords>>;
 }
 
-/// The first record of a file, or its header.
-pub(crate) trait FirstRecord: Send {
-    /// Finds the columns among the record's fields, and the type of the ids.
-    fn find(&self, location: &Location, columns: &Columns) -> Result<(FoundColumns, IdType)>;
-}
+/// Finds the columns among the fields of a file's first record or header, and the type of the ids.
+pub(crate) type FindColumns =
+    Box<dyn FnOnce(&Location, &Columns) -> Result<(FoundColumns, IdType)> + Send>;
 
 /// The unparsed records of a file, to be copied.
 pub(crate) trait RawRecords {

@@ -23,7 +23,6 @@ pub(crate) struct HeldFiles {
     known: HashMap<String, Held>,
 }
 
-/// A file that is held.
 #[derive(Debug, Clone)]
 pub(crate) struct Held {
     pub(super) bytes: Bytes,
@@ -32,20 +31,14 @@ pub(crate) struct Held {
 }
 
 impl HeldFiles {
-    /// Of a run with this memory.
-    pub(crate) fn new(pool: &Arc<dyn MemoryPool>) -> Self {
+    /// Of a run with this memory, with the files that are `known` already.
+    pub(crate) fn new(pool: &Arc<dyn MemoryPool>, known: HashMap<String, Held>) -> Self {
         let reservation = MemoryConsumer::new("small files").register(pool);
         Self {
             reservation: Arc::new(Mutex::new(reservation)),
             most: streams::limit_bytes(pool) / PART,
-            known: HashMap::new(),
+            known,
         }
-    }
-
-    /// The same with files that are held already.
-    pub(crate) fn with_known(mut self, known: impl Iterator<Item = (String, Held)>) -> Self {
-        self.known.extend(known);
-        self
     }
 
     /// Holds an object of this size, if it is small and may be held.

@@ -14,7 +14,7 @@ use storage::Location;
 
 use super::builder::integer;
 use super::decoded::Copied;
-use super::format::{FirstRecord, MAX_FIELDS, RawRecords, RecordReader, RowFormat};
+use super::format::{FindColumns, MAX_FIELDS, RawRecords, RecordReader, RowFormat};
 use super::input::Input;
 use super::json_fields::{Content as Bytes, Fields, Kind};
 use super::json_numbers::without_nan;
@@ -35,37 +35,37 @@ fn json_of(object: Vec<u8>) -> Vec<u8> {
 pub(crate) struct Json;
 
 impl RowFormat for Json {
-    fn first_record(&self, input: Input) -> Result<Option<Box<dyn FirstRecord>>> {
+    fn first_record(&self, input: Input) -> Result<Option<FindColumns>> {
         let mut objects = Objects::new(input)?;
         if !objects.advance()? {
             return Ok(None);
         }
         let name = objects.name();
-        let mut next = Vec::new();
-        let text = json_of(std::mem::take(&mut objects.text));
-        let mut bytes = text.len();
-        // Whatever is wrong with them is said when all are read.
+        let mut texts = vec![json_of(std::mem::take(&mut objects.text))];
+        let mut bytes = texts[0].len();
+        // Whatever is wrong with the next ones is said when all are read.
         let mut is_whole = false;
         while !is_whole
-            && next.len() < NEXT_OBJECTS
-            && (bytes < NEXT_BYTES || (next.len() < LEAST_OBJECTS && bytes < MOST_BYTES))
+            && texts.len() < MOST_OBJECTS
+            && (bytes < ENOUGH_BYTES || (texts.len() < LEAST_OBJECTS && bytes < MOST_BYTES))
         {
             match objects.advance() {
                 Ok(true) => {
                     bytes += objects.text.len();
-                    next.push(json_of(std::mem::take(&mut objects.text)));
+                    texts.push(json_of(std::mem::take(&mut objects.text)));
                 }
                 Ok(false) => is_whole = true,
                 Err(_) => break,
             }
         }
-        let is_array = objects.array.is_some();
-        Ok(Some(Box::new(FirstObject {
+        let first = FirstObjects {
             name,
-            text,
-            next,
+            texts,
             is_whole,
-            is_array,
+            is_array: objects.array.is_some(),
+        };
+        Ok(Some(Box::new(move |location, columns| {
+            first.find(location, columns)
         })))
     }
 
@@ -129,40 +129,36 @@ impl RawRecords for RawObjects {
 
 /// The most fields of an inner object that an error lists.
 const MAX_NESTED: usize = 100;
-/// The most objects behind the first in which columns are sought that the first lacks, and about the most bytes of them.
-const NEXT_OBJECTS: usize = 999;
-const NEXT_BYTES: usize = 1 << 20;
-/// The objects behind the first that are searched however long they are, up to [`MOST_BYTES`] bytes of them.
-const LEAST_OBJECTS: usize = 9;
+/// The most objects in which columns are sought, and about the most bytes of them.
+const MOST_OBJECTS: usize = 1000;
+const ENOUGH_BYTES: usize = 1 << 20;
+/// The objects that are searched however long they are, up to [`MOST_BYTES`] bytes of them.
+const LEAST_OBJECTS: usize = 10;
 const MOST_BYTES: usize = 32 << 20;
 
-/// The first object, with the name of its line.
-struct FirstObject {
+/// The first objects, with the name of the line of the first.
+struct FirstObjects {
     name: String,
-    text: Vec<u8>,
-    /// The next objects.
-    next: Vec<Vec<u8>>,
+    texts: Vec<Vec<u8>>,
     /// Whether the file has no more.
     is_whole: bool,
     /// Whether the file is one array.
     is_array: bool,
 }
 
-impl FirstRecord for FirstObject {
+impl FirstObjects {
     fn find(&self, location: &Location, columns: &Columns) -> Result<(FoundColumns, IdType)> {
         let bad = |error| bad_line(&self.name, &error);
-        let names = names_in(&self.text, columns).map_err(bad)?;
+        let (text, next) = (&self.texts[0], &self.texts[1..]);
+        let mut all = vec![names_in(text, columns).map_err(bad)?];
+        all.extend(next.iter().flat_map(|text| names_in(text, columns)));
+        let names = &all[0];
         // An object may lack the preference, the source and the carried columns, and others have them.
         let seeks_urls = columns.with_sources && columns.source.is_none();
         let urls = URL_NAMES.into_iter().filter(|_| seeks_urls);
         let mut missing: BTreeSet<&str> = columns.optional().chain(urls.clone()).collect();
-        for text in std::iter::once(&self.text).chain(&self.next) {
-            if missing.is_empty() {
-                break;
-            }
-            for name in names_in(text, columns).unwrap_or_default() {
-                missing.remove(name.as_str());
-            }
+        for name in all.iter().flatten() {
+            missing.remove(name.as_str());
         }
         let unseen = columns.optional().filter(|name| missing.contains(name));
         let unseen = unseen.map(|name| Unseen {
@@ -179,16 +175,12 @@ impl FirstRecord for FirstObject {
             columns.find(location.given(), &names)
         };
         // The first object may be like no other: what most of them have counts.
-        let all: Vec<Vec<String>> = std::iter::once(Ok(names.clone()))
-            .chain(self.next.iter().map(|text| names_in(text, columns)))
-            .filter_map(Result::ok)
-            .collect();
         let common = common_names(&all, columns);
         let found = find(&common).or_else(|_| {
             if let Some(found) = all.iter().find_map(|names| find(names).ok()) {
                 return Ok(found);
             }
-            let nested = nested_paths(&self.text);
+            let nested = nested_paths(text);
             let nested = nested.into_iter().filter(|path| !names.contains(path));
             find(&names.iter().cloned().chain(nested).collect::<Vec<_>>())
         })?;
@@ -202,7 +194,7 @@ impl FirstRecord for FirstObject {
             return Ok((found, IdType::String));
         };
         let is_id = |kind, check: fn(&[u8]) -> bool| {
-            let record = Fields::new([(name.as_str(), kind)]).parse(&self.text);
+            let record = Fields::new([(name.as_str(), kind)]).parse(text);
             // The whole line was parsed before, so only the id can fail.
             record.map_or(Some(false), |record| record.values()[0].map(check))
         };
@@ -232,15 +224,14 @@ impl FirstRecord for FirstObject {
 fn common_names(objects: &[Vec<String>], columns: &Columns) -> Vec<String> {
     let (mut counts, mut order) = (HashMap::new(), Vec::new());
     for names in objects {
-        let distinct: BTreeSet<&str> = names.iter().map(String::as_str).collect();
+        let mut distinct = BTreeSet::new();
         for name in names.iter().map(String::as_str) {
-            if !counts.contains_key(name) {
-                counts.insert(name, 0);
-                order.push(name);
+            if distinct.insert(name) {
+                *counts.entry(name).or_insert_with(|| {
+                    order.push(name);
+                    0
+                }) += 1;
             }
-        }
-        for name in distinct {
-            *counts.entry(name).or_default() += 1;
         }
     }
     let named: BTreeSet<&str> = columns.named().collect();
@@ -254,13 +245,11 @@ fn names_in(object: &[u8], columns: &Columns) -> serde_json::Result<Vec<String>>
     let mut json = serde_json::Deserializer::from_slice(object);
     let mut names = json.deserialize_map(Names)?;
     json.end()?;
-    let named: BTreeSet<&str> = columns.named().collect();
-    let named = named.into_iter();
-    let paths: Vec<&str> = named.filter(|name| name.contains('.')).collect();
+    let paths: BTreeSet<&str> = columns.named().filter(|name| name.contains('.')).collect();
     let fields = Fields::new(paths.iter().map(|path| (*path, Kind::Presence)));
     let record = fields.parse(object)?;
-    let is_there = record.values().into_iter().map(|value| value.is_some());
-    let there = paths.iter().zip(is_there).filter(|(_, is_there)| *is_there);
+    let there = paths.iter().zip(record.values());
+    let there = there.filter(|(_, value)| value.is_some());
     names.extend(there.map(|(path, _)| (*path).to_owned()));
     Ok(names)
 }

@@ -42,7 +42,10 @@ impl Objects {
     /// Reads the next object into `text`; returns `false` at the end of the file.
     pub(super) fn advance(&mut self) -> Result<bool> {
         let limit = self.input.limit;
-        self.free();
+        // Free the memory of a long object.
+        if self.text.capacity() > BATCH_BYTES {
+            self.text = Vec::new();
+        }
         self.text.clear();
         let Some(array) = &mut self.array else {
             return self.next_line();
@@ -57,13 +60,6 @@ impl Objects {
                 Err(DocumentsError::bad_data(self.name(), reason.to_owned()))
             }
             Err(error) => Err(self.input.failed(self.number, error)),
-        }
-    }
-
-    /// Frees the memory of a long object.
-    fn free(&mut self) {
-        if self.text.capacity() > BATCH_BYTES {
-            self.text = Vec::new();
         }
     }
 

@@ -30,6 +30,7 @@ pub(super) mod whole_file;
 use std::ops::Range;
 use std::sync::Arc;
 
+use ::warc::charset::Encoding;
 use archive::IdType;
 use storage::{Location, UnchangedFile};
 
@@ -39,6 +40,7 @@ use crate::error::{DocumentsError, Result};
 use crate::read_counts::ReadCounters;
 use builder::BatchBuilder;
 use compression::Compression;
+pub(super) use encoded_bytes::window;
 use format::{RawRecords, RecordReader, RowFormat};
 use held::HeldFiles;
 use input::{Input, RowFile};
@@ -48,7 +50,7 @@ use streams::BATCH_BYTES;
 
 /// The name of the encoding that a label of the Encoding Standard stands for.
 pub fn charset_name(label: &str) -> Option<&'static str> {
-    ::warc::charset::Encoding::for_label_no_replacement(label.as_bytes()).map(|found| found.name())
+    Encoding::for_label_no_replacement(label.as_bytes()).map(|found| found.name())
 }
 
 /// Opens a file, and finds its columns in its first record; `None` if it has none.
@@ -71,7 +73,7 @@ pub(super) async fn open(
     match compression {
         _ if size > 0 => {}
         Compression::None if format.is_one_document() => {}
-        Compression::Gzip | Compression::Zstd if !format.decompresses() => {
+        Compression::Gzip | Compression::Zstd if !format.has_members() => {
             // Another compressed file has a header, even if it is empty.
             return Err(DocumentsError::bad_data(
                 &location,
@@ -85,15 +87,20 @@ pub(super) async fn open(
     } else {
         None
     };
-    let file = RowFile {
-        location: location.clone(),
-        local: local.clone(),
-        held: held.clone(),
+    let source = RowSource {
+        format,
+        compression,
         size,
-        compression: input_compression(format, compression),
-        charset: columns.charset(),
-        limit,
+        // Compressed text has about a quarter of the bytes.
+        bytes: match compression {
+            Compression::None => size,
+            Compression::Gzip | Compression::Zstd => size.saturating_mul(4),
+        },
+        cuts: Vec::new(),
+        local,
+        held,
     };
+    let file = row_file(&location, &source, columns.charset(), limit);
     let first = file.read_start(move |input| format.first_record(input));
     let Some(first) = first.await? else {
         return Ok(None);
@@ -104,11 +111,6 @@ pub(super) async fn open(
         let reason = format!("column {id:?} cannot be id and content at once");
         return Err(DocumentsError::bad_data(&location, reason));
     }
-    // Compressed text has about a quarter of the bytes.
-    let bytes = match compression {
-        Compression::None => size,
-        Compression::Gzip | Compression::Zstd => size.saturating_mul(4),
-    };
     Ok(Some(InputFile {
         short_name: location.file_name(),
         carried: std::mem::take(&mut found.carried),
@@ -116,15 +118,7 @@ pub(super) async fn open(
         id_type,
         spec: None,
         footer: None,
-        source: Source::Rows(RowSource {
-            format,
-            compression,
-            size,
-            bytes,
-            cuts: Vec::new(),
-            local,
-            held,
-        }),
+        source: Source::Rows(source),
         location,
     }))
 }
@@ -191,7 +185,6 @@ pub(super) fn batches(
     file: Arc<InputFile>,
     reading: RowsToRead,
 ) -> impl Iterator<Item = Result<ReadRows>> + Send + 'static {
-    let counters = reading.counters.clone();
     let mut unopened = Some((file, reading));
     let mut open = None;
     std::iter::from_fn(move || {
@@ -204,7 +197,7 @@ pub(super) fn batches(
         let opened = open.as_mut()?;
         let rows = opened.next_rows();
         if let (Ok(None), Some(counters), RecordReader::Records(records)) =
-            (&rows, &counters, &opened.reader)
+            (&rows, &opened.reading.counters, &opened.reader)
             && let Some(counts) = records.crawl_counts()
         {
             counters.add_records(&counts.into());
@@ -226,12 +219,25 @@ pub(super) fn raw_records(
     format.raw_records(input, &file.columns)
 }
 
-/// The compression that is taken off before a format gets the bytes.
-fn input_compression(format: &dyn RowFormat, compression: Compression) -> Compression {
-    if format.decompresses() {
-        Compression::None
-    } else {
-        compression
+/// The file at `location`, to be read as a format gets its bytes.
+fn row_file(
+    location: &Location,
+    source: &RowSource,
+    charset: Option<&'static Encoding>,
+    limit: Limit,
+) -> RowFile {
+    RowFile {
+        location: location.clone(),
+        local: source.local.clone(),
+        held: source.held.clone(),
+        size: source.size,
+        compression: if source.format.has_members() {
+            Compression::None
+        } else {
+            source.compression
+        },
+        charset,
+        limit,
     }
 }
 
@@ -247,55 +253,44 @@ fn open_input(
             file.location
         )));
     };
-    if part.is_some() && !source.format.can_be_cut() {
+    if part.is_some() && !source.format.has_members() {
         return Err(DocumentsError::Internal(format!(
             "{}: files of this format are not cut",
             file.location
         )));
     }
-    let rows = RowFile {
-        location: file.location.clone(),
-        local: source.local.clone(),
-        held: source.held.clone(),
-        size: source.size,
-        compression: input_compression(source.format, source.compression),
-        charset: file.columns.charset,
-        limit,
-    };
+    let rows = row_file(&file.location, source, file.columns.charset, limit);
     Ok((rows.open(part)?, source.format))
 }
 
 struct OpenFile {
     file: Arc<InputFile>,
-    id_type: IdType,
-    null_ids: bool,
-    wanted: Option<WantedRows>,
+    reading: RowsToRead,
     reader: RecordReader,
     /// The number of the records that were read.
     read: u64,
 }
 
 impl OpenFile {
-    fn open(file: Arc<InputFile>, reading: RowsToRead) -> Result<Self> {
-        let (mut input, format) = open_input(&file, reading.part, reading.limit)?;
-        input.counters = reading.counters;
-        let id_type = match reading.id_type {
-            IdType::String => IdType::String,
-            IdType::Bigint => file.id_type,
-        };
+    fn open(file: Arc<InputFile>, mut reading: RowsToRead) -> Result<Self> {
+        let (mut input, format) = open_input(&file, reading.part.take(), reading.limit)?;
+        input.counters = reading.counters.clone();
+        if reading.id_type == IdType::Bigint {
+            reading.id_type = file.id_type;
+        }
         Ok(Self {
-            reader: format.records(input, &file.columns, id_type)?,
+            reader: format.records(input, &file.columns, reading.id_type)?,
             file,
-            id_type,
-            null_ids: reading.null_ids,
-            wanted: reading.wanted,
+            reading,
             read: 0,
         })
     }
 
     fn next_rows(&mut self) -> Result<Option<ReadRows>> {
-        let builder =
-            |bytes| BatchBuilder::new(&self.file.columns, self.id_type, self.null_ids, bytes);
+        let RowsToRead {
+            id_type, null_ids, ..
+        } = self.reading;
+        let builder = |bytes| BatchBuilder::new(&self.file.columns, id_type, null_ids, bytes);
         match &mut self.reader {
             RecordReader::Records(records) => {
                 let mut batch = builder(0);
@@ -318,7 +313,7 @@ impl OpenFile {
                         batch: builder(piece.text.len()),
                         piece,
                         first,
-                        wanted: self.wanted.clone(),
+                        wanted: self.reading.wanted.clone(),
                     };
                     if !is_long {
                         return Ok(Some(ReadRows::Unparsed(unparsed)));

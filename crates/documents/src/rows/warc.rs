@@ -14,16 +14,15 @@ use warc::{
 };
 
 use super::builder::BatchBuilder;
-use super::format::{FirstRecord, RawRecords, RecordReader, Records, RowFormat};
+use super::format::{FindColumns, RawRecords, RecordReader, Records, RowFormat};
 use super::input::Input;
 use crate::columns::{CRAWL_COLUMNS, Columns, CrawlId, FoundColumns, Pages};
 use crate::error::{DocumentsError, Result};
-use crate::page_text::{self, Form};
+use crate::page_text;
 use crate::read_counts::{Note, ReadCounters};
+use crate::table_columns::TEXT;
 use template::host;
 
-/// The column of a document's text.
-const TEXT: &str = "text";
 /// The column of a record's id.
 const RECORD_ID: &str = "warc_record_id";
 /// The column of a document's URL.
@@ -40,8 +39,8 @@ const MAX_LOGGED: usize = 10;
 pub(crate) struct Warc;
 
 impl RowFormat for Warc {
-    fn first_record(&self, _: Input) -> Result<Option<Box<dyn FirstRecord>>> {
-        Ok(Some(Box::new(Known)))
+    fn first_record(&self, _: Input) -> Result<Option<FindColumns>> {
+        Ok(Some(Box::new(find_columns)))
     }
 
     fn records(&self, input: Input, columns: &FoundColumns, _: IdType) -> Result<RecordReader> {
@@ -60,15 +59,7 @@ impl RowFormat for Warc {
         }))
     }
 
-    fn decompresses(&self) -> bool {
-        true
-    }
-
-    fn can_be_cut(&self) -> bool {
-        true
-    }
-
-    fn compresses_each_record(&self) -> bool {
+    fn has_members(&self) -> bool {
         true
     }
 
@@ -77,30 +68,27 @@ impl RowFormat for Warc {
     }
 }
 
-/// What is known of every such file: its columns.
-struct Known;
-
-impl FirstRecord for Known {
-    fn find(&self, location: &Location, columns: &Columns) -> Result<(FoundColumns, IdType)> {
-        let mut columns = columns.clone();
-        if columns.id.is_none() && columns.crawl.id == CrawlId::Url {
-            columns.id = Some(URL.to_owned());
-        }
-        let names = [RECORD_ID, TEXT].into_iter().chain(CRAWL_COLUMNS);
-        let mut found = columns.find(location.given(), &names.collect::<Vec<_>>())?;
-        let statuses = found.carried.iter_mut();
-        for status in statuses.filter(|column| column.name == STATUS) {
-            status.data_type = DataType::Int64;
-        }
-        Ok((found, IdType::String))
+/// Finds the columns among those of every such file.
+fn find_columns(location: &Location, columns: &Columns) -> Result<(FoundColumns, IdType)> {
+    let mut columns = columns.clone();
+    if columns.id.is_none() && columns.crawl.id == CrawlId::Url {
+        columns.id = Some(URL.to_owned());
     }
+    let names = [RECORD_ID, TEXT].into_iter().chain(CRAWL_COLUMNS);
+    let mut found = columns.find(location.given(), &names.collect::<Vec<_>>())?;
+    let statuses = found.carried.iter_mut();
+    for status in statuses.filter(|column| column.name == STATUS) {
+        status.data_type = DataType::Int64;
+    }
+    Ok((found, IdType::String))
 }
 
 /// A file, or a part of it, that is being read.
 struct File {
     reader: Reader<Box<dyn BufRead + Send>>,
     documents: warc::Documents,
-    input: InputName,
+    /// Its name, for messages.
+    name: String,
     /// Whether the whole file is read.
     is_whole: bool,
     counts: Counts,
@@ -109,30 +97,29 @@ struct File {
     /// Parts that cannot be read.
     broken: u64,
     first_broken: Option<Broken>,
-    /// Take notes of what is wrong; `None` if another pass does.
-    counters: Option<Arc<ReadCounters>>,
-    /// `None` if the records are not counted: they were, or will be, and are logged then.
+    /// `None` if the records are not counted: they were, or will be, and faults are noted and logged then.
     faults: Option<Faults>,
 }
 
 /// What of a file cannot be read. It is logged when a record was read, because a file without any is an error, or at the end.
-#[derive(Default)]
 struct Faults {
+    counters: Arc<ReadCounters>,
     number: usize,
     waiting: Vec<String>,
 }
 
 impl Faults {
     /// Notes the fault of a record or another part of the file.
-    fn add(&mut self, input: &InputName, place: Place, fault: &str, what_follows: &str) {
+    fn add(&mut self, file: &str, place: Place, fault: &str, what_follows: &str) {
+        self.counters.note(Note::DamagedRecords, 1, file);
         self.number += 1;
         match self.number.cmp(&(MAX_LOGGED + 1)) {
             Ordering::Less => {
-                let fault = format!("{}, {place}: {fault}; {what_follows}", input.0);
+                let fault = format!("{file}, {place}: {fault}; {what_follows}");
                 self.waiting.push(fault);
             }
             Ordering::Equal => {
-                let more = format!("{}: further faults are only counted", input.0);
+                let more = format!("{file}: further faults are only counted");
                 self.waiting.push(more);
             }
             Ordering::Greater => {}
@@ -154,23 +141,19 @@ enum Next<T> {
     End,
 }
 
-/// The name of the file. It makes the errors of reading its bytes.
-struct InputName(String);
-
-impl InputName {
-    fn failed(&self, error: io::Error) -> DocumentsError {
-        // Errors of the disk and the store name their object themselves.
-        let error = match error.downcast::<DocumentsError>() {
-            Ok(own) => return own,
-            Err(error) => error,
-        };
-        match error.downcast::<WrongCut>() {
-            Ok(cut) => DocumentsError::WrongCut {
-                file: self.0.clone(),
-                offset: cut.offset,
-            },
-            Err(source) => StorageError::io(&self.0)(source).into(),
-        }
+/// The error of reading the bytes of the file called `name`.
+fn failed(name: &str, error: io::Error) -> DocumentsError {
+    // Errors of the disk and the store name their object themselves.
+    let error = match error.downcast::<DocumentsError>() {
+        Ok(own) => return own,
+        Err(error) => error,
+    };
+    match error.downcast::<WrongCut>() {
+        Ok(cut) => DocumentsError::WrongCut {
+            file: name.to_owned(),
+            offset: cut.offset,
+        },
+        Err(source) => StorageError::io(name)(source).into(),
     }
 }
 
@@ -188,10 +171,14 @@ impl File {
             let statuses = columns.crawl.statuses.iter();
             choice.statuses = statuses.map(|&status| status..=status).collect();
         }
-        let name = InputName(input.name.clone());
         let is_whole = input.part.is_none();
-        let faults = input.counters.is_some().then(Faults::default);
-        let dictionary = read_dictionary(&mut input).map_err(|error| name.failed(error))?;
+        let faults = input.counters.take().map(|counters| Faults {
+            counters,
+            number: 0,
+            waiting: Vec::new(),
+        });
+        let dictionary = read_dictionary(&mut input);
+        let dictionary = dictionary.map_err(|error| failed(&input.name, error))?;
         let mut reader = match input.part {
             Some(part) => Reader::of_part(input.bytes, limits, part),
             None => Reader::new(input.bytes, limits),
@@ -201,29 +188,24 @@ impl File {
         }
         Ok(Self {
             documents: warc::Documents::new(choice, limits.record),
-            input: name,
+            name: input.name,
             reader,
             is_whole,
             counts: Counts::default(),
             records: 0,
             broken: 0,
             first_broken: None,
-            counters: input.counters,
             faults,
         })
     }
 
     /// Reads what comes next, and calls `each` if it is a document.
-    fn next<T>(
-        &mut self,
-        each: impl FnOnce(&Document<'_>, &InputName) -> Result<T>,
-    ) -> Result<Next<T>> {
+    fn next<T>(&mut self, each: impl FnOnce(&Document<'_>, &str) -> Result<T>) -> Result<Next<T>> {
         let event = self.reader.next_event();
-        match event.map_err(|error| self.input.failed(error))? {
+        match event.map_err(|error| failed(&self.name, error))? {
             None => return self.end().map(|()| Next::End),
             Some(Event::Broken(broken)) => {
                 self.counts.count_broken(broken);
-                note(self.counters.as_deref(), &self.input, Note::DamagedRecords);
                 self.first_broken.get_or_insert(broken);
                 self.broken += 1;
                 if let Some(faults) = &mut self.faults {
@@ -231,32 +213,28 @@ impl File {
                         Fault::Endless => "no more of the file is read",
                         _ => "reading goes on behind it",
                     };
-                    faults.add(&self.input, broken.place, broken.fault.name(), what_follows);
+                    faults.add(&self.name, broken.place, broken.fault.name(), what_follows);
                 }
             }
             Some(Event::Record(record)) => {
                 self.records += 1;
                 let outcome = self.documents.read(&record);
                 self.counts.count(&outcome);
-                let noted = match &outcome {
-                    Outcome::Skipped(reason) if is_fault(reason) => Some(Note::DamagedRecords),
-                    Outcome::Document(document) if document.is_malformed => Some(Note::Malformed),
-                    _ => None,
-                };
-                if let Some(noted) = noted {
-                    note(self.counters.as_deref(), &self.input, noted);
-                }
                 if let Some(faults) = &mut self.faults {
-                    if let Outcome::Skipped(reason) = &outcome
-                        && is_fault(reason)
-                    {
-                        let left_out = "the record is left out";
-                        faults.add(&self.input, record.place, reason.name(), left_out);
+                    match &outcome {
+                        Outcome::Skipped(reason) if is_fault(reason) => {
+                            let left_out = "the record is left out";
+                            faults.add(&self.name, record.place, reason.name(), left_out);
+                        }
+                        Outcome::Document(document) if document.is_malformed => {
+                            faults.counters.note(Note::Malformed, 1, &self.name);
+                        }
+                        _ => {}
                     }
                     faults.log();
                 }
                 if let Outcome::Document(document) = &outcome {
-                    return each(document, &self.input).map(Next::Document);
+                    return each(document, &self.name).map(Next::Document);
                 }
             }
         }
@@ -273,7 +251,7 @@ impl File {
         // Of a file that is cut, the first part has a record.
         if let (true, 0, Some(broken)) = (self.is_whole, self.records, self.first_broken) {
             return Err(DocumentsError::bad_data(
-                format!("{}, {}", self.input.0, broken.place),
+                format!("{}, {}", self.name, broken.place),
                 format!("{}; there is no WARC record in the file", broken.fault),
             ));
         }
@@ -281,13 +259,6 @@ impl File {
             faults.log();
         }
         Ok(())
-    }
-}
-
-/// Adds a record of the file to those of a note.
-fn note(counters: Option<&ReadCounters>, input: &InputName, note: Note) {
-    if let Some(counters) = counters {
-        counters.note(note, 1, &input.0);
     }
 }
 
@@ -348,7 +319,6 @@ fn lower_case(text: &str) -> Cow<'_, str> {
 /// The documents of a file.
 struct WarcRecords {
     file: File,
-    /// The columns to read.
     columns: Vec<String>,
     /// Whether the first column has the ids.
     has_ids: bool,
@@ -363,24 +333,17 @@ impl Records for WarcRecords {
 
     fn read(&mut self, batch: &mut BatchBuilder) -> Result<bool> {
         loop {
-            let next = self.file.next(|document, input| {
-                let text = || {
-                    let form = match document.form {
-                        warc::Form::Html => Form::Html,
-                        warc::Form::Xhtml => Form::Xhtml,
-                        warc::Form::Text => Form::Plain,
-                    };
-                    page_text::content(self.pages, form, Cow::Borrowed(document.text))
-                };
+            let next = self.file.next(|document, file| {
+                let text = Cow::Borrowed(document.text);
                 let values = self.columns.iter().map(|column| match column.as_str() {
-                    TEXT => Some(text()),
+                    TEXT => Some(page_text::content(self.pages, document.form, text.clone())),
                     column => value(document, column),
                 });
                 let mut values: Vec<Option<Cow<'_, str>>> = values.collect();
                 if self.has_ids && values.first().is_some_and(Option::is_none) {
                     // A record need not have an id: then its URL stands for it, or its place.
                     let known = value(document, RECORD_ID).or_else(|| value(document, URL));
-                    let place = || place_name(&input.0, document.place).into();
+                    let place = || place_name(file, document.place).into();
                     values[0] = Some(known.unwrap_or_else(place));
                 }
                 let values = values
@@ -389,7 +352,7 @@ impl Records for WarcRecords {
                 let values: Vec<Option<&[u8]>> = values.collect();
                 let added = batch.push(&values);
                 added.map_err(|reason| {
-                    DocumentsError::bad_data(format!("{}, {}", input.0, document.place), reason)
+                    DocumentsError::bad_data(format!("{file}, {}", document.place), reason)
                 })
             })?;
             match next {

@@ -5,26 +5,25 @@ use std::io::Read as _;
 
 use archive::IdType;
 use storage::Location;
+use warc::Form;
 use warc::charset::{self, Hints};
 
 use super::builder::BatchBuilder;
-use super::format::{FirstRecord, RawRecords, RecordReader, Records, RowFormat};
+use super::format::{FindColumns, RawRecords, RecordReader, Records, RowFormat};
 use super::input::Input;
 use crate::columns::{Columns, FoundColumns, Pages};
 use crate::error::{DocumentsError, Result};
-use crate::page_text::{self, Form};
+use crate::page_text;
 use crate::read_counts::Note;
-
-/// The column of the text.
-const TEXT: &str = "text";
+use crate::table_columns::TEXT;
 
 /// Files of documents in this form.
 #[derive(Debug)]
 pub(crate) struct WholeFiles(pub(crate) Form);
 
 impl RowFormat for WholeFiles {
-    fn first_record(&self, _: Input) -> Result<Option<Box<dyn FirstRecord>>> {
-        Ok(Some(Box::new(OnlyText)))
+    fn first_record(&self, _: Input) -> Result<Option<FindColumns>> {
+        Ok(Some(Box::new(find_columns)))
     }
 
     fn records(&self, input: Input, columns: &FoundColumns, _: IdType) -> Result<RecordReader> {
@@ -47,19 +46,15 @@ impl RowFormat for WholeFiles {
     }
 }
 
-/// What is known of every such file: it has a text, and nothing else.
-struct OnlyText;
-
-impl FirstRecord for OnlyText {
-    fn find(&self, location: &Location, columns: &Columns) -> Result<(FoundColumns, IdType)> {
-        let columns = Columns {
-            row_ids: true,
-            ..columns.clone()
-        };
-        let mut found = columns.find(location.given(), &[TEXT])?;
-        found.is_one_document = true;
-        Ok((found, IdType::String))
-    }
+/// Every such file has a text, and nothing else.
+fn find_columns(location: &Location, columns: &Columns) -> Result<(FoundColumns, IdType)> {
+    let columns = Columns {
+        row_ids: true,
+        ..columns.clone()
+    };
+    let mut found = columns.find(location.given(), &[TEXT])?;
+    found.is_one_document = true;
+    Ok((found, IdType::String))
 }
 
 /// The document of a file.
@@ -79,7 +74,7 @@ impl Records for WholeFile {
         let counters = input.counters.clone();
         let bytes = read_all(input)?;
         let hints = Hints {
-            is_markup: self.form != Form::Plain,
+            is_markup: self.form != Form::Text,
             charset,
             ..Hints::default()
         };

@@ -14,12 +14,11 @@ use storage::StorageError;
 
 use crate::batch::select_columns;
 use crate::error::{EngineError, Result};
-use documents::{DECISION_COLUMNS, NO_PREFERENCE, PREFERENCE, positions_and_bytes};
+use documents::{NO_PREFERENCE, PREFERENCE, decision_fields, positions_and_bytes};
 
 /// The schema: the columns that the documents' table adds for decisions.
 fn schema() -> SchemaRef {
-    let fields = DECISION_COLUMNS.map(|column| column.field());
-    Arc::new(Schema::new(fields.to_vec()))
+    Arc::new(Schema::new(decision_fields().to_vec()))
 }
 
 /// The keys of the rows of a batch, in a file of their own, in the order of the batch's file.

@@ -28,7 +28,7 @@ use crate::recipe::Recipe;
 use crate::resources::Resources;
 use crate::template::{pages_schema, with_pages};
 use crate::work_items::{Probed, WorkItem};
-use documents::RowSet;
+use documents::{RowSet, Rows};
 
 /// Parts ahead whose answers are looked for, or have been.
 const LOOKED_FOR: usize = 16;
@@ -335,7 +335,8 @@ async fn find(
             progress.enter(Stage::Templates);
             let source = &pages.source;
             let documents = source.open(job, context, &splits).await?;
-            let table = documents.table_with_sources(context, source.id_type, &splits)?;
+            let rows = Rows::WithDecisionColumns;
+            let table = documents.table(context, source.id_type, rows, &splits, None)?;
             let table = with_pages(table, pages.markup).map_err(query())?;
             (pages_schema(), table.execute_stream().await)
         }
@@ -353,13 +354,8 @@ async fn find(
             let model = prepared.model(job, &fingerprint.model).await?;
             let (source, decision_columns) = (&fingerprint.source, fingerprint.decision_columns);
             let documents = source.open(job, context, &splits).await?;
-            let table = documents.table_to_fingerprint(
-                context,
-                source.id_type,
-                decision_columns,
-                &splits,
-                &counters.read,
-            )?;
+            let (rows, read) = (Rows::to_fingerprint(decision_columns), Some(&counters.read));
+            let table = documents.table(context, source.id_type, rows, &splits, read)?;
             let recipe = Recipe::Texts(source.model(model));
             let table = with_fingerprints(table, &recipe, &counters.texts).map_err(query())?;
             let schema = rows_schema(source.id_type, &fingerprint.model.spec, decision_columns);
@@ -400,7 +396,8 @@ async fn find(
             let source = &digest.source;
             let documents = source.open(job, context, &splits).await?;
             let model = source.model(model);
-            let table = documents.table_at(context, source.id_type, &splits, wanted)?;
+            let rows = Rows::At(wanted);
+            let table = documents.table(context, source.id_type, rows, &splits, None)?;
             let texts = table.execute_stream().await;
             let mut similarity = Similarity::new(digest.measure, model);
             let schema = map_documents::digest_schema();

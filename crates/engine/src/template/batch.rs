@@ -7,7 +7,7 @@ use chrono::{Datelike as _, NaiveDate};
 use datafusion::prelude::SessionContext;
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
-use template::{Memory, Seen};
+use template::{Memory, OF_MANY_SOURCES, Seen};
 
 use super::find::find;
 use super::pages::{pages_schema, with_pages};
@@ -16,7 +16,7 @@ use crate::job::{Job, PagesMap};
 use crate::progress::Stage;
 use crate::recipe::Recipe;
 use crate::resources::Resources;
-use documents::{Documents, LeftOut};
+use documents::{Documents, LeftOut, Rows};
 
 /// The least bytes of what an archive may remember of templates.
 const LEAST_MEMORY: u64 = 64 << 10;
@@ -87,7 +87,8 @@ impl Batch<'_> {
             }
             None => {
                 let partitions = context.state().config().target_partitions();
-                let table = documents.table_with_sources(context, self.id_type, partitions)?;
+                let rows = Rows::WithDecisionColumns;
+                let table = documents.table(context, self.id_type, partitions, rows, None)?;
                 with_pages(table, markup).map_err(EngineError::query(documents.given()))?
             }
         };
@@ -202,7 +203,9 @@ impl BatchTemplates {
         for (name, seen) in &self.seen {
             memory.learn(name, number, seen);
         }
-        memory.learn_of_many(&self.seen_of_many);
+        memory
+            .many_sources
+            .learn(&self.seen_of_many, OF_MANY_SOURCES);
         Ok(CommittedMemory {
             before: self.before,
             after: archive.write_template_memory(memory.to_bytes(most)).await?,

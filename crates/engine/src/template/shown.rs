@@ -17,7 +17,7 @@ use crate::profile::Profile;
 use crate::recipe::SpecOptions;
 use crate::run::{OpenedArchive, open_batch};
 use documents::{
-    Columns, DocumentId, Documents, LeftOut, MOST_OF_AN_ID, SOURCE, TextRows, visible,
+    Columns, DocumentId, Documents, LeftOut, MOST_OF_AN_ID, Rows, SOURCE, TextRows, visible,
 };
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -193,7 +193,7 @@ async fn each_text(
     id_type: IdType,
     mut each: impl FnMut(DocumentId, Option<&str>, &[u8]),
 ) -> Result<()> {
-    let table = documents.table_with_sources(context, id_type, 1)?;
+    let table = documents.table(context, id_type, 1, Rows::WithDecisionColumns, None)?;
     let failed = || EngineError::query(documents.given());
     let mut rows = table.execute_stream().await.map_err(failed())?;
     while let Some(batch) = rows.next().await {

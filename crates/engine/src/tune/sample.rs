@@ -19,7 +19,7 @@ use super::sources::SourcesOfTexts;
 use crate::error::{EngineError, Result};
 use crate::memory::reserve;
 use crate::text_counts::ShorterTexts;
-use documents::{DocumentId, Documents, SOURCE, TextRows};
+use documents::{DocumentId, Documents, Rows, SOURCE, TextRows};
 
 /// Texts of some of the documents that were read.
 pub(super) struct Sample {
@@ -41,7 +41,8 @@ pub(super) async fn sample(
     let failed = || EngineError::query(documents.given());
     let partitions = context.state().config().target_partitions();
     let counters = Arc::default();
-    let table = documents.table_to_fingerprint(context, id_type, partitions, true, &counters)?;
+    let rows = Rows::WithDecisionColumns;
+    let table = documents.table(context, id_type, partitions, rows, Some(&counters))?;
     let mut rows = table.execute_stream().await.map_err(failed())?;
     let mut kept = BinaryHeap::<(u64, DocumentId, String, Option<String>)>::new();
     // The shingles of the sample, made later, take several times the bytes of its texts.

@@ -1,6 +1,6 @@
 //! The texts of documents in a pair: prepared for comparisons, or copied to a file in the scratch directory.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::fs::File;
 use std::hash::{BuildHasher as _, RandomState};
 use std::io::{BufWriter, Write as _};
@@ -21,7 +21,7 @@ use super::prepared::{PreparedTexts, TextWorkers, as_text};
 use super::texts_at::texts_at;
 use crate::error::{EngineError, Result};
 use crate::memory::reserve;
-use documents::{DocumentId, Documents, RowSet, TextRows};
+use documents::{DocumentId, Documents, RowSet, Rows, TextRows};
 use twox_hash::XxHash3_64;
 
 /// Where a document of a pair is.
@@ -135,9 +135,9 @@ impl Texts {
         reserve(&copied, bytes, || {
             format!("looking up the texts of {} ids", wanted.len())
         })?;
-        let ids: HashSet<DocumentId> = wanted.cloned().collect();
+        let rows = Rows::Wanted(Arc::new(wanted.cloned().collect()));
         let partitions = context.state().config().target_partitions();
-        let table = documents.table_with_ids(context, id_type, partitions, Arc::new(ids))?;
+        let table = documents.table(context, id_type, partitions, rows, None)?;
         let failed = || EngineError::query(documents.given());
         let mut rows = table.execute_stream().await.map_err(failed())?;
         while let Some(batch) = rows.next().await {

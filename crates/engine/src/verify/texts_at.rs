@@ -9,7 +9,7 @@ use futures::StreamExt as _;
 use futures::stream::BoxStream;
 
 use crate::error::{EngineError, Result};
-use documents::{Documents, RowSet, TextRows, positions_and_bytes};
+use documents::{Documents, RowSet, Rows, TextRows, positions_and_bytes};
 
 pub(super) struct Batch(RecordBatch);
 
@@ -21,7 +21,8 @@ pub(super) async fn texts_at(
     positions: RowSet,
 ) -> Result<BoxStream<'static, Result<Batch>>> {
     let partitions = context.state().config().target_partitions();
-    let table = documents.table_at(context, id_type, partitions, Arc::new(positions))?;
+    let rows = Rows::At(Arc::new(positions));
+    let table = documents.table(context, id_type, partitions, rows, None)?;
     let given = documents.given().to_owned();
     let rows = table.execute_stream().await;
     let rows = rows.map_err(EngineError::query(&given))?;

@@ -8,7 +8,7 @@ use std::sync::{Arc, LazyLock};
 use archive::IdType;
 use arrow::array::{Array as _, ArrayRef, AsArray as _, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Int64Type};
-use documents::{Columns, Documents, extensions};
+use documents::{Columns, Documents, Rows, extensions};
 use engine::resources::Resources;
 use engine::session::{Limits, session};
 use engine::{EngineError, Result};
@@ -161,7 +161,7 @@ async fn read(stores: Stores, path: &str) -> Result<Vec<Row>> {
     let _ = documents.bytes();
     let _ = documents.known_rows();
     let id_type = documents.id_type().unwrap_or(IdType::String);
-    let table = documents.table(&context, id_type, PARTITIONS)?;
+    let table = documents.table(&context, id_type, PARTITIONS, Rows::All, None)?;
     let batches = table
         .collect()
         .await

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use ::archive::{Scope, Snapshot, SnapshotFile};
-use documents::Columns;
+use documents::{Columns, Rows};
 use engine::job::{Forecast, Sizes};
 use engine::run::{OpenedArchive, are_documents, open_batch};
 use engine::work_items::{self, Probed};
@@ -147,7 +147,7 @@ async fn open(process: &Process, args: &PlanArgs, new: &[String]) -> Result<Inpu
     let rows = match documents.known_rows() {
         Some(rows) => rows,
         None => {
-            let table = documents.table(&process.context, id_type, 1)?;
+            let table = documents.table(&process.context, id_type, 1, Rows::All, None)?;
             let counted = table
                 .count()
                 .await

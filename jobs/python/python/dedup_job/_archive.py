@@ -10,10 +10,10 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Literal, Union
 
 from . import _native
-from ._data import Arrow, are_paths, collect_paths, scratch_directory, write_batch
+from ._data import Arrow, file_paths, scratch_directory
 from ._errors import UsageError
 from ._jobs import _SpecJobOptions
-from ._options import CommonOptions, Day, Path, StorageOptions, paths_to_list, storage_arguments, to_arguments
+from ._options import CommonOptions, Day, Path, StorageOptions, storage_arguments, to_arguments
 from ._process import call_json
 from ._progress import ProgressOption
 from ._spec import Spec
@@ -115,13 +115,7 @@ class Archive:
             How fingerprints are made (see `SpecOptions`). This cannot be changed later.
         """
         with scratch_directory(options.get("scratch")) as directory:
-            learned: list[str] | None = None
-            learn = collect_paths(learn)
-            if learn is not None:
-                if are_paths(learn):
-                    learned = paths_to_list(learn)
-                else:
-                    learned = [write_batch(learn, directory, "learn", options=options, reads="texts")]
+            learned = None if learn is None else file_paths(learn, directory, options, "texts")
             given = {"id_type": id_type, "profile": profile, "decisions": decisions, "learn": learned, **options}
             call_json(["archive", "create", *to_arguments(given), "--", os.fspath(path)], progress)
         common: Any = {name: value for name, value in options.items() if name in CommonOptions.__annotations__}
@@ -180,12 +174,8 @@ class Archive:
         batch
             Name of the batch, if its day has several.
         """
-        new = collect_paths(new)
         with scratch_directory(self._options.get("scratch")) as directory:
-            if are_paths(new):
-                paths = paths_to_list(new)
-            else:
-                paths = [write_batch(new, directory, options={**self._options, **options}, row_ids=False)]
+            paths = file_paths(new, directory, {**self._options, **options}, row_ids=False)
             return self._call("append", {"input": paths, "day": day, "batch": batch, **options}, progress)
 
     def remove(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, Union
 
 from . import _native
 from ._errors import UsageError
-from ._options import Path, names_to_list
+from ._options import Path, names_to_list, paths_to_list
 from ._typing import Lazy
 
 if TYPE_CHECKING:
@@ -208,6 +208,16 @@ def write_batch(
     path = os.path.join(directory, f"{name}.parquet")
     _native.write_parquet(opened, path, needed)
     return path
+
+
+def file_paths(
+    data: Any, directory: str, options: Mapping[str, Any], reads: Reads = "either", *, row_ids: bool = True
+) -> list[str]:
+    """The paths of documents, as a list of str is; those in memory are written to `directory`."""
+    data = collect_paths(data)
+    if are_paths(data):
+        return paths_to_list(data)
+    return [write_batch(data, directory, options=options, reads=reads, row_ids=row_ids)]
 
 
 def run_reads(options: Mapping[str, Any]) -> Reads:

@@ -80,19 +80,7 @@ class StoppedError(DedupJobError):
     exit_code = 143
 
 
-_BY_CODE: dict[int, type[DedupJobError]] = {
-    error.exit_code: error
-    for error in (
-        UsageError,
-        DataError,
-        UnreachableError,
-        InternalError,
-        FileError,
-        TryAgainError,
-        PermissionDeniedError,
-        ConfigurationError,
-    )
-}
+_BY_CODE = {error.exit_code: error for error in DedupJobError.__subclasses__()}
 
 
 def error_for(exit_code: int, message: str, parts: tuple[int, ...] = ()) -> DedupJobError:

@@ -11,10 +11,10 @@ from . import _native
 from ._data import (
     Arrow,
     Fingerprints,
-    Reads,
     Texts,
     are_paths,
     collect_paths,
+    file_paths,
     fingerprint_array,
     is_path,
     open_data,
@@ -162,7 +162,7 @@ def run(
     if parts is not None or part_options is not None or restart:
         raise UsageError("parts, part_options and restart need an executor")
     with scratch_directory(options.get("scratch")) as directory:
-        paths = _file_paths(new, directory, options, run_reads(options), row_ids=not options.get("append"))
+        paths = file_paths(new, directory, options, run_reads(options), row_ids=not options.get("append"))
         return _run(paths, base, {"output": output, **options}, progress)
 
 
@@ -412,7 +412,7 @@ def _fingerprints(
 def _on_documents(command: str, documents: Any, options: Any, progress: ProgressOption) -> dict[str, Any]:
     """Run a command that reads texts on documents, which are paths or in memory; return what it prints."""
     with scratch_directory(options.get("scratch")) as directory:
-        paths = _file_paths(documents, directory, options, "texts")
+        paths = file_paths(documents, directory, options, "texts")
         return call_json([command, *to_arguments(options), "--", *paths], progress)
 
 
@@ -474,13 +474,3 @@ def _run_to_table(
             # In the order of the batch: users select its rows by them.
             return table_of(_native.read_parquet(rows, written, options.get("id_column")), summary)
         return table_of(_native.read_parquet(rows), summary)
-
-
-def _file_paths(
-    documents: Any, directory: str, options: Any, reads: Reads, *, row_ids: bool = True
-) -> list[str]:
-    """The paths of documents, as a list of str is; those in memory are written to `directory`."""
-    documents = collect_paths(documents)
-    if are_paths(documents):
-        return paths_to_list(documents)
-    return [write_batch(documents, directory, options=options, reads=reads, row_ids=row_ids)]

@@ -110,7 +110,7 @@ def _in_python_terms(message: str) -> str:
     # What the parser of arguments adds.
     message = re.sub(r"\n\n(Usage: |For more information, try )[^\n]*", "", message)
     message = message.replace("; see --help", "")
-    message = re.sub(r"\S*dedup-job-\w{8}/(batch|base|base-fingerprints|learn)\.parquet", "the data in memory", message)
+    message = re.sub(r"\S*dedup-job-\w{8}/(batch|base|base-fingerprints)\.parquet", "the data in memory", message)
     # Between backticks are commands.
     parts = re.split(r"(`[^`]*`)", message)
     return "".join(part if part.startswith("`") else _OPTION.sub(_argument, part) for part in parts)
@@ -154,14 +154,7 @@ def _read(process: subprocess.Popen[bytes], report: Callable[[Progress], object]
         if fields.get("message") != "progress":
             _log(event)
         elif report is not None:
-            report(
-                Progress(
-                    stage=fields["stage"],
-                    done=fields["done"],
-                    total=fields["all"],
-                    pairs=fields["hits"],
-                )
-            )
+            report(Progress(fields["stage"], fields["done"], fields["all"], fields["hits"]))
     reader.join()
     return output[0], messages
 

@@ -28,28 +28,24 @@ class Spec:
     """
 
     def __init__(self, **options: Unpack[SpecOptions]) -> None:
-        self._source: tuple[str, dict[str, Any]] = ("options", dict(options))
-        self._model: _native.Model | None = None
-        # Errors should come now.
-        self._load()
+        self._begin("options", dict(options))
 
     @classmethod
     def from_archive(cls, path: Path, **storage: Unpack[StorageOptions]) -> Spec:
         """The spec of an archive, with its document frequencies and stop words; `storage` is as in `StorageOptions`."""
-        spec = cls.__new__(cls)
-        spec._source = ("archive", {"path": os.fspath(path), "storage": storage_arguments(storage)})
-        spec._model = None
-        spec._load()
-        return spec
+        return cls.__new__(cls)._begin("archive", {"path": os.fspath(path), "storage": storage_arguments(storage)})
 
     @classmethod
     def from_json(cls, text: str) -> Spec:
         """The spec from JSON, as summaries have it. A spec with `idf` or `stop_words` cannot be made from JSON alone."""
-        spec = cls.__new__(cls)
-        spec._source = ("json", {"text": text})
-        spec._model = None
-        spec._load()
-        return spec
+        return cls.__new__(cls)._begin("json", {"text": text})
+
+    def _begin(self, kind: str, source: dict[str, Any]) -> Spec:
+        self._source = kind, source
+        self._model: _native.Model | None = None
+        # Errors should come now.
+        self._load()
+        return self
 
     @property
     def digest(self) -> str:

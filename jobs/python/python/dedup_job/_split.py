@@ -111,10 +111,7 @@ class Job:
         TryAgainError
             If parts of the round are missing or damaged: `parts` has their numbers.
         """
-        try:
-            state = call_json(["split", *self._arguments(options), "--", self.path], progress)
-        except TryAgainError as error:
-            raise _with_parts(error) from None
+        state = _call(["split", *self._arguments(options), "--", self.path], progress)
         self.round, self.ready, self.parts = _state(state)
         return self
 
@@ -141,10 +138,7 @@ class Job:
             What `run` returns.
         """
         arguments = [*to_arguments({"keep_job": keep_job, "metrics": metrics}), *self._arguments(options)]
-        try:
-            summary = Summary(call_json(["reduce", *arguments, "--", self.path], progress))
-        except TryAgainError as error:
-            raise _with_parts(error) from None
+        summary = Summary(_call(["reduce", *arguments, "--", self.path], progress))
         if self._batch is not None and not keep_job:
             _native.remove_all(self._batch, storage_arguments({**self._options, **options}))
         return summary
@@ -264,13 +258,12 @@ def split_for(
 def _split(arguments: list[str], progress: ProgressOption) -> tuple[int, bool, Sequence[int]]:
     """Run `split`: the round, whether the job is ready, and the parts to do, which may be a rest of those of the round."""
     try:
-        return _state(call_json(["split", *arguments], progress))
+        return _state(_call(["split", *arguments], progress))
     except TryAgainError as error:
-        parts = _with_parts(error).parts
-        if not parts:
+        if not error.parts:
             raise
         found = _ROUND.search(error.message)
-        return int(found[1]) if found else 0, False, parts
+        return int(found[1]) if found else 0, False, error.parts
 
 
 def _state(printed: dict[str, Any]) -> tuple[int, bool, Sequence[int]]:
@@ -331,11 +324,14 @@ def _absolute_paths(paths: Any) -> Any:
     return _absolute(paths) if isinstance(paths, (str, os.PathLike)) else [_absolute(path) for path in paths]
 
 
-def _with_parts(error: TryAgainError) -> TryAgainError:
-    """The error, with the numbers of the parts that its message names."""
-    found = _PARTS.search(error.message)
-    numbers: list[int] = []
-    for item in found[1].strip(".,").split(",") if found else ():
-        first, _, last = item.partition("..")
-        numbers += range(int(first), int(last or first) + 1)
-    return TryAgainError(error.message, parts=tuple(numbers))
+def _call(arguments: list[str], progress: ProgressOption) -> dict[str, Any]:
+    """Run the program; an error has the numbers of the parts that its message names."""
+    try:
+        return call_json(arguments, progress)
+    except TryAgainError as error:
+        found = _PARTS.search(error.message)
+        numbers: list[int] = []
+        for item in found[1].strip(".,").split(",") if found else ():
+            first, _, last = item.partition("..")
+            numbers += range(int(first), int(last or first) + 1)
+        raise TryAgainError(error.message, parts=tuple(numbers)) from None

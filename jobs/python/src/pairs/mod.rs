@@ -105,48 +105,16 @@ impl<'py> Join<'py> {
             return Ok(());
         }
         let (batch, all, progress) = (self.distinct(side)?, &self.pairs, &self.progress);
-        let count = batch.values().len();
-        let plan = self.plan(batch.values(), count)?;
-        for part in 0..plan.parts {
-            let tables = self.tables(&batch, &plan, part)?;
-            let pieces = pieces(count, PIECE.min(most_at_once(&plan))).into_iter();
-            progress.enter(PROBING, part * count, Some(plan.parts * count));
-            for_each(
-                self.py,
-                progress,
-                pieces,
-                true,
-                self.threads,
-                Scratch::default,
-                |scratch, piece, stop| {
-                    let (mut from, mut found, mut pairs) = (0, Vec::new(), Vec::new());
-                    while from < piece.len() && !stop.is_set() {
-                        let probed = tables.probe_self(
-                            Kernel::detect(),
-                            piece.clone(),
-                            from,
-                            scratch,
-                            &mut found,
-                        );
-                        from += probed;
-                        progress.advance(probed);
-                        for found in found.drain(..) {
-                            let query = piece.start as u32 + found.query;
-                            // Each two values are found twice, and each value finds itself.
-                            if found.entry <= query {
-                                let count = pairs_of(&batch, query, found.entry);
-                                all.count(count)?;
-                                progress.add_pairs(count);
-                                add_rows(side, &batch, (query, found), &mut pairs);
-                            }
-                        }
-                    }
-                    all.add(pairs);
-                    Ok(())
-                },
-            )?;
-        }
-        Ok(())
+        self.probe(&batch, None, |query, found, pairs| {
+            // Each two values are found twice, and each value finds itself.
+            if found.entry <= query {
+                let count = pairs_of(&batch, query, found.entry);
+                all.count(count)?;
+                progress.add_pairs(count);
+                add_rows(side, &batch, (query, found), pairs);
+            }
+            Ok(())
+        })
     }
 
     /// Builds tables of `small`, streams `large` past them, and adds the pairs. `order` turns a row of `small` and a row of
@@ -161,18 +129,53 @@ impl<'py> Join<'py> {
             return Ok(());
         }
         let (batch, all, progress) = (self.distinct(small)?, &self.pairs, &self.progress);
-        let values = large.values();
-        let plan = self.plan(batch.values(), values.len())?;
+        self.probe(&batch, Some(large.values()), |query, found, pairs| {
+            let other = large.row(query);
+            let rows = batch.rows(found.entry);
+            all.count(rows.len() as u64)?;
+            progress.add_pairs(rows.len() as u64);
+            let distance = found.distance;
+            pairs.extend(rows.map(|row| {
+                let (new, base) = order(small.row(row), other);
+                Pair {
+                    new,
+                    distance,
+                    base,
+                }
+            }));
+            Ok(())
+        })
+    }
+
+    /// Compares `values`, or the fingerprints of the batch themselves, with the tables of each part of a batch. `add` takes the
+    /// number of a fingerprint and a match of it.
+    fn probe(
+        &self,
+        batch: &Arc<Distinct>,
+        values: Option<&[u64]>,
+        add: impl Fn(u32, Match, &mut Vec<Pair>) -> Result<(), Failed> + Sync,
+    ) -> PyResult<()> {
+        let (all, progress) = (&self.pairs, &self.progress);
+        let count = values.unwrap_or(batch.values()).len();
+        let limits = Limits {
+            memory: self.memory,
+            queries: count as u64,
+            sorted_run: 1,
+            related: Related::of(batch.values()),
+        };
+        let plan = Plan::choose(batch.values().len(), self.max_distance, &limits);
+        let plan = plan.map_err(Failed::from)?;
         for part in 0..plan.parts {
-            let tables = self.tables(&batch, &plan, part)?;
-            let share = values.len().div_ceil(self.threads).max(1);
-            let most = share.min(most_at_once(&plan));
-            let pieces = pieces(values.len(), tables.chunk_len().max(PIECE).min(most)).into_iter();
-            progress.enter(
-                PROBING,
-                part * values.len(),
-                Some(plan.parts * values.len()),
-            );
+            let tables = self.tables(batch, &plan, part)?;
+            let most = match values {
+                Some(_) => {
+                    let share = count.div_ceil(self.threads).max(1);
+                    tables.chunk_len().max(PIECE).min(share)
+                }
+                None => PIECE,
+            };
+            let pieces = pieces(count, most.min(most_at_once(&plan))).into_iter();
+            progress.enter(PROBING, part * count, Some(plan.parts * count));
             for_each(
                 self.py,
                 progress,
@@ -181,31 +184,21 @@ impl<'py> Join<'py> {
                 self.threads,
                 Scratch::default,
                 |scratch, piece, stop| {
-                    let chunk = &values[piece.clone()];
+                    let kernel = Kernel::detect();
                     let (mut from, mut found, mut pairs) = (0, Vec::new(), Vec::new());
-                    while from < chunk.len() && !stop.is_set() {
-                        let probed =
-                            tables.probe_piece(Kernel::detect(), chunk, from, scratch, &mut found);
+                    while from < piece.len() && !stop.is_set() {
+                        let range = piece.clone();
+                        let probed = match values {
+                            Some(values) => {
+                                let chunk = &values[range];
+                                tables.probe_piece(kernel, chunk, from, scratch, &mut found)
+                            }
+                            None => tables.probe_self(kernel, range, from, scratch, &mut found),
+                        };
                         from += probed;
                         progress.advance(probed);
-                        for Match {
-                            query,
-                            entry,
-                            distance,
-                        } in found.drain(..)
-                        {
-                            let other = large.row(piece.start as u32 + query);
-                            let rows = batch.rows(entry);
-                            all.count(rows.len() as u64)?;
-                            progress.add_pairs(rows.len() as u64);
-                            pairs.extend(rows.map(|row| {
-                                let (new, base) = order(small.row(row), other);
-                                Pair {
-                                    new,
-                                    distance,
-                                    base,
-                                }
-                            }));
+                        for found in found.drain(..) {
+                            add(piece.start as u32 + found.query, found, &mut pairs)?;
                         }
                     }
                     all.add(pairs);
@@ -218,22 +211,11 @@ impl<'py> Join<'py> {
 
     /// The distinct fingerprints of a side.
     fn distinct(&self, side: &Side) -> PyResult<Arc<Distinct>> {
-        let values = side.buffer();
+        let values = side.values.values().clone();
         self.progress.enter(BUILDING, values.len(), None);
         on_thread(self.py, &self.progress, move || {
             Arc::new(Distinct::new(&values))
         })
-    }
-
-    /// Plans the tables of a batch of distinct fingerprints with which `queries` are compared.
-    fn plan(&self, distinct: &[u64], queries: usize) -> PyResult<Plan> {
-        let limits = Limits {
-            memory: self.memory,
-            queries: queries as u64,
-            sorted_run: 1,
-            related: Related::of(distinct),
-        };
-        Ok(Plan::choose(distinct.len(), self.max_distance, &limits).map_err(Failed::from)?)
     }
 
     /// Builds the tables of a part of the batch.

@@ -1,7 +1,6 @@
 //! [`Side`]: one of the sets of fingerprints that are compared.
 
 use arrow::array::{Array as _, AsArray as _, UInt64Array};
-use arrow::buffer::ScalarBuffer;
 use arrow::datatypes::UInt64Type;
 
 use crate::error::Failed;
@@ -9,7 +8,7 @@ use crate::export::Array;
 
 /// Fingerprints that are not null, and their rows.
 pub(super) struct Side {
-    values: UInt64Array,
+    pub(super) values: UInt64Array,
     /// The row of each value; `None` if all rows have one.
     rows: Option<Vec<u32>>,
 }
@@ -18,11 +17,6 @@ impl Side {
     /// The values, in the order of the rows.
     pub(super) fn values(&self) -> &[u64] {
         self.values.values()
-    }
-
-    /// The values, shared.
-    pub(super) fn buffer(&self) -> ScalarBuffer<u64> {
-        self.values.values().clone()
     }
 
     pub(super) fn new(given: &Array) -> Result<Self, Failed> {

@@ -12,13 +12,11 @@ use serde::de::Deserializer as _;
 pub(super) use place::Content;
 use place::Place;
 
-/// The fields to read.
 pub(super) struct Fields {
     fields: Vec<Field>,
     top: Node,
 }
 
-/// A field to read.
 struct Field {
     /// Its name, or its path.
     name: String,

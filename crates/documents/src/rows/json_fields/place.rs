@@ -59,11 +59,9 @@ impl<'f, 'de> Place<'f, '_, 'de> {
     /// An item of the array here.
     fn item(&mut self) -> Place<'f, '_, 'de> {
         Place {
-            fields: self.fields,
-            node: self.node,
             field: self.field,
             is_in_array: true,
-            record: &mut *self.record,
+            ..self.below(self.node)
         }
     }
 
@@ -139,7 +137,11 @@ impl<'f, 'de> Place<'f, '_, 'de> {
         }
         let content = match written.as_bytes().first() {
             Some(b'n') => None,
-            Some(b'"') => Some(string_content(written).map_err(custom)?),
+            Some(b'"') => {
+                let mut json = serde_json::Deserializer::from_str(written);
+                // It need not be Unicode: an escape may be half of a character.
+                Some(json.deserialize_bytes(Content).map_err(custom)?)
+            }
             _ => Some(Cow::Borrowed(written.as_bytes())),
         };
         self.set(content);
@@ -151,22 +153,19 @@ impl<'de> DeserializeSeed<'de> for Place<'_, '_, 'de> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, value: D) -> Result<(), D::Error> {
-        match self.kind() {
+        let Some(Field { name, kind }) = self.field() else {
+            return value.deserialize_any(self);
+        };
+        match kind {
+            Kind::Presence => value.deserialize_ignored_any(self),
             // It is read when all other work is done: too late for an error.
-            Some(Kind::AsWritten) if self.is_in_array => value.deserialize_ignored_any(self),
-            Some(Kind::Text | Kind::Number | Kind::TextOrInteger | Kind::Any)
-                if self.is_in_array =>
-            {
-                let name = self.field().map_or("", |field| field.name.as_str());
+            Kind::AsWritten if self.is_in_array => value.deserialize_ignored_any(self),
+            Kind::AsWritten => self.read_as_written(value),
+            Kind::Text | Kind::Number | Kind::TextOrInteger | Kind::Any if self.is_in_array => {
                 let reason = format!("column {name:?} is in a list; only texts can be in lists");
                 Err(de::Error::custom(reason))
             }
-            Some(Kind::Text | Kind::Texts | Kind::Number | Kind::TextOrInteger | Kind::Any) => {
-                value.deserialize_option(self)
-            }
-            Some(Kind::AsWritten) => self.read_as_written(value),
-            Some(Kind::Presence) => value.deserialize_ignored_any(self),
-            None => value.deserialize_any(self),
+            _ => value.deserialize_option(self),
         }
     }
 }
@@ -266,10 +265,7 @@ impl<'de> Visitor<'de> for Place<'_, '_, 'de> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(mut self, mut values: A) -> Result<(), A::Error> {
-        if matches!(
-            self.kind(),
-            Some(Kind::Text | Kind::Number | Kind::TextOrInteger | Kind::Any)
-        ) {
+        if !matches!(self.kind(), None | Some(Kind::Texts)) {
             return Err(de::Error::invalid_type(de::Unexpected::Seq, &self));
         }
         let node = self.node;
@@ -288,10 +284,7 @@ impl<'de> Visitor<'de> for Place<'_, '_, 'de> {
     }
 
     fn visit_map<A: MapAccess<'de>>(mut self, mut values: A) -> Result<(), A::Error> {
-        if matches!(
-            self.kind(),
-            Some(Kind::Text | Kind::Texts | Kind::Number | Kind::TextOrInteger | Kind::Any)
-        ) {
+        if self.field.is_some() {
             return Err(de::Error::invalid_type(de::Unexpected::Map, &self));
         }
         let node = self.node;
@@ -351,11 +344,6 @@ impl<'f> Visitor<'_> for Key<'f> {
         let found = self.0.iter().find(|(child, _)| child.as_bytes() == name);
         Ok(found.map(|(_, node)| node))
     }
-}
-
-/// The content of a string that is written as JSON. It need not be Unicode: an escape may be half of a character.
-fn string_content(written: &str) -> serde_json::Result<Cow<'_, [u8]>> {
-    serde_json::Deserializer::from_str(written).deserialize_bytes(Content)
 }
 
 /// Reads the bytes of a string.
