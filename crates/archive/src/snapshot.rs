@@ -112,6 +112,21 @@ impl Snapshot {
             .fold(0, u64::saturating_add)
     }
 
+    /// How many fingerprints follow in ascending order on average, from file to file: those of one commit are sorted. Files that
+    /// another program wrote count as unsorted.
+    pub fn sorted_run(&self) -> u64 {
+        let (mut runs, mut end) = (0_u64, None);
+        for file in &self.files {
+            let range = file.tail.and_then(|_| file.reader.fingerprint_range());
+            match range {
+                Some((first, _)) => runs += u64::from(end.is_none_or(|end| first < end)),
+                None => runs = (file.reader.row_groups()).fold(runs, u64::saturating_add),
+            }
+            end = range.map(|(_, last)| last);
+        }
+        self.rows() / runs.max(1)
+    }
+
     /// Bytes of the fingerprints in local files.
     pub fn local_fingerprint_bytes(&self) -> u64 {
         let local = self.files.iter().filter(|file| file.reader.is_local());

@@ -115,39 +115,6 @@ pub fn of_run(snapshot: &Snapshot, within: usize, sharers: usize) -> Vec<WorkIte
     within.chain(row_groups).collect()
 }
 
-/// The fingerprints that a run or a process probes.
-#[derive(Debug, Clone, Copy)]
-pub struct Probed {
-    /// How many there are.
-    pub fingerprints: u64,
-    /// How many follow in ascending order, on average. Only files of an archive are known to be sorted.
-    pub sorted_run: u64,
-}
-
-impl Probed {
-    /// The fingerprints of `items`, those of one file one after the other.
-    pub fn of<'a>(items: impl IntoIterator<Item = &'a WorkItem>) -> Self {
-        let (mut fingerprints, mut runs, mut before) = (0u64, 0u64, None);
-        for item in items {
-            let rows = item.fingerprints();
-            fingerprints = fingerprints.saturating_add(rows);
-            let file = match item {
-                WorkItem::RowGroup { tail: None, .. } => {
-                    runs = runs.saturating_add(rows);
-                    continue;
-                }
-                WorkItem::RowGroup { file, .. } => Some(file),
-                WorkItem::Within { .. } => None,
-            };
-            runs += u64::from(before.replace(file) != Some(file));
-        }
-        Self {
-            fingerprints,
-            sorted_run: fingerprints / runs.max(1),
-        }
-    }
-}
-
 /// The items, once for each of `parts` parts of the batch, in the order in which they are probed.
 pub fn for_parts(items: &[WorkItem], parts: u32) -> Vec<WorkItem> {
     (0..parts)

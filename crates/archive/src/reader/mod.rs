@@ -8,7 +8,8 @@ mod rows;
 use std::ops::Range;
 use std::sync::Arc;
 
-use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
+use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, RowGroupMetaData};
+use parquet::file::statistics::Statistics;
 use simhash::Spec;
 use storage::{Location, UnchangedFile};
 
@@ -138,6 +139,23 @@ impl FingerprintReader {
             .row_group(row_group)
             .column(self.fingerprint_leaf);
         column.compressed_size().max(0).cast_unsigned()
+    }
+
+    /// The least and the greatest fingerprint, as signed numbers, if the footer has them.
+    pub(crate) fn fingerprint_range(&self) -> Option<(i64, i64)> {
+        let statistics = |row_group: &RowGroupMetaData| match row_group
+            .column(self.fingerprint_leaf)
+            .statistics()?
+        {
+            Statistics::Int64(values) => Some((*values.min_opt()?, *values.max_opt()?)),
+            _ => None,
+        };
+        let row_groups = self.metadata.row_groups();
+        let ranges = row_groups.iter().map(statistics);
+        ranges.reduce(|all, range| {
+            let ((least, greatest), (min, max)) = (all?, range?);
+            Some((least.min(min), greatest.max(max)))
+        })?
     }
 
     /// The spec in its footer, if it has one.

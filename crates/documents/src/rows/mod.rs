@@ -102,10 +102,10 @@ pub(super) async fn open(
     };
     let file = row_file(&location, &source, columns.charset(), limit);
     let first = file.read_start(move |input| format.first_record(input));
-    let Some(first) = first.await? else {
+    let Some(find) = first.await? else {
         return Ok(None);
     };
-    let (mut found, id_type) = first.find(&location, columns)?;
+    let (mut found, id_type) = find(&location, columns)?;
     let content = found.content.as_ref().map(Content::column);
     if let Some(id) = found.id.as_deref().filter(|id| content == Some(*id)) {
         let reason = format!("column {id:?} cannot be id and content at once");

@@ -10,7 +10,6 @@ use tokio::sync::{OwnedRwLockReadGuard, RwLock};
 use super::Batch;
 use crate::error::{EngineError, Result};
 use crate::memory::reserve;
-use crate::work_items::Probed;
 use streams::free_bytes;
 
 /// The tables to build: their design, and the part of the batch that they hold.
@@ -40,8 +39,8 @@ pub struct Built {
 pub type PartTables = OwnedRwLockReadGuard<Option<Built>, Tables>;
 
 impl Batch {
-    /// Plans tables of at most `memory` bytes, which the fingerprints `probed` will probe: of this
-    /// `design` or, if it is `None`, of the cheapest one.
+    /// Plans tables of at most `memory` bytes, which `queries` fingerprints will probe, `sorted_run`
+    /// of them in ascending order on average: of this `design` or, if it is `None`, of the cheapest one.
     ///
     /// # Errors
     /// [`EngineError::Plan`] when the design does not fit the distance, or no tables fit the memory.
@@ -49,14 +48,14 @@ impl Batch {
         &self,
         max_distance: u32,
         design: Option<&str>,
-        probed: Probed,
+        (queries, sorted_run): (u64, u64),
         memory: usize,
     ) -> Result<Plan> {
         let values = self.distinct.values();
         let limits = Limits {
             memory,
-            queries: probed.fingerprints,
-            sorted_run: probed.sorted_run,
+            queries,
+            sorted_run,
             related: Related::of(values),
         };
         let values = values.len();

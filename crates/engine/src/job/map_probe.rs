@@ -12,7 +12,7 @@ use crate::error::{EngineError, Result};
 use crate::probe::{Answer, Probe};
 use crate::reduce::reduce;
 use crate::resources::Resources;
-use crate::work_items::{self, Probed, WorkItem};
+use crate::work_items::{self, WorkItem};
 use streams::free_bytes;
 
 /// Fingerprints to pairs.
@@ -25,6 +25,8 @@ pub(crate) struct ProbeMap {
     pub(super) distinct: usize,
     /// The design that the options ask for.
     design: Option<String>,
+    /// How many of the archive's fingerprints are in ascending order, on average.
+    sorted_run: u64,
 }
 
 impl ProbeMap {
@@ -34,6 +36,7 @@ impl ProbeMap {
         probe: Probe,
         distinct: usize,
         design: Option<String>,
+        sorted_run: u64,
         items: Vec<WorkItem>,
         seconds: impl Fn(u64) -> f64,
     ) -> Result<Planning> {
@@ -59,16 +62,17 @@ impl ProbeMap {
                 batch,
                 distinct,
                 design,
+                sorted_run,
             })),
         })
     }
 
-    /// The request of all parts that this process does, which probe the fingerprints `probed`: with the tables that are cheapest here.
+    /// The request of all parts that this process does, `queries` fingerprints in all: with the tables that are cheapest here.
     pub(super) async fn request(
         &self,
         job: &Job,
         context: &SessionContext,
-        probed: Probed,
+        queries: u64,
     ) -> Result<Probe> {
         let resources = Resources::from_session(context)?;
         let mut probe = self.probe.clone();
@@ -80,7 +84,8 @@ impl ProbeMap {
         checked?;
         let batch = batch?;
         let free = free_bytes(&pool);
-        let plan = batch.plan(probe.max_distance, self.design.as_deref(), probed, free)?;
+        let queried = (queries, self.sorted_run.min(queries));
+        let plan = batch.plan(probe.max_distance, self.design.as_deref(), queried, free)?;
         probe.design = plan.design.name();
         probe.parts = plan.parts as u32;
         Ok(probe)

@@ -27,7 +27,7 @@ use crate::progress::{Progress, Stage};
 use crate::recipe::Recipe;
 use crate::resources::Resources;
 use crate::template::{pages_schema, with_pages};
-use crate::work_items::{Probed, WorkItem};
+use crate::work_items::WorkItem;
 use documents::{RowSet, Rows};
 
 /// Parts ahead whose answers are looked for, or have been.
@@ -368,16 +368,16 @@ async fn find(
                 _ => None,
             };
             let items: Vec<WorkItem> = items.iter().filter_map(work).collect();
-            let all: Vec<WorkItem> = all.iter().filter_map(|item| work(item)).collect();
-            let probed = Probed::of(&all);
+            let all = all.iter().filter_map(|item| work(item));
+            let queries: u64 = all.map(|item| item.fingerprints()).sum();
             let request = match &prepared.probe {
                 Some(request) => request.clone(),
                 None => {
                     let done = progress.probed.load(Ordering::Relaxed);
                     progress
                         .probe_total
-                        .store(done + probed.fingerprints, Ordering::Relaxed);
-                    let request = probe.request(job, context, probed).await?;
+                        .store(done + queries, Ordering::Relaxed);
+                    let request = probe.request(job, context, queries).await?;
                     prepared.probe.insert(request).clone()
                 }
             };

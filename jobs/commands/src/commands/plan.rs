@@ -6,7 +6,6 @@ use ::archive::{Scope, Snapshot, SnapshotFile};
 use documents::{Columns, Rows};
 use engine::job::{Forecast, Sizes};
 use engine::run::{OpenedArchive, are_documents, open_batch};
-use engine::work_items::{self, Probed};
 use engine::{CompareOptions, EngineError, Profile, SpecOptions};
 use hamming::{Design, Limits, Plan};
 use serde_json::json;
@@ -193,11 +192,10 @@ fn plans(
     queries: u64,
 ) -> Result<Vec<Plan>, Failure> {
     let documents = inputs.documents as usize;
-    let probed = Probed::of(&work_items::of_run(&inputs.base, documents, 1));
     let limits = Limits {
         memory: memory.saturating_sub(DOCUMENT_BYTES * documents),
         queries,
-        sorted_run: probed.sorted_run,
+        sorted_run: inputs.base.sorted_run(),
         ..Limits::default()
     };
     if let Some(design) = only {

@@ -32,7 +32,7 @@ use crate::progress::Stage;
 use crate::reduce::reduce;
 use crate::session;
 use crate::verify::{self, Counts, Origin, TextClasses, Verified, Verifier};
-use crate::work_items::{self, Probed};
+use crate::work_items;
 use documents::{Documents, KeptFiles};
 use streams::free_bytes;
 
@@ -175,7 +175,8 @@ impl Comparison<'_> {
                 plan.map_or(0.0, |plan| plan.seconds(fingerprints) - plan.build_seconds)
             };
             let design = settings.design.clone();
-            ProbeMap::plan(job, probe, distinct, design, items, seconds).await
+            let sorted_run = self.view.snapshot.sorted_run();
+            ProbeMap::plan(job, probe, distinct, design, sorted_run, items, seconds).await
         })
         .await
     }
@@ -250,8 +251,8 @@ impl Comparison<'_> {
         let pool = Arc::clone(&context.runtime_env().memory_pool);
         let batch = self.run.load(self.batch).await?;
         let distinct = batch.distinct.values().len();
-        let within = if settings.within { distinct } else { 0 };
-        let probed = Probed::of(&work_items::of_run(&self.view.snapshot, within, 1));
+        let queries = self.view.snapshot.rows() + if settings.within { file.rows } else { 0 };
+        let sorted_run = self.view.snapshot.sorted_run();
         let design = settings.design.as_deref();
         let k = self.settings.max_distance;
         let free = match self.run.job() {
@@ -259,7 +260,7 @@ impl Comparison<'_> {
             Some(_) => usize::MAX,
             None => free_bytes(&pool).saturating_sub(self.decision_bytes()),
         };
-        let plan = batch.plan(k, design, probed, free)?;
+        let plan = batch.plan(k, design, (queries, sorted_run), free)?;
         let parts = plan.parts as u32;
         let probe = self.probe_request(file.clone(), plan.design.name(), parts);
         if self.run.job().is_none() {
