@@ -2,7 +2,7 @@
 
 WHEEL is that of ua-gec 2.1.3 (UA-GEC: Syvokon and Nahorna, arXiv 2103.16997, CC BY 4.0): Ukrainian texts, and what one or two
 proofreaders made of each. Writes gec-only.parquet, where they corrected errors, and gec-fluency.parquet, where they also mended the
-style. A text and its corrections have one label in the column doc; so have texts that differ only in white space.
+style. A text and its corrections have one label in the column doc; sources that differ only in white space share it.
 """
 
 import pathlib
