@@ -119,7 +119,9 @@ impl Snapshot {
         for file in &self.files {
             let range = file.tail.and_then(|_| file.reader.fingerprint_range());
             match range {
-                Some((first, _)) => runs += u64::from(end.is_none_or(|end| first < end)),
+                Some((first, _)) => {
+                    runs = runs.saturating_add(u64::from(end.is_none_or(|end| first < end)))
+                }
                 None => runs = (file.reader.row_groups()).fold(runs, u64::saturating_add),
             }
             end = range.map(|(_, last)| last);

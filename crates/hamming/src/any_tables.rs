@@ -7,6 +7,7 @@ use crate::isa::Kernel;
 use crate::matches::Matches;
 use crate::mechanism::{BatchPart, MechanismTables, Times};
 use crate::permuted::Permuted;
+use crate::plan::Limits;
 use crate::related::Related;
 use crate::variants::Variants;
 
@@ -39,11 +40,11 @@ macro_rules! dispatch {
 
 impl AnyTables {
     /// See [`MechanismTables::predict`].
-    pub(crate) fn predict(design: &Design, entries: usize, sorted_run: u64) -> Cost {
+    pub(crate) fn predict(design: &Design, entries: usize, limits: &Limits) -> Cost {
         match design.mechanism() {
-            Mechanism::Permuted => Permuted::predict(design, entries, sorted_run),
-            Mechanism::Halves => Halves::predict(design, entries, sorted_run),
-            Mechanism::Variants => Variants::predict(design, entries, sorted_run),
+            Mechanism::Permuted => Permuted::predict(design, entries, limits),
+            Mechanism::Halves => Halves::predict(design, entries, limits),
+            Mechanism::Variants => Variants::predict(design, entries, limits),
         }
     }
 

@@ -7,6 +7,7 @@ use crate::cost::Cost;
 use crate::design::Design;
 use crate::isa::Kernel;
 use crate::matches::Matches;
+use crate::plan::Limits;
 use crate::related::Related;
 
 /// The tables of one mechanism over a part of the batch.
@@ -14,8 +15,8 @@ pub(crate) trait MechanismTables: Sized {
     /// Buffers of a probe, reused from chunk to chunk.
     type Buffers: Default;
 
-    /// Predicts the cost of the tables of `design` over `entries` entries, if `sorted_run` queries are in ascending order.
-    fn predict(design: &Design, entries: usize, sorted_run: u64) -> Cost;
+    /// Predicts the cost of the tables of `design` over `entries` entries, and of probing them as `limits` say.
+    fn predict(design: &Design, entries: usize, limits: &Limits) -> Cost;
 
     /// Nanoseconds that one entry adds to a probed fingerprint because the batch's values are not random. 0 for `halves`, whose scan
     /// lets few fingerprints through, related ones too.

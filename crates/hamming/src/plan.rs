@@ -9,10 +9,10 @@
 //!   the radius, and the comparison with the candidates there.
 //! - `halves`: the scan, and lookups if the scan lets the fingerprint through, which is rare. The
 //!   scan of the leading half is nearly free in a sorted archive.
-//! - `trie`: the same in two small tables. The candidates of the leading block cost a little for each entry of the nodes
-//!   that sorted queries visit, so it pays where many follow in ascending order.
 //! - `variants-N`: one bucket in each table: its cache lines, and the comparison with the
 //!   candidates whose tags pass.
+//! - `trie`: the same in two smaller tables. The candidates of the leading block cost a little for each entry of the nodes
+//!   that sorted queries visit, so it pays where many follow in ascending order.
 //!
 //! Predicted / measured nanoseconds of one core for one fingerprint of a sorted archive of 10⁹ (`bench designs`, two
 //! threads of an Intel Xeon, AVX-512, at 2.9 GHz), by the size of the batch and k:
@@ -61,6 +61,8 @@ pub struct Limits {
     pub queries: u64,
     /// How many of them follow in ascending order, on average, as in a sorted file; 1 if nothing is known.
     pub sorted_run: u64,
+    /// How many threads will probe the tables at a time.
+    pub threads: usize,
     /// A sample of the batch. Without one, its fingerprints are taken for random.
     pub related: Related,
 }
@@ -71,6 +73,7 @@ impl Default for Limits {
             memory: usize::MAX,
             queries: u64::MAX,
             sorted_run: 1,
+            threads: 1,
             related: Related::default(),
         }
     }
@@ -118,10 +121,9 @@ pub enum PlanError {
 }
 
 impl Plan {
-    /// Predicts what `design` costs for a batch of `fingerprints` distinct values in `parts` parts, if `sorted_run` of the
-    /// fingerprints that are probed follow in ascending order.
+    /// Predicts what `design` costs for a batch of `fingerprints` distinct values in `parts` parts, whatever memory `limits` allow.
     #[must_use]
-    pub fn predict(design: Design, fingerprints: usize, parts: usize, sorted_run: u64) -> Self {
+    pub fn predict(design: Design, fingerprints: usize, parts: usize, limits: &Limits) -> Self {
         let parts = parts.max(1);
         let entries = fingerprints.div_ceil(parts);
         let Cost {
@@ -130,7 +132,7 @@ impl Plan {
             candidates,
             probe_ns,
             build_seconds,
-        } = AnyTables::predict(&design, entries, sorted_run.max(1));
+        } = AnyTables::predict(&design, entries, limits);
         Self {
             design,
             parts,
@@ -224,14 +226,7 @@ impl Plan {
     /// Plans `design` in its cheapest number of parts; `None` if no number fits.
     fn cheapest_parts(design: &Design, fingerprints: usize, limits: &Limits) -> Option<Self> {
         (0..=MAX_PARTS.ilog2())
-            .map(|doublings| {
-                Self::predict(
-                    design.clone(),
-                    fingerprints,
-                    1 << doublings,
-                    limits.sorted_run,
-                )
-            })
+            .map(|doublings| Self::predict(design.clone(), fingerprints, 1 << doublings, limits))
             // Some tables cannot be built in any memory.
             .filter(|plan| plan.bytes <= limits.memory && plan.bytes < usize::MAX)
             .reduce(|fewer, more| {
@@ -248,7 +243,7 @@ impl Plan {
     fn out_of_memory(designs: &[Design], fingerprints: usize, limits: &Limits) -> PlanError {
         let needed = designs
             .iter()
-            .map(|design| Self::predict(design.clone(), fingerprints, MAX_PARTS, 1).bytes)
+            .map(|design| Self::predict(design.clone(), fingerprints, MAX_PARTS, limits).bytes)
             .min();
         PlanError::OutOfMemory {
             fingerprints,
@@ -386,7 +381,7 @@ mod tests {
                 let queries = 1_000_000_000;
                 let free = Plan::choose(n, k, &limited(usize::MAX, queries)).unwrap();
                 // In unlimited memory, a batch is cut only when its tables cannot be built as a whole.
-                let whole = Plan::predict(free.design.clone(), n, 1, 1);
+                let whole = Plan::predict(free.design.clone(), n, 1, &Limits::default());
                 assert!(
                     free.parts == 1 || whole.bytes == usize::MAX,
                     "k = {k}, {n}, {}",
@@ -427,7 +422,12 @@ mod tests {
             ),
             ("variants-3", 1_000_000, "keys of "),
         ] {
-            let plan = Plan::predict(Design::named(name, 3).unwrap(), fingerprints, 1, 1);
+            let plan = Plan::predict(
+                Design::named(name, 3).unwrap(),
+                fingerprints,
+                1,
+                &Limits::default(),
+            );
             assert!(plan.layout().starts_with(layout), "{}", plan.layout());
         }
     }

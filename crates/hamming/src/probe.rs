@@ -68,7 +68,7 @@ impl Tables {
     }
 
     /// Probes the batch's own values in `range`, from index `from` of the range on, as
-    /// [`Self::probe_piece`] does. It is faster for `halves` and `variants-N`: their tables leave
+    /// [`Self::probe_piece`] does. It is faster for `halves`, `variants-N` and `trie`: their tables leave
     /// out each value's match with itself, and this function adds it.
     ///
     /// The `query` of a match counts from the start of `range`. If the tables index both values of

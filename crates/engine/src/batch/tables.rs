@@ -39,24 +39,16 @@ pub struct Built {
 pub type PartTables = OwnedRwLockReadGuard<Option<Built>, Tables>;
 
 impl Batch {
-    /// Plans tables of at most `memory` bytes, which `queries` fingerprints will probe, `sorted_run`
-    /// of them in ascending order on average: of this `design` or, if it is `None`, of the cheapest one.
+    /// Plans tables within `limits`, to which it adds a sample of the batch: of this `design` or, if it is `None`, of the
+    /// cheapest one.
     ///
     /// # Errors
     /// [`EngineError::Plan`] when the design does not fit the distance, or no tables fit the memory.
-    pub fn plan(
-        &self,
-        max_distance: u32,
-        design: Option<&str>,
-        (queries, sorted_run): (u64, u64),
-        memory: usize,
-    ) -> Result<Plan> {
+    pub fn plan(&self, max_distance: u32, design: Option<&str>, limits: Limits) -> Result<Plan> {
         let values = self.distinct.values();
         let limits = Limits {
-            memory,
-            queries,
-            sorted_run,
             related: Related::of(values),
+            ..limits
         };
         let values = values.len();
         Ok(match design {
@@ -109,7 +101,11 @@ impl Batch {
         let design = Design::named(request.design, request.max_distance)?;
         let values = self.distinct.values().len();
         let range: Range<usize> = Plan::part_range(request.parts as usize, part as usize, values);
-        let plan = Plan::predict(design, range.len(), 1, 1);
+        let limits = Limits {
+            threads,
+            ..Limits::default()
+        };
+        let plan = Plan::predict(design, range.len(), 1, &limits);
         let memory = MemoryConsumer::new("tables").register(pool);
         let (name, bytes) = (plan.design.name(), plan.bytes);
         reserve(&memory, bytes, || {

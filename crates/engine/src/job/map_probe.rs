@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use datafusion::dataframe::DataFrame;
 use datafusion::prelude::SessionContext;
+use hamming::Limits;
 use serde::{Deserialize, Serialize};
 
 use super::plan::{Item, Planning};
@@ -25,7 +26,7 @@ pub(crate) struct ProbeMap {
     pub(super) distinct: usize,
     /// The design that the options ask for.
     design: Option<String>,
-    /// How many of the archive's fingerprints are in ascending order, on average.
+    /// How many of the archive's fingerprints follow in ascending order, on average.
     sorted_run: u64,
 }
 
@@ -84,8 +85,14 @@ impl ProbeMap {
         checked?;
         let batch = batch?;
         let free = free_bytes(&pool);
-        let queried = (queries, self.sorted_run.min(queries));
-        let plan = batch.plan(probe.max_distance, self.design.as_deref(), queried, free)?;
+        let limits = Limits {
+            memory: free,
+            queries,
+            sorted_run: self.sorted_run.min(queries),
+            threads: context.state().config().target_partitions(),
+            ..Limits::default()
+        };
+        let plan = batch.plan(probe.max_distance, self.design.as_deref(), limits)?;
         probe.design = plan.design.name();
         probe.parts = plan.parts as u32;
         Ok(probe)

@@ -23,9 +23,14 @@ pub(crate) fn add_tables(
     share: f64,
     partitioned: bool,
 ) {
-    for (at, table) in tables.iter().enumerate() {
-        // A sorted archive reads the first table in order: its lines stay in the cache.
-        let line = if at == 0 { 0.5 } else { line_ns(table.bytes) };
+    for table in tables {
+        // A sorted archive reads the table of the leading block in order: its lines stay in the cache.
+        let is_leading = table.key.before == 0;
+        let line = if is_leading {
+            0.5
+        } else {
+            line_ns(table.bytes)
+        };
         // All tables may be built at the same time.
         cost.bytes = cost
             .bytes
@@ -36,7 +41,7 @@ pub(crate) fn add_tables(
         let lines = table.candidates / table.lanes as f64 + 0.5;
         cost.probe_ns +=
             share * (BUCKET_NS + line + CACHE_LINE_NS * lines + COMPARE_NS * table.compared);
-        if at > 0 && table.bytes > LARGE_TABLE && partitioned {
+        if !is_leading && table.bytes > LARGE_TABLE && partitioned {
             cost.probe_ns += PARTITION_NS;
         }
         cost.build_seconds += 1e-9 * (BUILD_NS * entries as f64 + VARIANT_NS * table.variants);

@@ -70,8 +70,7 @@ impl<T: TaggedEntries> Lookups<'_, '_, T> {
             }
         }
         if self.survivors.len() > MANY_SURVIVORS {
-            self.compare_survivors(view);
-            return self.matches.is_full();
+            return self.compare_survivors(view);
         }
         false
     }
@@ -95,12 +94,13 @@ impl<T: TaggedEntries> Lookups<'_, '_, T> {
         }
     }
 
-    /// Compares the survivors' entries in full, and empties their list.
+    /// Compares the survivors' entries in full, and empties their list. Returns true when `matches` is full.
     #[inline(always)]
-    pub(crate) fn compare_survivors<I: Isa>(&mut self, view: TagView<'_, I, T::Tag>) {
+    pub(crate) fn compare_survivors<I: Isa>(&mut self, view: TagView<'_, I, T::Tag>) -> bool {
         self.table
             .compare(view, self.part, self.queries, self.survivors, self.matches);
         self.survivors.clear();
+        self.matches.is_full()
     }
 
     /// Compares the tags in `bucket` with those of all queries from index `query` on that are at most `last`. Returns the

@@ -7,7 +7,7 @@
 //! passes, are compared in full.
 //!
 //! ```text
-//! query ─ key ─▶ starts ─▶ strips of tags ─ pass? ─▶ survivors ─ TagTable::compare ─▶ matches
+//! query ─ key ─▶ starts ─▶ strips of tags ─ pass? ─▶ survivors ─ TaggedEntries::compare ─▶ matches
 //! ```
 
 mod cost;

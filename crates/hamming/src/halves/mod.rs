@@ -30,6 +30,7 @@ use crate::isa::Kernel;
 use crate::matches::Matches;
 use crate::mechanism::{BatchPart, MechanismTables, Times};
 use crate::parallel::build_in_parallel;
+use crate::plan::Limits;
 use plan::HalvesPlan;
 use quarters::QuarterTable;
 use scan::{Half, Picked, Scan};
@@ -54,7 +55,7 @@ pub(crate) struct HalvesBuffers {
 impl MechanismTables for Halves {
     type Buffers = HalvesBuffers;
 
-    fn predict(design: &Design, entries: usize, _sorted_run: u64) -> Cost {
+    fn predict(design: &Design, entries: usize, _limits: &Limits) -> Cost {
         HalvesPlan::new(design, entries).cost()
     }
 

@@ -16,6 +16,7 @@ use crate::isa::Kernel;
 use crate::matches::Matches;
 use crate::mechanism::{BatchPart, MechanismTables, Times};
 use crate::parallel::build_in_parallel;
+use crate::plan::Limits;
 use crate::related::Related;
 use plan::{CANDIDATE_NS, PermutedPlan};
 use probe::{Indexed, Lookup, ProbeEveryTable};
@@ -40,7 +41,7 @@ pub(crate) struct PermutedBuffers {
 impl MechanismTables for Permuted {
     type Buffers = PermutedBuffers;
 
-    fn predict(design: &Design, entries: usize, _sorted_run: u64) -> Cost {
+    fn predict(design: &Design, entries: usize, _limits: &Limits) -> Cost {
         PermutedPlan::new(design, entries).cost()
     }
 

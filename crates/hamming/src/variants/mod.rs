@@ -4,6 +4,8 @@
 //! A tag holds bits of the next two blocks (the first block follows the last), at most 32 less the radius; see
 //! [`pigeonring`] for its tests. So few candidates pass them that buckets hold no indexes of entries: [`tag_index`]
 //! finds the entries of a tag.
+//!
+//! In the design `trie`, a [`trie`] takes the place of the leading block's table, and [`walk`] that of its lookups.
 
 mod fill;
 mod pigeonring;
@@ -24,6 +26,7 @@ use crate::isa::Kernel;
 use crate::matches::Matches;
 use crate::mechanism::{BatchPart, MechanismTables, Times};
 use crate::parallel::build_in_parallel;
+use crate::plan::Limits;
 use crate::related::Related;
 use table::VariantTable;
 use trie::Trie;
@@ -44,8 +47,8 @@ pub(crate) struct Variants {
 impl MechanismTables for Variants {
     type Buffers = (ProbeBuffers, Path);
 
-    fn predict(design: &Design, entries: usize, sorted_run: u64) -> Cost {
-        VariantsPlan::new(design, entries).cost(sorted_run)
+    fn predict(design: &Design, entries: usize, limits: &Limits) -> Cost {
+        VariantsPlan::new(design, entries).cost(limits)
     }
 
     fn related_ns(design: &Design, related: &Related) -> f64 {

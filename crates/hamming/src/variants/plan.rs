@@ -1,4 +1,4 @@
-//! The plan of `variants-N`: the layouts of its tables, and their predicted cost.
+//! The plan of `variants-N` and `trie`: the layouts of its tables, and their predicted cost.
 
 use super::fill::ENTRY_BYTES;
 use super::pigeonring::pigeonring_scheme;
@@ -7,6 +7,7 @@ use super::trie;
 use crate::buckets::{CACHE_LINE_NS, COMPARE_NS, TablePlan, Tag as _, add_tables};
 use crate::cost::{BUILD_NS, Cost};
 use crate::design::{Block, Design};
+use crate::plan::Limits;
 use crate::related::Related;
 
 /// The layouts of the tables of a design over a number of entries.
@@ -33,20 +34,24 @@ impl VariantsPlan {
         Self {
             entries,
             trie,
-            tables: (trie.iter().len()..blocks.len()).map(table).collect(),
+            tables: (usize::from(trie.is_some())..blocks.len())
+                .map(table)
+                .collect(),
         }
     }
 
-    /// The predicted cost, if `sorted_run` queries are in ascending order.
-    pub(super) fn cost(&self, sorted_run: u64) -> Cost {
+    /// The predicted cost.
+    pub(super) fn cost(&self, limits: &Limits) -> Cost {
         let mut cost = Cost::default();
         add_tables(&mut cost, &self.tables, self.entries, 1.0, true);
         if let Some(block) = &self.trie {
-            let (candidates, probe_ns) = trie::predict(block, self.entries, sorted_run);
+            let (candidates, probe_ns) = trie::predict(block, self.entries, limits.sorted_run);
             cost.candidates += candidates;
             cost.probe_ns += probe_ns;
             cost.lookups += 1.0;
-            cost.bytes = cost.bytes.saturating_add(trie::bytes_for(self.entries));
+            cost.bytes =
+                cost.bytes
+                    .saturating_add(trie::bytes_for(block, self.entries, limits.threads));
             cost.build_seconds += 1e-9 * BUILD_NS * self.entries as f64;
         }
         cost

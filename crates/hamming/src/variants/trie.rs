@@ -15,9 +15,9 @@ use crate::design::Block;
 
 /// By how many bits the prefix of a node is longer than its parent's, except below the root.
 pub(super) const STEP_BITS: u32 = 6;
-/// The largest radius: as many bits of a tag, one set for each differing bit of the key.
+/// The largest radius. A tag has as many bits for it; one is set for each bit of the key that differs.
 pub(super) const FLIP_BITS: u32 = 3;
-/// The lowest bits of a word, which count the differing bits of its entry's prefix.
+/// The lowest bits of a word, see [`Children::words_of`]: how many bits of its entry's prefix differ.
 pub(super) const DIFFERING: u64 = 3;
 /// The last node before the keys is made if more than this many queries are below it; a smaller number is compared with
 /// all its entries.
@@ -184,10 +184,12 @@ fn held(block: &Block, entries: usize, bits: u32) -> f64 {
     entries as f64 * volume(bits, block.radius) / 2f64.powi(bits.cast_signed())
 }
 
-/// Bytes over `entries` entries: to find them by their tags, and of the nodes of a probe, of which the root's child has half of
-/// them.
-pub(super) fn bytes_for(entries: usize) -> usize {
-    TagIndex::bytes_for(entries) + size_of::<u64>() * entries
+/// Bytes over `entries` entries: of the index of their tags, and of the path of each of `threads` threads. A node may hold all
+/// entries, if they are related.
+pub(super) fn bytes_for(block: &Block, entries: usize, threads: usize) -> usize {
+    let upper = levels(block, entries).len() - 2;
+    let path = entries * (size_of::<u64>() * upper + 2 * size_of::<u32>());
+    TagIndex::bytes_for(entries).saturating_add(path.saturating_mul(threads))
 }
 
 /// Describes the trie of a block in a few words.
@@ -197,9 +199,9 @@ pub(super) fn describe(block: &Block, entries: usize) -> String {
     format!("a trie of {key_bits} bits with {candidates:.1} candidates")
 }
 
-/// What the trie of a block costs for one query of `sorted_run` in ascending order: candidates, and nanoseconds.
+/// The candidates of one query, and its cost in nanoseconds, if `sorted_run` queries follow in ascending order.
 pub(super) fn predict(block: &Block, entries: usize, sorted_run: u64) -> (f64, f64) {
-    let run = sorted_run as f64;
+    let run = sorted_run.max(1) as f64;
     let levels = levels(block, entries);
     let visited = |bits: u32| run.min(2f64.powi(bits.cast_signed()));
     let [.., last, key_bits] = levels[..] else {

@@ -35,14 +35,14 @@ impl<T> Default for Node<T> {
 }
 
 impl<T: Copy + Default> Node<T> {
-    /// Makes this the node with `prefix`, a child of the one that `parent` are the children of.
+    /// Makes this the node with `prefix`, one of `siblings`.
     #[inline(always)]
-    fn make(&mut self, parent: &Children<'_, u64>, prefix: u64, entry: impl Fn(u64) -> T) {
-        let child = parent.step(prefix);
+    fn make(&mut self, siblings: &Children<'_, u64>, prefix: u64, entry: impl Fn(u64) -> T) {
+        let child = siblings.step(prefix);
         let starts = &mut self.starts;
         let place = |word: u64| (word >> (64 - STEP_BITS) << 2 | word & DIFFERING) as usize;
         starts.fill(0);
-        parent.words_of(child, |word| starts[place(word)] += 1);
+        siblings.words_of(child, |word| starts[place(word)] += 1);
         let mut end = 0;
         for start in &mut *starts {
             end += *start;
@@ -50,7 +50,7 @@ impl<T: Copy + Default> Node<T> {
         }
         grow(&mut self.entries, end as usize + AT_ONCE);
         let entries = &mut self.entries[..];
-        parent.words_of(child, |word| {
+        siblings.words_of(child, |word| {
             let start = &mut starts[place(word)];
             *start -= 1;
             entries[*start as usize] = entry(word);
@@ -117,7 +117,7 @@ impl Path {
     }
 
     /// Appends the tags of the candidates of the first of `queries`, from `end` on, and moves `end` behind them. Returns how
-    /// many leading bits it shares with all queries that have these candidates.
+    /// many leading bits the first query shares with all that have these candidates.
     #[inline(always)]
     fn gather(&mut self, trie: &Trie, values: &[u64], queries: &[u64], end: &mut usize) -> u32 {
         let Self {
@@ -133,8 +133,8 @@ impl Path {
                 let (above, node) = upper.split_at_mut(at);
                 let prefix = first >> (64 - bits);
                 if node[0].prefix != Some(prefix) {
-                    let parent = children_of(above.last(), trie, values);
-                    node[0].make(&parent, prefix, |word| word);
+                    let siblings = children_of(above.last(), trie, values);
+                    node[0].make(&siblings, prefix, |word| word);
                 }
             }
             let children = children_of(upper.last(), trie, values);
@@ -196,7 +196,9 @@ impl Work for Walk<'_, '_> {
             while query < queries.len() {
                 if end > KEPT_TAGS {
                     let tags = &path.tags;
-                    lookups.compare_survivors(TagView { isa, tags, scheme });
+                    if lookups.compare_survivors(TagView { isa, tags, scheme }) {
+                        return;
+                    }
                     end = 0;
                 }
                 let start = end as u32;

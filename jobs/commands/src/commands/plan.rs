@@ -70,7 +70,14 @@ pub fn run(common: &CommonArgs, args: &PlanArgs) -> Result<(), Failure> {
     let only = only.transpose();
     let only = only.map_err(|error| Failure::Usage(error.to_string()))?;
     let queries = inputs.archive + inputs.documents;
-    let plans = plans(&inputs, k, only, process::memory_limit(common), queries)?;
+    let plans = plans(
+        &inputs,
+        k,
+        only,
+        process::memory_limit(common),
+        queries,
+        process::threads(common),
+    )?;
     let forecast = match (args.machines, plans.first()) {
         (Some(machines), Some(plan)) => {
             let sizes = Sizes {
@@ -190,12 +197,18 @@ fn plans(
     only: Option<Design>,
     memory: usize,
     queries: u64,
+    threads: usize,
 ) -> Result<Vec<Plan>, Failure> {
     let documents = inputs.documents as usize;
     let limits = Limits {
         memory: memory.saturating_sub(DOCUMENT_BYTES * documents),
         queries,
-        sorted_run: inputs.base.sorted_run(),
+        // Without files, each day is taken to be as large as the batch.
+        sorted_run: match inputs.base.rows() {
+            0 => inputs.documents,
+            _ => inputs.base.sorted_run(),
+        },
+        threads,
         ..Limits::default()
     };
     if let Some(design) = only {

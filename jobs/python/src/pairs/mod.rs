@@ -161,6 +161,7 @@ impl<'py> Join<'py> {
             memory: self.memory,
             queries: count as u64,
             sorted_run: 1,
+            threads: self.threads,
             related: Related::of(batch.values()),
         };
         let plan = Plan::choose(batch.values().len(), self.max_distance, &limits);

@@ -13,7 +13,7 @@ use datafusion::dataframe::DataFrame;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::TryStreamExt as _;
-use hamming::Plan;
+use hamming::{Limits, Plan};
 
 use super::Run;
 use super::base::Others;
@@ -252,7 +252,7 @@ impl Comparison<'_> {
         let batch = self.run.load(self.batch).await?;
         let distinct = batch.distinct.values().len();
         let queries = self.view.snapshot.rows() + if settings.within { file.rows } else { 0 };
-        let sorted_run = self.view.snapshot.sorted_run();
+        let threads = context.state().config().target_partitions();
         let design = settings.design.as_deref();
         let k = self.settings.max_distance;
         let free = match self.run.job() {
@@ -260,11 +260,17 @@ impl Comparison<'_> {
             Some(_) => usize::MAX,
             None => free_bytes(&pool).saturating_sub(self.decision_bytes()),
         };
-        let plan = batch.plan(k, design, (queries, sorted_run), free)?;
+        let limits = Limits {
+            memory: free,
+            queries,
+            sorted_run: self.view.snapshot.sorted_run(),
+            threads,
+            ..Limits::default()
+        };
+        let plan = batch.plan(k, design, limits)?;
         let parts = plan.parts as u32;
         let probe = self.probe_request(file.clone(), plan.design.name(), parts);
         if self.run.job().is_none() {
-            let threads = context.state().config().target_partitions();
             // Build the tables now, to measure the time separately; the tasks then find them built.
             drop(batch.tables(probe.tables(0), &pool, threads).await?);
         }

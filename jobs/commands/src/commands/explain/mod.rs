@@ -118,7 +118,7 @@ pub fn run(common: &CommonArgs, args: &ExplainArgs) -> Result<(), Failure> {
         }
         return print_json(&value);
     }
-    let layout = || Plan::predict(design.clone(), PLANNED_BATCH, 1, 1).layout();
+    let layout = || Plan::predict(design.clone(), PLANNED_BATCH, 1, &Limits::default()).layout();
     let shown = text::Shown {
         compare,
         min_features,
