@@ -167,6 +167,42 @@ fn the_summary_is_one_object_for_programs_and_a_few_lines_for_people() {
 }
 
 #[test]
+fn the_files_of_a_day_are_planned_as_one_sorted_run() {
+    let dir = Dir::new();
+    let hits = dir.at("hits.parquet");
+    let [whole, cut] = [("whole", 20_000), ("cut", 1000)].map(|(name, rows)| {
+        let data = dir.at(name);
+        dedup(&format!(
+            "generate fingerprints --output {data} --new 20000 --base 1000 --days 1 -k 3"
+        ))
+        .ok();
+        dedup(&format!("run --new {data}/day.parquet --base {data}/archive --append --day 2026-06-01 --rows-per-file {rows} --output {hits} --overwrite"))
+        .ok();
+        data
+    });
+    let plan = |base: &str| {
+        let plan = dedup(&format!(
+            "plan --new {whole}/day.parquet --base {base} -k 7 --design trie --json"
+        ))
+        .ok()
+        .json();
+        let files = plan["base"]["files"].as_u64().unwrap();
+        (
+            files,
+            plan["designs"][0]["ns_per_fingerprint"].as_f64().unwrap(),
+        )
+    };
+    let (one, sorted) = plan(&format!("{whole}/archive"));
+    let (twenty, cut) = plan(&format!("{cut}/archive"));
+    assert_eq!((one, twenty, sorted), (2, 21, cut));
+    // Nothing says that other files are sorted.
+    let other = dir.at("other.parquet");
+    fs::copy(format!("{whole}/day.parquet"), &other).unwrap();
+    let (_, plain) = plan(&other);
+    assert!(plain > 10.0 * sorted, "{plain} {sorted}");
+}
+
+#[test]
 fn plan_shows_what_would_be_read_and_built() {
     let dir = Dir::new();
     let (day, base) = day_and_base(&dir);

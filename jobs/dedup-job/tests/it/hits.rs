@@ -172,6 +172,7 @@ fn hits_equal_brute_force_for_every_design_and_k() {
         (3, "halves"),
         (4, "exhaustive"),
         (5, "variants-4"),
+        (7, "trie"),
         (8, "variants-6"),
         (9, "blocks-4"),
         (16, "blocks-4"),
