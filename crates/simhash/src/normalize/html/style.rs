@@ -148,20 +148,14 @@ impl Property {
 
     /// What a keyword says. `None` if it is none of this property's.
     fn value(self, keyword: &[u8]) -> Option<Value> {
-        let is_any = |names: &[&str]| {
-            names
-                .iter()
-                .any(|name| keyword.eq_ignore_ascii_case(name.as_bytes()))
-        };
+        let is_any = |names: &[&str]| is_any(keyword, names);
         if is_any(&["revert", "revert-layer"]) {
             return Some(Value::Unset);
         }
         match self {
             Self::Display if is_any(&["none"]) => Some(Value::Hides),
-            // There are many, and more to come.
             Self::Display => {
-                let is_keyword = |byte: &u8| byte.is_ascii_alphabetic() || *byte == b'-';
-                let is_shown = !keyword.is_empty() && keyword.iter().all(is_keyword);
+                let is_shown = display_parts(keyword) != 0 || is_any(DISPLAYS);
                 is_shown.then_some(Value::Shows)
             }
             // Elements inherit it.
@@ -177,6 +171,59 @@ impl Property {
             Self::Visibility | Self::ContentVisibility => None,
         }
     }
+}
+
+/// The keywords of `display` that stand alone, besides `none`.
+const DISPLAYS: &[&str] = &[
+    "contents",
+    "inline-block",
+    "inline-flex",
+    "inline-grid",
+    "inline-table",
+    "table-caption",
+    "table-cell",
+    "table-column",
+    "table-column-group",
+    "table-footer-group",
+    "table-header-group",
+    "table-row",
+    "table-row-group",
+    "ruby-base",
+    "ruby-base-container",
+    "ruby-text",
+    "ruby-text-container",
+    "-webkit-box",
+    "-webkit-flex",
+    "-webkit-inline-box",
+    "-webkit-inline-flex",
+    "inherit",
+    "initial",
+    "unset",
+];
+
+/// What a keyword of `display` says that others may stand beside; 0 if none may. Those that share a bit exclude each other.
+fn display_parts(keyword: &[u8]) -> u8 {
+    const OUTSIDE: u8 = 1;
+    const INSIDE: u8 = 1 << 1;
+    // Only what flows inside can be an item of a list.
+    const ITEM: u8 = 1 << 2;
+    if is_any(keyword, &["block", "inline"]) {
+        OUTSIDE
+    } else if is_any(keyword, &["flow", "flow-root"]) {
+        INSIDE
+    } else if is_any(keyword, &["flex", "grid", "math", "ruby", "table"]) {
+        INSIDE | ITEM
+    } else if is_any(keyword, &["list-item"]) {
+        ITEM
+    } else {
+        0
+    }
+}
+
+fn is_any(keyword: &[u8], names: &[&str]) -> bool {
+    names
+        .iter()
+        .any(|name| keyword.eq_ignore_ascii_case(name.as_bytes()))
 }
 
 /// Reads the declarations of a style.
@@ -210,13 +257,13 @@ impl<'s> Reader<'s> {
         let value = property.value(&word)?;
         self.skip_space();
         // `display: inline flex`.
+        let mut parts = display_parts(&word);
         while self.peek().is_some_and(is_of_word) {
-            let more = property.value(&self.read_word());
-            if !matches!(property, Property::Display)
-                || [Some(value), more] != [Some(Value::Shows); 2]
-            {
+            let more = display_parts(&self.read_word());
+            if parts == 0 || more == 0 || parts & more != 0 {
                 return None;
             }
+            parts |= more;
             self.skip_space();
         }
         let is_important = self.take(b'!');
@@ -378,6 +425,8 @@ mod tests {
             ("display:block;display:none!important", Some(false)),
             ("display:none;display:block", Some(true)),
             ("display: inline flex", Some(true)),
+            ("display: Inline Flow-Root list-item", Some(true)),
+            ("display:-webkit-box", Some(true)),
             ("display: var(--x)", Some(true)),
             ("display:none;display:revert", None),
             // An important declaration counts more than later ones.
@@ -391,6 +440,13 @@ mod tests {
             ("display none", None),
             ("display:none;display:", Some(false)),
             ("display:none;display:10px", Some(false)),
+            ("display:none;display:hidden", Some(false)),
+            ("display:undefined", None),
+            ("display:null", None),
+            ("display:--x", None),
+            ("display:block inline", None),
+            ("display:flex list-item", None),
+            ("display:inline inline-block", None),
             ("display:none !ie", None),
             ("display:none none", None),
             ("display:block none", None),
