@@ -31,7 +31,7 @@ impl Sight {
             return self;
         }
         let style = attributes.style.map(Style::read).unwrap_or_default();
-        let is_shadow_root = element == Element::Template && attributes.shadow_root;
+        let is_shadow_root = element == Element::Template && attributes.shadow_root == Some(true);
         // Browsers do it with a style of their own, which that of the page replaces.
         let is_closed = match element {
             Element::Dialog => !attributes.open,

@@ -248,7 +248,8 @@ fn hidden_text_counts_where_it_is_most_of_the_page() {
         assert!(shown.ends_with("few words"), "{attribute}");
     }
     let roots = "<div><template shadowrootmode=Open><p>one</p></template></div><template>two</template>\
-        <div><template shadowrootmode>three</template></div>";
+        <div><template shadowrootmode>three</template></div>\
+        <div><template shadowrootmode=x shadowrootmode=open>four</template></div>";
     assert_eq!(visible_text(roots), "one");
 }
 
