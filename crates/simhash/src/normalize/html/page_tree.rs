@@ -171,16 +171,16 @@ impl<'p, 'o> Visit<'p, 'o> for PageTree<'p, 'o> {
     }
 
     fn empty(&mut self, element: Element, place: Place) {
-        if !matches!(
-            element,
-            Element::Br | Element::Hr | Element::Img | Element::Input
-        ) {
-            return;
-        }
-        let Some(appended) = self.append_element(element.name(), place) else {
+        let name = match element {
+            Element::Br | Element::Hr | Element::Img | Element::Input => element.name(),
+            // Browsers take it for one.
+            Element::Image => Element::Img.name(),
+            _ => return,
+        };
+        let Some(appended) = self.append_element(name, place) else {
             return;
         };
-        if element == Element::Img {
+        if name == Element::Img.name() {
             // The library leaves out pictures without an address.
             appended.set_attr("src", "");
         }
@@ -225,6 +225,7 @@ mod tests {
                 "1<br>2<hr><img src=x>3<input><embed><wbr>4",
                 "1<br>\n2<hr><img src=\"\">\n3<input> 4",
             ),
+            ("1<image src=x>2", "1<img src=\"\"> 2"),
             (
                 "<h1>1</h1><xmp><b></xmp><x-y>2</x-y><textarea>&lt;</textarea>",
                 "<h2>1</h2><pre>\n&lt;b&gt;</pre><unknown>\n2</unknown><textarea>\n&lt;</textarea>",
