@@ -234,6 +234,10 @@ mod tests {
             ("1<div hidden>2</div>3<svg><g></svg>4", "1\n3 4"),
             ("<object>1<p>2", "<div>1<p>\n2</p></div>"),
             ("<dialog open>1</dialog>", "<div>1</div>"),
+            (
+                "<ul style='visibility:hidden'>1<li style='visibility:visible'>2</ul>",
+                "<ul><li>2</li></ul>",
+            ),
         ] {
             assert_eq!(body(page), expected, "{page}");
         }
