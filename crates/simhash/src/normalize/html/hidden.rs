@@ -3,7 +3,7 @@
 //! Style sheets are not read, so this knows only what stands in the page itself: elements that browsers do not show,
 //! and attributes. The attributes of `html` and `body` do not count: pages hide themselves until their scripts run.
 
-use super::elements::{Element, HIDDEN};
+use super::elements::{BLOCK, Element, HIDDEN};
 use super::scan::Attributes;
 use super::style::Style;
 
@@ -46,8 +46,14 @@ impl Sight {
             let is_findable = hidden.eq_ignore_ascii_case(b"until-found");
             (is_displayed, shows_content) = (is_findable, !is_findable);
         }
+        // Browsers skip the content of boxes only that have a size without it: not of those in a line, nor of rows.
+        let is_box = element.has(BLOCK)
+            && !matches!(
+                element,
+                Element::Tr | Element::Tbody | Element::Thead | Element::Tfoot
+            );
         let is_there = style.is_displayed.unwrap_or(is_displayed)
-            && style.shows_content.unwrap_or(shows_content);
+            && (!is_box || style.shows_content.unwrap_or(shows_content));
         match style.is_visible {
             _ if !is_there => self.max(Self::Veiled),
             _ if !self.has_place() => self,
@@ -90,6 +96,12 @@ mod tests {
             (Element::Div, style("display:none"), Veiled),
             (Element::Div, style("visibility:hidden"), Invisible),
             (Element::Div, style("content-visibility:hidden"), Veiled),
+            // In a line, and as a part of a table, an element shows its content.
+            (Element::Span, style("content-visibility:hidden"), Shown),
+            (Element::Span, hidden("until-found", None), Shown),
+            (Element::Span, hidden("", None), Veiled),
+            (Element::Tr, style("content-visibility:hidden"), Shown),
+            (Element::Tbody, hidden("until-found", None), Shown),
             // A style counts more than what browsers do by themselves.
             (Element::Div, hidden("", Some("display:flex")), Shown),
             (Element::Div, hidden("", Some("color:red")), Veiled),
