@@ -15,7 +15,7 @@ pub(super) enum Sight {
     Invisible,
     /// An attribute hides it, which a script may take away, with all that it contains.
     Veiled,
-    /// It is never text of the page, whatever its attributes say: a drawing, a template, a closed dialog.
+    /// No script is expected to show it: a drawing, a template, a closed dialog or popover. It does not count as hidden text.
     Never,
 }
 
@@ -32,7 +32,7 @@ impl Sight {
         }
         let style = attributes.style.map(Style::read).unwrap_or_default();
         let is_shadow_root = element == Element::Template && attributes.shadow_root == Some(true);
-        // Browsers do it with a style of their own, which that of the page replaces.
+        // Browsers hide it by a style of their own, which the style attribute overrides.
         let is_closed = match element {
             Element::Dialog => !attributes.open,
             _ => attributes.popover,

@@ -115,7 +115,8 @@ fn name(element: Element) -> &'static str {
         Element::H1 => "h2",
         // The library writes their content without escaping it.
         Element::Listing | Element::Plaintext | Element::Xmp => "pre",
-        // Shown because they are never closed, or open. The article is HTML again, where they would be hidden.
+        // Hidden by their kind, but shown here: never closed, or a dialog that is open or displayed. The article is HTML
+        // again, where they would be hidden.
         _ if element.has(HIDDEN) || element == Element::Dialog => "div",
         _ => element.name(),
     }
