@@ -281,10 +281,20 @@ impl<'s> Reader<'s> {
         })
     }
 
-    /// Skips the rest of a declaration, with its `;`. One in a string, an address or brackets is not its end.
+    /// Skips the rest of a declaration, with its `;`.
     fn skip_declaration(&mut self) {
-        let mut brackets = 0usize;
+        self.skip_until(b';');
+        self.take(b';');
+    }
+
+    /// Skips what is before `end`. One in a string, an address or brackets is not the end.
+    fn skip_until(&mut self, end: u8) {
+        // What closes the open brackets.
+        let mut closers = Vec::new();
         while let Some(byte) = self.peek() {
+            if byte == end && closers.is_empty() {
+                return;
+            }
             match byte {
                 b'"' | b'\'' => self.skip_string(byte),
                 b'\\' => self.at = self.style.len().min(self.at + 2),
@@ -293,9 +303,12 @@ impl<'s> Reader<'s> {
                 _ => {
                     self.at += 1;
                     match byte {
-                        b';' if brackets == 0 => return,
-                        b'(' | b'[' | b'{' => brackets += 1,
-                        b')' | b']' | b'}' => brackets = brackets.saturating_sub(1),
+                        b'(' => closers.push(b')'),
+                        b'[' => closers.push(b']'),
+                        b'{' => closers.push(b'}'),
+                        _ if closers.last() == Some(&byte) => {
+                            closers.pop();
+                        }
                         _ => {}
                     }
                 }
@@ -305,8 +318,11 @@ impl<'s> Reader<'s> {
 
     /// Whether an address without quotes begins here, at a bracket: `url(data:image/png;base64,)`.
     fn is_before_address(&self) -> bool {
-        let before = self.style[..self.at].last_chunk::<3>();
-        before.is_some_and(|name| name.eq_ignore_ascii_case(b"url"))
+        let Some((before, name)) = self.style[..self.at].split_last_chunk::<3>() else {
+            return false;
+        };
+        name.eq_ignore_ascii_case(b"url")
+            && before.last().is_none_or(|byte| !is_of_word(*byte))
             && !matches!(
                 self.style[self.at + 1..].trim_ascii_start(),
                 [b'"' | b'\'', ..]
@@ -318,11 +334,13 @@ impl<'s> Reader<'s> {
         self.at += 1;
         while let Some(byte) = self.peek() {
             self.at += 1;
-            if byte == end || (byte == b'\n' && end != b')') {
+            if byte == end || (is_line_end(byte) && end != b')') {
                 return;
             }
-            if byte == b'\\' && self.at < self.style.len() {
-                self.at += 1;
+            if byte == b'\\' {
+                // A line end may be two bytes.
+                let is_pair = self.style[self.at..].starts_with(b"\r\n");
+                self.at = self.style.len().min(self.at + 1 + usize::from(is_pair));
             }
         }
     }
@@ -373,7 +391,7 @@ impl<'s> Reader<'s> {
         let digits = digits.take_while(|byte| byte.is_ascii_hexdigit()).count();
         if digits == 0 {
             // Any other character stands for itself.
-            let Some(&byte) = escaped.first().filter(|byte| **byte != b'\n') else {
+            let Some(&byte) = escaped.first().filter(|byte| !is_line_end(**byte)) else {
                 return false;
             };
             word.push(byte);
@@ -406,6 +424,10 @@ impl<'s> Reader<'s> {
     fn peek(&self) -> Option<u8> {
         self.style.get(self.at).copied()
     }
+}
+
+fn is_line_end(byte: u8) -> bool {
+    matches!(byte, b'\n' | b'\r' | b'\x0c')
 }
 
 /// Whether a byte can be a part of a name.
@@ -473,6 +495,11 @@ mod tests {
             ("content:';display:none;'", None),
             ("content:'\\';display:none", None),
             ("content:'\n;display:none", Some(false)),
+            ("content:'\r;display:none", Some(false)),
+            ("content:'\x0c;display:none", Some(false)),
+            ("content:'\\\r\n';display:none", Some(false)),
+            ("content:'\\\r;display:none", None),
+            ("d\\\risplay:none", None),
             ("font-family:\"a;b\";display:none", Some(false)),
             ("background:url(display:none)", None),
             ("background:url(a;display:none)", None),
@@ -482,8 +509,13 @@ mod tests {
             ),
             ("background:url( ';)' );display:none", Some(false)),
             ("background:url(a\\);display:none", None),
+            ("x:xurl(a'b);display:none'c);display:none", Some(false)),
             ("width:calc((1px*2) + 1px);display:none", Some(false)),
             ("x:(;display:none", None),
+            ("x:(];display:none", None),
+            ("x:[(])];display:none", Some(false)),
+            ("x:[{()}];display:none", Some(false)),
+            ("x:};display:none", Some(false)),
             // Character references.
             ("display&colon;none", Some(false)),
             ("display:&#110;one", Some(false)),
