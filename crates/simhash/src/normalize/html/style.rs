@@ -244,17 +244,13 @@ impl<'s> Reader<'s> {
         }
         self.skip_space();
         let word = self.read_word();
-        if self.peek() == Some(b'(') {
-            // A variable, whose value stands in a style sheet. Without one the property is unset.
-            let is_variable = word.eq_ignore_ascii_case(b"var");
-            let value = property.value(b"unset").filter(|_| is_variable)?;
-            return Some(Declaration {
-                property,
-                value,
-                is_important: false,
-            });
-        }
-        let value = property.value(&word)?;
+        let value = if self.peek() != Some(b'(') {
+            property.value(&word)?
+        } else if word.eq_ignore_ascii_case(b"var") {
+            self.read_variable(property)?
+        } else {
+            return None;
+        };
         self.skip_space();
         // `display: inline flex`.
         let mut parts = display_parts(&word);
@@ -279,6 +275,27 @@ impl<'s> Reader<'s> {
             value,
             is_important,
         })
+    }
+
+    /// Reads a variable, from its `(` on. Its value stands in a style sheet, so this takes the keyword behind the comma, which
+    /// is for want of one. Without such a keyword the property is unset.
+    fn read_variable(&mut self, property: Property) -> Option<Value> {
+        self.take(b'(');
+        self.skip_space();
+        self.read_word();
+        self.skip_space();
+        let mut value = None;
+        if self.take(b',') {
+            self.skip_space();
+            value = property.value(&self.read_word());
+            self.skip_space();
+        }
+        if self.peek().is_some_and(|byte| byte != b')') {
+            value = None;
+            self.skip_until(b')');
+        }
+        self.take(b')');
+        value.or_else(|| property.value(b"unset"))
     }
 
     /// Skips the rest of a declaration, with its `;`.
@@ -450,6 +467,15 @@ mod tests {
             ("display: Inline Flow-Root list-item", Some(true)),
             ("display:-webkit-box", Some(true)),
             ("display: var(--x)", Some(true)),
+            ("display:var( --x , none )", Some(false)),
+            ("display:none;display:VAR(--x,inline flex)", Some(true)),
+            ("display:none;display:var(--x,var(--y,none))", Some(true)),
+            (
+                "display:var(--x,none) !important;display:block",
+                Some(false),
+            ),
+            ("display:var(--x)!important;display:none", Some(true)),
+            ("display:none;display:var(--x) !ie", Some(false)),
             ("display:none;display:revert", None),
             // An important declaration counts more than later ones.
             ("display:none ! important;display:block", Some(false)),
@@ -541,7 +567,9 @@ mod tests {
             ("visibility:initial", Some(true)),
             ("visibility:hidden;visibility:inherit", None),
             ("visibility:hidden;visibility:var(--x)", None),
+            ("visibility:var(--x,hidden)", Some(false)),
             ("visibility:hidden;visibility:calc(1)", Some(false)),
+            ("visibility:calc(;visibility:hidden)", None),
             ("visibility:hidden;visibility:shown", Some(false)),
             ("visibility:hidden visible", None),
             ("overflow:hidden", None),
@@ -573,6 +601,9 @@ mod tests {
             "&semi;",
             "a:b;",
             "display:a ",
+            "display:var(--x,",
+            "display:var(--x)",
+            "([{",
         ] {
             Style::read(piece.repeat(1_000_000 / piece.len()).as_bytes());
         }
