@@ -12,7 +12,7 @@ pub enum Quote {
 }
 
 /// How the fields of a file are separated and quoted.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Dialect {
     /// What separates fields.
     pub(crate) delimiter: u8,
@@ -20,6 +20,12 @@ pub(crate) struct Dialect {
     pub(crate) quote: Option<u8>,
     /// What stands before a quote within quotes; `None` if it is written twice.
     pub(crate) escape: Option<u8>,
+}
+
+impl Default for Dialect {
+    fn default() -> Self {
+        Self::quoted(b',')
+    }
 }
 
 impl Dialect {

@@ -22,6 +22,7 @@ mod containers;
 mod elements;
 mod entities;
 mod hidden;
+mod keywords;
 mod main;
 mod names;
 mod open;

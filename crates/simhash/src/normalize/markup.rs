@@ -45,8 +45,8 @@ impl Choice for Markup {
 by_name!(Markup);
 
 impl Markup {
-    /// The version of the code that removes it, which [`crate::Spec::markup_version`] records. Code that gives another
-    /// text for any page gets another version.
+    /// The version of the code that removes it, which [`crate::Spec::markup_version`] records. From the first release on,
+    /// code that gives another text for any page gets another version.
     #[must_use]
     pub const fn version(self) -> u32 {
         match self {

@@ -142,7 +142,8 @@ fn walk_once<'p, 'o, V: Visit<'p, 'o>>(
                 if opens {
                     let sight = shown.sight(outer, tag, attributes);
                     let mut context = open.context();
-                    if sight == Sight::Shown {
+                    // One that is not seen may have elements that are.
+                    if sight.has_place() {
                         context = visitor.context(context, tag.element, attributes);
                     }
                     open.open(tag, sight, context);

@@ -3,7 +3,7 @@
 //! Style sheets are not read, so this knows only what stands in the page itself: elements that browsers do not show,
 //! and attributes. The attributes of `html` and `body` do not count: pages hide themselves until their scripts run.
 
-use super::elements::{Element, HIDDEN};
+use super::elements::{BLOCK, Element, HIDDEN};
 use super::scan::Attributes;
 use super::style::Style;
 
@@ -15,7 +15,7 @@ pub(super) enum Sight {
     Invisible,
     /// An attribute hides it, which a script may take away, with all that it contains.
     Veiled,
-    /// It is never text of the page, whatever its attributes say: a drawing, a template, a closed dialog.
+    /// No script is expected to show it: a drawing, a template, a closed dialog or popover. It does not count as hidden text.
     Never,
 }
 
@@ -31,8 +31,8 @@ impl Sight {
             return self;
         }
         let style = attributes.style.map(Style::read).unwrap_or_default();
-        let is_shadow_root = element == Element::Template && attributes.shadow_root;
-        // Browsers do it with a style of their own, which that of the page replaces.
+        let is_shadow_root = element == Element::Template && attributes.shadow_root == Some(true);
+        // Browsers hide it by a style of their own, which the style attribute overrides.
         let is_closed = match element {
             Element::Dialog => !attributes.open,
             _ => attributes.popover,
@@ -46,8 +46,14 @@ impl Sight {
             let is_findable = hidden.eq_ignore_ascii_case(b"until-found");
             (is_displayed, shows_content) = (is_findable, !is_findable);
         }
+        // Browsers skip the content of boxes only that have a size without it: not of those in a line, nor of rows.
+        let is_box = element.has(BLOCK)
+            && !matches!(
+                element,
+                Element::Tr | Element::Tbody | Element::Thead | Element::Tfoot
+            );
         let is_there = style.is_displayed.unwrap_or(is_displayed)
-            && style.shows_content.unwrap_or(shows_content);
+            && (!is_box || style.shows_content.unwrap_or(shows_content));
         match style.is_visible {
             _ if !is_there => self.max(Self::Veiled),
             _ if !self.has_place() => self,
@@ -90,6 +96,12 @@ mod tests {
             (Element::Div, style("display:none"), Veiled),
             (Element::Div, style("visibility:hidden"), Invisible),
             (Element::Div, style("content-visibility:hidden"), Veiled),
+            // In a line, and as a part of a table, an element shows its content.
+            (Element::Span, style("content-visibility:hidden"), Shown),
+            (Element::Span, hidden("until-found", None), Shown),
+            (Element::Span, hidden("", None), Veiled),
+            (Element::Tr, style("content-visibility:hidden"), Shown),
+            (Element::Tbody, hidden("until-found", None), Shown),
             // A style counts more than what browsers do by themselves.
             (Element::Div, hidden("", Some("display:flex")), Shown),
             (Element::Div, hidden("", Some("color:red")), Veiled),

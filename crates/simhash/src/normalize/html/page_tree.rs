@@ -115,7 +115,8 @@ fn name(element: Element) -> &'static str {
         Element::H1 => "h2",
         // The library writes their content without escaping it.
         Element::Listing | Element::Plaintext | Element::Xmp => "pre",
-        // Shown because they are never closed, or open. The article is HTML again, where they would be hidden.
+        // Hidden by their kind, but shown here: never closed, or a dialog that is open or displayed. The article is HTML
+        // again, where they would be hidden.
         _ if element.has(HIDDEN) || element == Element::Dialog => "div",
         _ => element.name(),
     }
@@ -171,16 +172,16 @@ impl<'p, 'o> Visit<'p, 'o> for PageTree<'p, 'o> {
     }
 
     fn empty(&mut self, element: Element, place: Place) {
-        if !matches!(
-            element,
-            Element::Br | Element::Hr | Element::Img | Element::Input
-        ) {
-            return;
-        }
-        let Some(appended) = self.append_element(element.name(), place) else {
+        let name = match element {
+            Element::Br | Element::Hr | Element::Img | Element::Input => element.name(),
+            // Browsers take it for one.
+            Element::Image => Element::Img.name(),
+            _ => return,
+        };
+        let Some(appended) = self.append_element(name, place) else {
             return;
         };
-        if element == Element::Img {
+        if name == Element::Img.name() {
             // The library leaves out pictures without an address.
             appended.set_attr("src", "");
         }
@@ -225,6 +226,7 @@ mod tests {
                 "1<br>2<hr><img src=x>3<input><embed><wbr>4",
                 "1<br>\n2<hr><img src=\"\">\n3<input> 4",
             ),
+            ("1<image src=x>2", "1<img src=\"\"> 2"),
             (
                 "<h1>1</h1><xmp><b></xmp><x-y>2</x-y><textarea>&lt;</textarea>",
                 "<h2>1</h2><pre>\n&lt;b&gt;</pre><unknown>\n2</unknown><textarea>\n&lt;</textarea>",
@@ -233,6 +235,10 @@ mod tests {
             ("1<div hidden>2</div>3<svg><g></svg>4", "1\n3 4"),
             ("<object>1<p>2", "<div>1<p>\n2</p></div>"),
             ("<dialog open>1</dialog>", "<div>1</div>"),
+            (
+                "<ul style='visibility:hidden'>1<li style='visibility:visible'>2</ul>",
+                "<ul><li>2</li></ul>",
+            ),
         ] {
             assert_eq!(body(page), expected, "{page}");
         }

@@ -42,7 +42,8 @@ pub(super) struct Attributes<'p> {
     pub(super) is_html_font: bool,
     pub(super) open: bool,
     pub(super) popover: bool,
-    pub(super) shadow_root: bool,
+    /// Whether `shadowrootmode` is a mode.
+    pub(super) shadow_root: Option<bool>,
     pub(super) class: Option<&'p [u8]>,
     pub(super) hidden: Option<&'p [u8]>,
     pub(super) href: Option<&'p [u8]>,
@@ -73,8 +74,9 @@ impl<'p> Attributes<'p> {
             POPOVER => return self.popover = true,
             SHADOW_ROOT => {
                 let modes = [&b"open"[..], b"closed"];
-                return self.shadow_root =
-                    modes.iter().any(|mode| value.eq_ignore_ascii_case(mode));
+                let is_mode = modes.iter().any(|mode| value.eq_ignore_ascii_case(mode));
+                self.shadow_root.get_or_insert(is_mode);
+                return;
             }
             _ => return,
         };

@@ -8,6 +8,8 @@ use std::borrow::Cow;
 use html5gum::{Token, Tokenizer};
 use memchr::{memchr, memchr3_iter, memmem};
 
+use super::keywords::{DISPLAYS, display_parts, is_any};
+
 /// What a style says of its element; `None` is nothing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Style {
@@ -148,20 +150,14 @@ impl Property {
 
     /// What a keyword says. `None` if it is none of this property's.
     fn value(self, keyword: &[u8]) -> Option<Value> {
-        let is_any = |names: &[&str]| {
-            names
-                .iter()
-                .any(|name| keyword.eq_ignore_ascii_case(name.as_bytes()))
-        };
+        let is_any = |names: &[&str]| is_any(keyword, names);
         if is_any(&["revert", "revert-layer"]) {
             return Some(Value::Unset);
         }
         match self {
             Self::Display if is_any(&["none"]) => Some(Value::Hides),
-            // There are many, and more to come.
             Self::Display => {
-                let is_keyword = |byte: &u8| byte.is_ascii_alphabetic() || *byte == b'-';
-                let is_shown = !keyword.is_empty() && keyword.iter().all(is_keyword);
+                let is_shown = display_parts(keyword) != 0 || is_any(DISPLAYS);
                 is_shown.then_some(Value::Shows)
             }
             // Elements inherit it.
@@ -197,26 +193,22 @@ impl<'s> Reader<'s> {
         }
         self.skip_space();
         let word = self.read_word();
-        if self.peek() == Some(b'(') {
-            // A variable, whose value stands in a style sheet. Without one the property is unset.
-            let is_variable = word.eq_ignore_ascii_case(b"var");
-            let value = property.value(b"unset").filter(|_| is_variable)?;
-            return Some(Declaration {
-                property,
-                value,
-                is_important: false,
-            });
-        }
-        let value = property.value(&word)?;
+        let value = if self.peek() != Some(b'(') {
+            property.value(&word)?
+        } else if word.eq_ignore_ascii_case(b"var") {
+            self.read_variable(property)?
+        } else {
+            return None;
+        };
         self.skip_space();
         // `display: inline flex`.
+        let mut parts = display_parts(&word);
         while self.peek().is_some_and(is_of_word) {
-            let more = property.value(&self.read_word());
-            if !matches!(property, Property::Display)
-                || [Some(value), more] != [Some(Value::Shows); 2]
-            {
+            let more = display_parts(&self.read_word());
+            if parts == 0 || more == 0 || parts & more != 0 {
                 return None;
             }
+            parts |= more;
             self.skip_space();
         }
         let is_important = self.take(b'!');
@@ -234,10 +226,41 @@ impl<'s> Reader<'s> {
         })
     }
 
-    /// Skips the rest of a declaration, with its `;`. One in a string, an address or brackets is not its end.
+    /// Reads a variable, from its `(` on. Its value stands in a style sheet, so this takes the keyword behind the comma, which
+    /// is for want of one. Without such a keyword the property is unset.
+    fn read_variable(&mut self, property: Property) -> Option<Value> {
+        self.take(b'(');
+        self.skip_space();
+        self.read_word();
+        self.skip_space();
+        let mut value = None;
+        if self.take(b',') {
+            self.skip_space();
+            value = property.value(&self.read_word());
+            self.skip_space();
+        }
+        if self.peek().is_some_and(|byte| byte != b')') {
+            value = None;
+            self.skip_until(b')');
+        }
+        self.take(b')');
+        value.or_else(|| property.value(b"unset"))
+    }
+
+    /// Skips the rest of a declaration, with its `;`.
     fn skip_declaration(&mut self) {
-        let mut brackets = 0usize;
+        self.skip_until(b';');
+        self.take(b';');
+    }
+
+    /// Skips what is before `end`. One in a string, an address or brackets is not the end.
+    fn skip_until(&mut self, end: u8) {
+        // What closes the open brackets.
+        let mut closers = Vec::new();
         while let Some(byte) = self.peek() {
+            if byte == end && closers.is_empty() {
+                return;
+            }
             match byte {
                 b'"' | b'\'' => self.skip_string(byte),
                 b'\\' => self.at = self.style.len().min(self.at + 2),
@@ -246,9 +269,12 @@ impl<'s> Reader<'s> {
                 _ => {
                     self.at += 1;
                     match byte {
-                        b';' if brackets == 0 => return,
-                        b'(' | b'[' | b'{' => brackets += 1,
-                        b')' | b']' | b'}' => brackets = brackets.saturating_sub(1),
+                        b'(' => closers.push(b')'),
+                        b'[' => closers.push(b']'),
+                        b'{' => closers.push(b'}'),
+                        _ if closers.last() == Some(&byte) => {
+                            closers.pop();
+                        }
                         _ => {}
                     }
                 }
@@ -258,8 +284,11 @@ impl<'s> Reader<'s> {
 
     /// Whether an address without quotes begins here, at a bracket: `url(data:image/png;base64,)`.
     fn is_before_address(&self) -> bool {
-        let before = self.style[..self.at].last_chunk::<3>();
-        before.is_some_and(|name| name.eq_ignore_ascii_case(b"url"))
+        let Some((before, name)) = self.style[..self.at].split_last_chunk::<3>() else {
+            return false;
+        };
+        name.eq_ignore_ascii_case(b"url")
+            && before.last().is_none_or(|byte| !is_of_word(*byte))
             && !matches!(
                 self.style[self.at + 1..].trim_ascii_start(),
                 [b'"' | b'\'', ..]
@@ -271,11 +300,13 @@ impl<'s> Reader<'s> {
         self.at += 1;
         while let Some(byte) = self.peek() {
             self.at += 1;
-            if byte == end || (byte == b'\n' && end != b')') {
+            if byte == end || (is_line_end(byte) && end != b')') {
                 return;
             }
-            if byte == b'\\' && self.at < self.style.len() {
-                self.at += 1;
+            if byte == b'\\' {
+                // A line end may be two bytes.
+                let is_pair = self.style[self.at..].starts_with(b"\r\n");
+                self.at = self.style.len().min(self.at + 1 + usize::from(is_pair));
             }
         }
     }
@@ -326,7 +357,7 @@ impl<'s> Reader<'s> {
         let digits = digits.take_while(|byte| byte.is_ascii_hexdigit()).count();
         if digits == 0 {
             // Any other character stands for itself.
-            let Some(&byte) = escaped.first().filter(|byte| **byte != b'\n') else {
+            let Some(&byte) = escaped.first().filter(|byte| !is_line_end(**byte)) else {
                 return false;
             };
             word.push(byte);
@@ -361,6 +392,10 @@ impl<'s> Reader<'s> {
     }
 }
 
+fn is_line_end(byte: u8) -> bool {
+    matches!(byte, b'\n' | b'\r' | b'\x0c')
+}
+
 /// Whether a byte can be a part of a name.
 fn is_of_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_') || !byte.is_ascii()
@@ -378,7 +413,18 @@ mod tests {
             ("display:block;display:none!important", Some(false)),
             ("display:none;display:block", Some(true)),
             ("display: inline flex", Some(true)),
+            ("display: Inline Flow-Root list-item", Some(true)),
+            ("display:-webkit-box", Some(true)),
             ("display: var(--x)", Some(true)),
+            ("display:var( --x , none )", Some(false)),
+            ("display:none;display:VAR(--x,inline flex)", Some(true)),
+            ("display:none;display:var(--x,var(--y,none))", Some(true)),
+            (
+                "display:var(--x,none) !important;display:block",
+                Some(false),
+            ),
+            ("display:var(--x)!important;display:none", Some(true)),
+            ("display:none;display:var(--x) !ie", Some(false)),
             ("display:none;display:revert", None),
             // An important declaration counts more than later ones.
             ("display:none ! important;display:block", Some(false)),
@@ -391,6 +437,13 @@ mod tests {
             ("display none", None),
             ("display:none;display:", Some(false)),
             ("display:none;display:10px", Some(false)),
+            ("display:none;display:hidden", Some(false)),
+            ("display:undefined", None),
+            ("display:null", None),
+            ("display:--x", None),
+            ("display:block inline", None),
+            ("display:flex list-item", None),
+            ("display:inline inline-block", None),
             ("display:none !ie", None),
             ("display:none none", None),
             ("display:block none", None),
@@ -417,6 +470,11 @@ mod tests {
             ("content:';display:none;'", None),
             ("content:'\\';display:none", None),
             ("content:'\n;display:none", Some(false)),
+            ("content:'\r;display:none", Some(false)),
+            ("content:'\x0c;display:none", Some(false)),
+            ("content:'\\\r\n';display:none", Some(false)),
+            ("content:'\\\r;display:none", None),
+            ("d\\\risplay:none", None),
             ("font-family:\"a;b\";display:none", Some(false)),
             ("background:url(display:none)", None),
             ("background:url(a;display:none)", None),
@@ -426,8 +484,13 @@ mod tests {
             ),
             ("background:url( ';)' );display:none", Some(false)),
             ("background:url(a\\);display:none", None),
+            ("x:xurl(a'b);display:none'c);display:none", Some(false)),
             ("width:calc((1px*2) + 1px);display:none", Some(false)),
             ("x:(;display:none", None),
+            ("x:(];display:none", None),
+            ("x:[(])];display:none", Some(false)),
+            ("x:[{()}];display:none", Some(false)),
+            ("x:};display:none", Some(false)),
             // Character references.
             ("display&colon;none", Some(false)),
             ("display:&#110;one", Some(false)),
@@ -453,7 +516,9 @@ mod tests {
             ("visibility:initial", Some(true)),
             ("visibility:hidden;visibility:inherit", None),
             ("visibility:hidden;visibility:var(--x)", None),
+            ("visibility:var(--x,hidden)", Some(false)),
             ("visibility:hidden;visibility:calc(1)", Some(false)),
+            ("visibility:calc(;visibility:hidden)", None),
             ("visibility:hidden;visibility:shown", Some(false)),
             ("visibility:hidden visible", None),
             ("overflow:hidden", None),
@@ -485,6 +550,9 @@ mod tests {
             "&semi;",
             "a:b;",
             "display:a ",
+            "display:var(--x,",
+            "display:var(--x)",
+            "([{",
         ] {
             Style::read(piece.repeat(1_000_000 / piece.len()).as_bytes());
         }

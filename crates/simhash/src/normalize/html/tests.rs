@@ -248,7 +248,8 @@ fn hidden_text_counts_where_it_is_most_of_the_page() {
         assert!(shown.ends_with("few words"), "{attribute}");
     }
     let roots = "<div><template shadowrootmode=Open><p>one</p></template></div><template>two</template>\
-        <div><template shadowrootmode>three</template></div>";
+        <div><template shadowrootmode>three</template></div>\
+        <div><template shadowrootmode=x shadowrootmode=open>four</template></div>";
     assert_eq!(visible_text(roots), "one");
 }
 
@@ -382,6 +383,7 @@ fn main_text_of_pages() {
         (format!("<div id=relatedPosts><p>{SECOND}</div><p>{LONG}"), LONG.to_owned()),
         (format!("<p>{LONG} The <span class=comment>one</span> in it."), format!("{LONG} The one in it.")),
         (format!("<body class='has-sidebar nav'><div class='no-sidebar menu-open'><p>{LONG}"), LONG.to_owned()),
+        (format!("<nav style='visibility:hidden'>x<p style='visibility:visible'>{SECOND}</p></nav><p>{LONG}"), LONG.to_owned()),
         // By words and links.
         (format!("<div>Posted on Monday</div><p>{LONG}</p><div>12 views</div>"), LONG.to_owned()),
         (format!("<p>{LONG}</p><p><a href=x>{SECOND}</a></p>"), LONG.to_owned()),
