@@ -4,10 +4,10 @@ use crate::cost::Cost;
 use crate::design::{Design, Mechanism};
 use crate::halves::Halves;
 use crate::isa::Kernel;
+use crate::limits::Limits;
 use crate::matches::Matches;
 use crate::mechanism::{BatchPart, MechanismTables, Times};
 use crate::permuted::Permuted;
-use crate::plan::Limits;
 use crate::related::Related;
 use crate::variants::Variants;
 

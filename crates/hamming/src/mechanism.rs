@@ -6,8 +6,8 @@ use std::time::Duration;
 use crate::cost::Cost;
 use crate::design::Design;
 use crate::isa::Kernel;
+use crate::limits::Limits;
 use crate::matches::Matches;
-use crate::plan::Limits;
 use crate::related::Related;
 
 /// The tables of one mechanism over a part of the batch.

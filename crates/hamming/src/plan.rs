@@ -42,7 +42,7 @@
 use crate::any_tables::AnyTables;
 use crate::cost::Cost;
 use crate::design::{Design, DesignError};
-use crate::related::Related;
+use crate::limits::Limits;
 
 /// Reading and decoding one fingerprint of the archive, in nanoseconds; every pass pays it again.
 const DECODE_NS: f64 = 3.0;
@@ -51,33 +51,6 @@ const DECODE_NS: f64 = 3.0;
 const WORTH_A_PASS: f64 = 0.4;
 /// The most parts that a batch is cut into.
 const MAX_PARTS: usize = 64;
-
-/// What a plan is chosen for: the memory of its tables, and the number of fingerprints to probe.
-#[derive(Debug, Clone)]
-pub struct Limits {
-    /// Bytes that the tables may take.
-    pub memory: usize,
-    /// How many fingerprints will be probed: the more there are, the larger are the tables worth building.
-    pub queries: u64,
-    /// How many of them follow in ascending order, on average, as in a sorted file; 1 if nothing is known.
-    pub sorted_run: u64,
-    /// How many threads will probe the tables at a time.
-    pub threads: usize,
-    /// A sample of the batch. Without one, its fingerprints are taken for random.
-    pub related: Related,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            memory: usize::MAX,
-            queries: u64::MAX,
-            sorted_run: 1,
-            threads: 1,
-            related: Related::default(),
-        }
-    }
-}
 
 /// A design with its predicted cost for a batch of a given size.
 #[derive(Debug, Clone)]
@@ -274,6 +247,7 @@ impl Plan {
 mod tests {
     use super::*;
     use crate::design::Mechanism;
+    use crate::related::Related;
     use crate::variants::VariantsPlan;
 
     fn limited(memory: usize, queries: u64) -> Limits {

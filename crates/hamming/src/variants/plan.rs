@@ -7,7 +7,7 @@ use super::trie;
 use crate::buckets::{CACHE_LINE_NS, COMPARE_NS, TablePlan, Tag as _, add_tables};
 use crate::cost::{BUILD_NS, Cost};
 use crate::design::{Block, Design};
-use crate::plan::Limits;
+use crate::limits::Limits;
 use crate::related::Related;
 
 /// The layouts of the tables of a design over a number of entries.
