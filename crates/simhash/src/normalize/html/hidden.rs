@@ -46,7 +46,7 @@ impl Sight {
             let is_findable = hidden.eq_ignore_ascii_case(b"until-found");
             (is_displayed, shows_content) = (is_findable, !is_findable);
         }
-        // Browsers skip the content of boxes only that have a size without it: not of those in a line, nor of rows.
+        // Browsers skip the content only of boxes that can have a size without it: not of those in a line, nor of rows.
         let is_box = element.has(BLOCK)
             && !matches!(
                 element,
