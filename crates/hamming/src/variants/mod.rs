@@ -39,7 +39,7 @@ const PROBED_BYTES: usize = 24;
 /// One table of variants for each block; in the design `trie`, a trie for the first.
 #[derive(Debug)]
 pub(crate) struct Variants {
-    trie: Option<Trie>,
+    trie: Option<Box<Trie>>,
     tables: Vec<VariantTable>,
     chunk_len: usize,
 }
@@ -62,7 +62,8 @@ impl MechanismTables for Variants {
     fn build(values: &[u64], design: &Design, threads: usize) -> Self {
         let plan = VariantsPlan::new(design, values.len());
         let (first, others) = design.blocks().split_at(usize::from(design.has_trie()));
-        let trie = (first.first()).map(|block| Trie::build(values, block, design.max_distance()));
+        let trie = (first.first())
+            .map(|block| Box::new(Trie::build(values, block, design.max_distance())));
         let tables = build_in_parallel(others.len(), threads, |at| {
             VariantTable::build(values, &others[at], &plan.tables[at])
         });
@@ -80,7 +81,7 @@ impl MechanismTables for Variants {
 
     fn bytes(&self) -> usize {
         let tables: usize = self.tables.iter().map(VariantTable::bytes).sum();
-        tables + self.trie.as_ref().map_or(0, Trie::bytes)
+        tables + self.trie.as_ref().map_or(0, |trie| trie.bytes())
     }
 
     fn chunk_len(&self) -> usize {
