@@ -155,11 +155,14 @@ pub async fn find(stores: &Stores, job: &str) -> Result<Found> {
             "{job} is a file: the first name is the place of the job, a directory or a prefix"
         )));
     }
-    let places: [(&str, fn(Box<Record>) -> Found); 2] = [(DONE, Found::Done), (RECORD, Found::Job)];
-    for (name, found) in places {
+    for name in [DONE, RECORD] {
         if let Some(record) = read_json::<Record>(&location.child(name)?).await? {
             check_version(&location, &record)?;
-            return Ok(found(Box::new(record)));
+            let record = Box::new(record);
+            return Ok(match name {
+                DONE => Found::Done(record),
+                _ => Found::Job(record),
+            });
         }
     }
     Ok(Found::Nothing)
