@@ -4,7 +4,8 @@ pub fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Calls `work` on so many threads at the same time, with the number of the thread; returns the results in their order.
+/// Starts `threads` threads, each of which calls `work` with its own number from 0 on. Returns their results in the order of
+/// these numbers.
 pub fn run<T: Send>(threads: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let work = &work;
     std::thread::scope(|scope| {

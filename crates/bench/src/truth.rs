@@ -40,7 +40,7 @@ impl Truth {
         let threads = threads::cores();
         let pairs = threads::run(threads, |worker| {
             let mut pairs = Vec::new();
-            // For each text, the last one that it was compared with.
+            // `last[b]` is the text `a` with which this thread compared text `b` last: two texts may share several shingles.
             let mut last = vec![u32::MAX; sets.len()];
             for a in (worker..sets.len()).step_by(threads) {
                 for &shingle in rarest(&sets[a], min_similarity) {

@@ -20,6 +20,13 @@ pub(crate) fn flips(bits: u32, radius: u32) -> Vec<u32> {
     flips
 }
 
+/// As [`flips`], those with fewer ones first.
+pub(crate) fn flips_by_ones(bits: u32, radius: u32) -> Vec<u32> {
+    let mut flips = flips(bits, radius);
+    flips.sort_unstable_by_key(|flip| (flip.count_ones(), *flip));
+    flips
+}
+
 fn push_flips(bits: u32, radius: u32, chosen: u32, flips: &mut Vec<u32>) {
     flips.push(chosen);
     if radius > 0 {

@@ -42,12 +42,7 @@ pub(super) fn fill_variants(buckets: &mut Buckets<u32>, values: &[u64], radius: 
         let [from, to] = [region, region + 1].map(|region| key_starts[region * keys] as usize);
         &entries[from..to]
     };
-    // Sorted by the number of flipped bits.
-    let flips = |bits: u32| {
-        let mut flips = ball::flips(bits, radius);
-        flips.sort_unstable_by_key(|flip| (flip.count_ones(), *flip));
-        flips
-    };
+    let flips = |bits: u32| ball::flips_by_ones(bits, radius);
     let (upper_flips, lower_flips) = (flips(upper_bits), flips(lower_bits));
     // For each number of flipped upper bits: the flips of lower bits that the radius still allows.
     let lower_flips: Vec<&[u32]> = (0..=radius)

@@ -81,11 +81,7 @@ impl Trie {
             tag_index: TagIndex::build(values, scheme.field),
             radius: block.radius,
             root_starts: (0..=4 << first).map(root_start).collect(),
-            flips: [first, STEP_BITS].map(|bits| {
-                let mut flips = ball::flips(bits, block.radius);
-                flips.sort_unstable_by_key(|flip| (flip.count_ones(), *flip));
-                flips
-            }),
+            flips: [first, STEP_BITS].map(|bits| ball::flips_by_ones(bits, block.radius)),
             levels,
         }
     }
@@ -122,8 +118,8 @@ impl Trie {
 
 /// The entries of a node, from which its children are made.
 ///
-/// They are sorted by the bits of the next step, then by the number of bits of the prefix that differ: those whose next
-/// bits are `b`, and of which `d` bits differ, begin at `starts[4 * b + d]`.
+/// The node sorts its entries by the bits of the next step, `b`, then by the number of bits in which they differ from the
+/// node's prefix, `d`. The entries of each `b` and `d` begin at `starts[4 * b + d]`.
 #[derive(Clone, Copy)]
 pub(super) struct Children<'a, T> {
     pub(super) entries: &'a [T],

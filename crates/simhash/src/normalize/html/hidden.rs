@@ -20,7 +20,8 @@ pub(super) enum Sight {
 }
 
 impl Sight {
-    /// Whether what is there separates the texts before and after it.
+    /// Whether an element with this sight takes up room on the page: its start and end then separate texts, even if its own text is
+    /// left out.
     pub(super) fn has_place(self) -> bool {
         self <= Self::Invisible
     }
