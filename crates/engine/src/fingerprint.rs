@@ -22,7 +22,7 @@ use simhash::reliable_length::reliable_length;
 
 use crate::batch::{FingerprintRows, select_columns};
 use crate::decide::Keys;
-use crate::decide::keys::KeysWriter;
+use crate::decide::keys::{BITMAP, KeysWriter};
 use crate::error::{EngineError, Result};
 use crate::fingerprint_sort;
 use crate::id_count::IdCount;
@@ -51,8 +51,18 @@ pub struct FingerprintedBatch {
     pub keys: Option<Keys>,
 }
 
-/// The fingerprints and ids of `documents`, which this process makes while it reads them; with the
-/// decision columns if `decision_columns`.
+/// Which columns the rows have besides fingerprints, ids and sketches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Beside {
+    /// None.
+    Nothing,
+    /// [`decision_fields`].
+    Decisions,
+    /// These, and the bitmaps of texts, by which fewer texts are verified.
+    DecisionsAndBitmaps,
+}
+
+/// The fingerprints and ids of `documents`, which this process makes while it reads them.
 ///
 /// # Errors
 /// None in practice: documents are read only when the rows are.
@@ -61,16 +71,18 @@ pub fn local_rows(
     documents: &Documents,
     recipe: &Recipe,
     id_type: IdType,
-    decision_columns: bool,
+    beside: Beside,
     progress: &Progress,
 ) -> Result<UnsortedRows> {
     let total = documents.known_rows().unwrap_or(0);
     progress.documents_total.store(total, Ordering::Relaxed);
     let counters = MapCounters::default();
     let partitions = context.state().config().target_partitions();
-    let (rows, read) = (Rows::to_fingerprint(decision_columns), Some(&counters.read));
+    let rows = Rows::to_fingerprint(beside != Beside::Nothing);
+    let read = Some(&counters.read);
     let table = documents.table(context, id_type, partitions, rows, read)?;
-    let rows = with_fingerprints(table, recipe, &counters.texts)
+    let bitmaps = beside == Beside::DecisionsAndBitmaps;
+    let rows = with_fingerprints(table, recipe, &counters.texts, bitmaps)
         .map_err(EngineError::query(documents.given()))?;
     Ok(UnsortedRows { rows, counters })
 }
@@ -86,11 +98,13 @@ pub fn rows_schema(id_type: IdType, spec: &Spec, decision_columns: bool) -> Sche
 }
 
 /// Adds fingerprints, and sketches if the spec has them, to a table of documents. The result has the columns `fp`, `id`,
-/// `sketch` (if the spec has sketches), and [`decision_fields`] if the table has those. Counts texts in `counters`.
+/// `sketch` (if the spec has sketches), [`decision_fields`] if the table has those, and `bitmaps` of texts. Counts texts in
+/// `counters`.
 pub fn with_fingerprints(
     documents: DataFrame,
     recipe: &Recipe,
     counters: &Arc<TextCounters>,
+    bitmaps: bool,
 ) -> datafusion::error::Result<DataFrame> {
     let has_sketches = !recipe.spec().sketch.is_none();
     let schema = documents.schema();
@@ -120,10 +134,12 @@ pub fn with_fingerprints(
         };
         columns.extend(decision_fields().iter().map(column));
     }
+    columns.extend(bitmaps.then(|| part(Part::Bitmap)));
     let documents = match recipe {
         Recipe::Ready(_) => documents,
         Recipe::Texts(model) => {
-            let made = made_of_text(model.clone(), Arc::clone(counters)).call(vec![ident(TEXT)]);
+            let made =
+                made_of_text(model.clone(), Arc::clone(counters), bitmaps).call(vec![ident(TEXT)]);
             let names = schema.fields().iter().map(|field| field.name().as_str());
             let others = names.filter(|name| *name != TEXT).map(ident);
             let columns: Vec<Expr> = others.chain([made.alias(MADE)]).collect();
@@ -168,11 +184,12 @@ pub async fn write_sorted(
     let schema = schema.ok_or_else(|| EngineError::Internal("no plan of the batch".into()))?;
     let coalesced = |partition| streams::coalesced(partition, BatchSize::default());
     let partitions = partitions.into_iter().map(coalesced).collect();
-    let has_decision_columns = schema.field_with_name(POSITION).is_ok();
+    let [has_decision_columns, has_bitmaps] =
+        [POSITION, BITMAP].map(|name| schema.field_with_name(name).is_ok());
     let sorting = fingerprint_sort::sorted(&context, schema, partitions);
     let mut rows = sorting.await.map_err(failed())?;
     let schema = writer.schema();
-    let keys = || KeysWriter::create(&scratch.join("keys.arrow"));
+    let keys = || KeysWriter::create(&scratch.join("keys.arrow"), has_bitmaps);
     let mut keys = has_decision_columns.then(keys).transpose()?;
     let mut ids = IdCount::new(scratch);
     let arrow_error = ArchiveError::arrow(given);

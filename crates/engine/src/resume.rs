@@ -189,7 +189,7 @@ impl ResumeDirectory {
         let partitions = context.state().config().target_partitions();
         let (decides, read) = (work.decision_columns, &counters.read);
         let table = documents.table_of_chunk(context, id_type, partitions, decides, chunk, read)?;
-        let rows = with_fingerprints(table, work.recipe, &counters.texts).map_err(query())?;
+        let rows = with_fingerprints(table, work.recipe, &counters.texts, false).map_err(query())?;
         let mut rows = rows.execute_stream().await.map_err(query())?;
         let schema = rows.schema();
         let new_draft = || {

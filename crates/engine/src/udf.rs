@@ -18,6 +18,7 @@ use datafusion::logical_expr::{
 use datafusion::prelude::create_udf;
 use simhash::{Fingerprinter, Model};
 
+use crate::decide::keys::BITMAP;
 use crate::text_counts::{TextCounters, TextCounts};
 use documents::{NO_PREFERENCE, PREFERENCE, length_key};
 
@@ -30,11 +31,19 @@ pub fn simhash(model: Model, counters: Arc<TextCounters>) -> ScalarUDF {
 }
 
 /// `made_of_text(text)`: what a run makes of a text, as a structure with a field for each [`Part`]. The fingerprint and the sketch
-/// are NULL for a text without a fingerprint. Takes what [`simhash()`] takes.
-pub(crate) fn made_of_text(model: Model, counters: Arc<TextCounters>) -> ScalarUDF {
+/// are NULL for a text without a fingerprint, the bitmap without `bitmaps`. Takes what [`simhash()`] takes.
+pub(crate) fn made_of_text(model: Model, counters: Arc<TextCounters>, bitmaps: bool) -> ScalarUDF {
     let returns = DataType::Struct(Part::fields());
-    let make = TextFunction::made_of_text;
-    TextFunction::udf("made_of_text", returns, make, model, counters)
+    // Functions of one name are equal.
+    let (name, make): (_, Make) = if bitmaps {
+        (
+            "made_of_text_with_bitmap",
+            TextFunction::made_of_text::<true>,
+        )
+    } else {
+        ("made_of_text", TextFunction::made_of_text::<false>)
+    };
+    TextFunction::udf(name, returns, make, model, counters)
 }
 
 /// A function of a text for one model.
@@ -77,24 +86,31 @@ impl TextFunction {
         Ok(Arc::new(fingerprints.finish()))
     }
 
-    fn made_of_text(&self, args: ScalarFunctionArgs) -> Result<ArrayRef> {
+    fn made_of_text<const BITMAPS: bool>(&self, args: ScalarFunctionArgs) -> Result<ArrayRef> {
         let rows = args.number_rows;
         let mut fingerprints = Int64Builder::with_capacity(rows);
         let bytes = self.model.spec().sketch.bytes();
         let mut sketches = BinaryBuilder::with_capacity(rows, rows * bytes);
         let mut lengths = BinaryBuilder::with_capacity(rows, rows * length_key(1).len());
-        let mut sketch = Vec::new();
+        let mut bitmaps = BinaryBuilder::with_capacity(rows, 0);
+        let (mut sketch, mut bitmap) = (Vec::new(), Vec::new());
         self.for_each_text(args, |maker, text| {
             sketch.clear();
+            bitmap.clear();
             let made = text.and_then(|text| maker.fingerprint_and_sketch(text, &mut sketch));
             fingerprints.append_option(made.map(u64::cast_signed));
             sketches.append_option(made.filter(|_| bytes > 0).map(|_| &sketch));
             lengths.append_option(text.map(|_| length_key(maker.feature_count())));
+            if BITMAPS && text.is_some() {
+                maker.append_bitmap(&mut bitmap);
+            }
+            bitmaps.append_option(BITMAPS.then_some(&bitmap));
         })?;
         let columns: Vec<ArrayRef> = vec![
             Arc::new(fingerprints.finish()),
             Arc::new(sketches.finish()),
             Arc::new(lengths.finish()),
+            Arc::new(bitmaps.finish()),
         ];
         let made = StructArray::try_new(Part::fields(), columns, None)?;
         Ok(Arc::new(made))
@@ -234,11 +250,13 @@ pub(crate) enum Part {
     Sketch,
     /// The key by which the text with the most features is preferred.
     Length,
+    /// The [bitmap](simhash::bitmap) of the text's shingles, empty if it has none.
+    Bitmap,
 }
 
 impl Part {
     fn fields() -> Fields {
-        let parts = [Self::Fingerprint, Self::Sketch, Self::Length];
+        let parts = [Self::Fingerprint, Self::Sketch, Self::Length, Self::Bitmap];
         let field = |part: Self| Field::new(part.name(), part.data_type(), true);
         parts.into_iter().map(field).collect()
     }
@@ -249,13 +267,14 @@ impl Part {
             Self::Fingerprint => FINGERPRINT,
             Self::Sketch => SKETCH,
             Self::Length => PREFERENCE,
+            Self::Bitmap => BITMAP,
         }
     }
 
     fn data_type(self) -> DataType {
         match self {
             Self::Fingerprint => DataType::Int64,
-            Self::Sketch | Self::Length => DataType::Binary,
+            Self::Sketch | Self::Length | Self::Bitmap => DataType::Binary,
         }
     }
 

@@ -48,6 +48,11 @@ impl Features {
         self.folded.as_str()
     }
 
+    /// Whether the features of the text that was folded last are its words.
+    pub(crate) fn are_words(&self) -> bool {
+        self.extractor.gives_words(&self.folded)
+    }
+
     /// Gives `each` every feature of `text`, in the order of the text, once per occurrence.
     pub(crate) fn extract(&mut self, text: &str, each: &mut impl TakeFeature) {
         self.fold(text);

@@ -4,11 +4,13 @@ use std::collections::HashSet;
 
 use memchr::{memchr, memmem};
 
+use crate::bitmap;
 use crate::feature_hashes::{FeatureHasher, FeatureHashes};
 use crate::features::Features;
 use crate::isa::Kernel;
 use crate::model::Model;
-use crate::sketch::Sketcher;
+use crate::similarity::SHINGLE;
+use crate::sketch::{self, Sketcher};
 use crate::spec::{Hash, Spec};
 use crate::sum::Sum;
 use crate::text::{Feature, Folded};
@@ -171,6 +173,17 @@ impl Fingerprinter {
         self.len
     }
 
+    /// Appends the bitmap of the shingles that [`Measure::Jaccard`](crate::Measure::Jaccard) compares of the text that was
+    /// fingerprinted last, for [`bitmap::may_reach`]. Appends nothing if its features are not its words, or if it is very short or
+    /// very long.
+    pub fn append_bitmap(&self, bitmap: &mut Vec<u8>) {
+        let words = self.hasher.kept();
+        if words.len() == self.len && words.len() >= SHINGLE && self.features.are_words() {
+            let shingles = words.array_windows::<SHINGLE>();
+            bitmap::append(shingles.map(|words| sketch::shingle(words)), bitmap);
+        }
+    }
+
     /// The text that is cut into features: `text` without markup, folded.
     pub(crate) fn fold(&mut self, text: &str) -> &Folded {
         self.features.fold(text)
@@ -227,7 +240,10 @@ impl Fingerprinter {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+    use crate::{Measure, Similarity, Tokenizer};
 
     #[test]
     fn a_text_of_replacement_characters_has_no_fingerprint() {
@@ -241,6 +257,51 @@ mod tests {
             let text = words.to_owned() + &"\u{fffd}".repeat(replaced);
             let found = fingerprinter.fingerprint(&text);
             assert_eq!(found.is_none(), is_garbled, "{replaced}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn bitmaps_are_of_the_shingles_that_jaccard_compares(
+            words in proptest::collection::vec("[abc]|近似|似|กข|é|’|\u{301}|안", 0..40),
+            other in proptest::collection::vec("[abc]|近", 0..10),
+            at in 0_usize..40,
+        ) {
+            let text = words.join(" ");
+            let other = [&words[..at.min(words.len())], &other].concat().join(" ");
+            for tokenizer in [Tokenizer::WordsCjkGrams, Tokenizer::Words, Tokenizer::Shingles(2)] {
+                let spec = Spec { tokenizer, min_features: 1, ..Spec::default() };
+                let model = Model::plain(spec).unwrap();
+                let mut similarity = Similarity::new(Measure::Jaccard, model.clone());
+                let mut fingerprinter = Fingerprinter::new(model);
+                let texts = [&text, &other].map(|text| {
+                    fingerprinter.fingerprint(text);
+                    let mut bitmap = Vec::new();
+                    fingerprinter.append_bitmap(&mut bitmap);
+                    (similarity.prepare(text), bitmap)
+                });
+                let [(a, of_a), (b, of_b)] = texts;
+                let found = Similarity::between(&a, &b, 0.0);
+                prop_assert!(bitmap::may_reach(&of_a, &of_b, found), "{}", tokenizer);
+            }
+        }
+    }
+
+    #[test]
+    fn texts_of_words_have_bitmaps() {
+        let mut fingerprinter = Fingerprinter::new(Model::plain(Spec::default()).unwrap());
+        for (text, has_bitmap) in [
+            ("one two three four five", true),
+            ("раз два – три четыре ☃ пять", true),
+            ("one two three four 近似", false),
+            ("one two three four ไทย", false),
+            ("one two", false),
+            ("", false),
+        ] {
+            fingerprinter.fingerprint(text);
+            let mut bitmap = Vec::new();
+            fingerprinter.append_bitmap(&mut bitmap);
+            assert_eq!(!bitmap.is_empty(), has_bitmap, "{text}");
         }
     }
 

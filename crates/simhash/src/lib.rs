@@ -106,6 +106,7 @@
 #![deny(missing_docs)]
 
 pub mod accumulate;
+pub mod bitmap;
 pub mod choice;
 mod count;
 mod feature_hashes;

@@ -128,7 +128,8 @@ impl VerifyMap {
             }
             None => {
                 let (rows, id_type) = (first..end, self.id_type);
-                verify::verify_class_pairs(context, &path, rows, &verifier, id_type, scratch).await
+                verify::verify_class_pairs(context, &path, rows, &verifier, id_type, scratch, None)
+                    .await
             }
         }
     }

@@ -357,7 +357,8 @@ async fn find(
             let (rows, read) = (Rows::to_fingerprint(decision_columns), Some(&counters.read));
             let table = documents.table(context, source.id_type, rows, &splits, read)?;
             let recipe = Recipe::Texts(source.model(model));
-            let table = with_fingerprints(table, &recipe, &counters.texts).map_err(query())?;
+            let table =
+                with_fingerprints(table, &recipe, &counters.texts, false).map_err(query())?;
             let schema = rows_schema(source.id_type, &fingerprint.model.spec, decision_columns);
             (schema, table.execute_stream().await)
         }

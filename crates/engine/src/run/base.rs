@@ -9,7 +9,7 @@ use storage::StorageError;
 use super::Run;
 use super::opened::{OpenedArchive, is_archive, plain_columns};
 use crate::error::{EngineError, Result};
-use crate::fingerprint;
+use crate::fingerprint::{self, Beside};
 use crate::progress::Stage;
 use crate::recipe::Recipe;
 use crate::resources::Resources;
@@ -178,8 +178,9 @@ impl Others {
             resources.progress.reset_documents();
             let writer = FingerprintWriter::create_scratch(&path, id_type, recipe.spec())?;
             let progress = &resources.progress;
+            let beside = Beside::Nothing;
             let rows =
-                fingerprint::local_rows(context, &documents, recipe, id_type, false, progress)?;
+                fingerprint::local_rows(context, &documents, recipe, id_type, beside, progress)?;
             let given = documents.given();
             match fingerprint::write_sorted(rows, given, writer, &scratch).await {
                 Ok(batch) => break batch,

@@ -128,7 +128,7 @@ impl Fingerprints {
                 documents,
                 recipe,
                 id_type,
-                decision_columns,
+                inputs.beside_fingerprints(settings),
                 progress,
             )?,
         };

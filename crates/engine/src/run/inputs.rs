@@ -12,6 +12,7 @@ use super::opened::OpenedArchive;
 use super::{Appended, Run, RunSettings};
 use crate::decide::{Decide, OnUpdate, typed_pins};
 use crate::error::{EngineError, Result};
+use crate::fingerprint::Beside;
 use crate::job::{Job, Pins};
 use crate::profile::{Against, CompareSettings, Profile};
 use crate::progress::Stage;
@@ -400,6 +401,20 @@ impl Inputs {
     /// Whether the places of documents in the inputs are needed once they have fingerprints.
     pub(super) fn need_keys(&self, settings: &RunSettings) -> bool {
         self.decide.is_some() || settings.pairs_by_class && self.verifier.is_some()
+    }
+
+    /// Which columns are made with the fingerprints.
+    pub(super) fn beside_fingerprints(&self, settings: &RunSettings) -> Beside {
+        let are_texts_compared = self.verifier.as_ref().is_some_and(|verifier| {
+            verifier.verify.measure == Measure::Jaccard && verifier.by_model
+        });
+        if !self.need_keys(settings) {
+            Beside::Nothing
+        } else if are_texts_compared {
+            Beside::DecisionsAndBitmaps
+        } else {
+            Beside::Decisions
+        }
     }
 
     /// Fingerprints the documents that the batch is compared with, without the templates that were found in the batch.

@@ -9,11 +9,12 @@ use std::io::{BufReader, BufWriter};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use archive::IdType;
 use arrow::array::{
-    Array as _, ArrayRef, Float64Array, Int32Array, Int64Array, RecordBatch, UInt32Array,
-    new_null_array,
+    Array as _, ArrayRef, BooleanArray, Float64Array, Int32Array, Int64Array, RecordBatch,
+    UInt32Array, new_null_array,
 };
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, UInt32Type};
 use arrow::error::ArrowError;
@@ -21,8 +22,10 @@ use arrow::ipc::reader::FileReader;
 use arrow::ipc::writer::FileWriter;
 use datafusion::common::runtime::SpawnedTask;
 use datafusion::execution::SendableRecordBatchStream;
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::prelude::SessionContext;
 use futures::StreamExt as _;
+use simhash::bitmap;
 use storage::StorageError;
 
 use super::compare::{Comparer, PairTexts};
@@ -30,7 +33,10 @@ use super::text_classes::TextClasses;
 use super::texts::{Side, Texts};
 use super::{Counts, Verifier, within};
 use crate::class_pairs::{self, CLASS, OTHER_CLASS, column, missing};
+use crate::decide::Keys;
+use crate::decide::keys::Values;
 use crate::error::{EngineError, Result};
+use crate::memory::reserve;
 use crate::pairs::{BASE_DAY, BASE_ID, DISTANCE};
 use documents::{DocumentId, RowSet};
 use streams::ended;
@@ -219,6 +225,61 @@ impl UnverifiedPairs {
     }
 }
 
+/// The bitmaps of texts, by which pairs are dropped before their texts are read.
+pub(crate) struct Bitmaps {
+    classes: Arc<TextClasses>,
+    /// Those of the rows of the batch's file.
+    of_rows: Values,
+    min_similarity: f64,
+    _memory: MemoryReservation,
+}
+
+impl Bitmaps {
+    /// The bitmaps that `keys` has, unless they find no memory.
+    pub(crate) fn read(
+        context: &SessionContext,
+        keys: &Keys,
+        classes: Arc<TextClasses>,
+        min_similarity: f64,
+    ) -> Result<Option<Self>> {
+        if !keys.bitmaps {
+            return Ok(None);
+        }
+        let pool = &context.runtime_env().memory_pool;
+        let memory = MemoryConsumer::new("bitmaps of texts").register(pool);
+        let grow = |bytes: usize| reserve(&memory, bytes, || "the bitmaps of texts".into());
+        let of_rows = match keys.bitmaps(grow) {
+            Ok(of_rows) => of_rows,
+            Err(EngineError::OutOfMemory { .. }) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        Ok(Some(Self {
+            classes,
+            of_rows,
+            min_similarity,
+            _memory: memory,
+        }))
+    }
+
+    /// The pairs of a record batch that may be similar enough.
+    fn similar(&self, rows: &RecordBatch) -> Result<RecordBatch> {
+        let classes = column::<UInt32Type>(rows, CLASS)?;
+        let others = column::<UInt32Type>(rows, OTHER_CLASS)?;
+        let of_class = |class| self.of_rows.bytes(self.classes.classes.row(class));
+        let may_reach = |(class, other): (&u32, Option<u32>)| {
+            let other = other.map_or(&[][..], of_class);
+            Some(bitmap::may_reach(
+                of_class(*class),
+                other,
+                self.min_similarity,
+            ))
+        };
+        let similar: BooleanArray = classes.values().iter().zip(others).map(may_reach).collect();
+        arrow::compute::filter_record_batch(rows, &similar)
+            .map_err(|error| EngineError::Internal(error.to_string()))
+    }
+}
+
 /// Compares the texts of the pairs in rows `range` of the file at `path`; the stream has those that are similar enough, as pairs of
 /// classes. The counts are complete when it has ended.
 pub(crate) async fn verify_class_pairs(
@@ -228,12 +289,24 @@ pub(crate) async fn verify_class_pairs(
     verifier: &Verifier,
     id_type: IdType,
     scratch: &Path,
+    bitmaps: Option<Bitmaps>,
 ) -> Result<(SendableRecordBatchStream, Arc<Counts>)> {
-    let failed = |error| EngineError::arrow(path, error);
+    let bitmaps = bitmaps.map(Arc::new);
+    let pairs_to_compare = || {
+        let (bitmaps, object) = (bitmaps.clone(), path.to_owned());
+        let similar = move |rows: Result<RecordBatch, ArrowError>| {
+            let rows = rows.map_err(|error| EngineError::arrow(&object, error))?;
+            bitmaps
+                .as_ref()
+                .map_or(Ok(rows.clone()), |bitmaps| bitmaps.similar(&rows))
+        };
+        Ok::<_, EngineError>(within(read(path)?, range.clone()).map(similar))
+    };
     let mut texts = Texts::create(scratch, &context.runtime_env().memory_pool)?;
-    let mut wanted = RowSet::default();
-    for rows in within(read(path)?, range.clone()) {
-        let rows = rows.map_err(failed)?;
+    let (mut wanted, mut compared) = (RowSet::default(), 0);
+    for rows in pairs_to_compare()? {
+        let rows = rows?;
+        compared += rows.num_rows() as u64;
         let pairs = Rows::read(&rows)?;
         for row in 0..rows.num_rows() {
             wanted.add(pairs.positions.value(row));
@@ -247,11 +320,10 @@ pub(crate) async fn verify_class_pairs(
     texts.copy_both(context, verifier, id_type, wanted).await?;
     let comparer = Comparer::new(texts, verifier, context)?;
     let schema = class_pairs::schema(id_type);
-    let pairs = range.end - range.start;
-    let path = path.to_owned();
-    let reader = within(read(&path)?, range)
-        .map(move |rows| rows.map_err(|error| EngineError::arrow(&path, error)));
-    let verified = comparer.verified(reader, schema, pairs, |comparer, rows, schema| {
+    let unlike = range.end - range.start - compared;
+    comparer.counts.dropped.fetch_add(unlike, Ordering::Relaxed);
+    let reader = pairs_to_compare()?;
+    let verified = comparer.verified(reader, schema, compared, |comparer, rows, schema| {
         let pairs = Rows::read(rows)?;
         comparer.verify(rows, schema, |row| pairs.texts(row, &comparer.texts))
     });

@@ -202,11 +202,7 @@ impl Comparer {
         };
         let kept = |place: Place| self.texts.prepared.get(place.number);
         if let (Some(a), Some(b)) = (kept(own), kept(other)) {
-            return Ok(if a.profile.may_reach(&b.profile, least) {
-                between(&a.text, &b.text)
-            } else {
-                0.0
-            });
+            return Ok(between(a, b));
         }
         let own = worker.prepared_text(self, own)?;
         let other = worker.prepared_text(self, other)?;
@@ -244,8 +240,7 @@ struct Worker {
 
 impl Worker {
     fn prepared_text(&mut self, comparer: &Comparer, place: Place) -> Result<Arc<Prepared>> {
-        let kept = comparer.texts.prepared.get(place.number);
-        let shared = kept.map(|kept| &kept.text);
+        let shared = comparer.texts.prepared.get(place.number);
         if let Some(ready) = shared.or_else(|| self.prepared.get(&place)) {
             return Ok(Arc::clone(ready));
         }

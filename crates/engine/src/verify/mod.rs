@@ -29,7 +29,7 @@ use serde::{Deserialize, Serialize};
 use simhash::{Measure, Model};
 use texts::{Side, Texts};
 
-pub(crate) use class_pairs::{UnverifiedPairs, verify_class_pairs};
+pub(crate) use class_pairs::{Bitmaps, UnverifiedPairs, verify_class_pairs};
 pub(crate) use drawn::{DrawnPair, Other, similarities};
 pub(crate) use text_classes::TextClasses;
 

@@ -12,7 +12,7 @@ use rayon::iter::{
     IndexedParallelIterator as _, IntoParallelRefIterator as _, ParallelIterator as _,
 };
 use simhash::Similarity;
-use simhash::similarity::{Prepared, Profile};
+use simhash::similarity::Prepared;
 
 use super::Verifier;
 use super::texts_at::Batch;
@@ -28,15 +28,8 @@ const BATCHES: usize = 2;
 /// The fewest texts that a thread works on before another takes the next.
 const TEXTS_AT_ONCE: usize = 8;
 
-/// A prepared text that is kept.
-#[derive(Debug)]
-pub(super) struct Kept {
-    pub(super) profile: Profile,
-    pub(super) text: Arc<Prepared>,
-}
-
 /// A place for a prepared text.
-type Slot = OnceLock<Kept>;
+type Slot = OnceLock<Arc<Prepared>>;
 
 /// Prepared texts, by the numbers of the texts.
 #[derive(Debug)]
@@ -69,7 +62,7 @@ impl PreparedTexts {
         }
     }
 
-    pub(super) fn get(&self, number: usize) -> Option<&Kept> {
+    pub(super) fn get(&self, number: usize) -> Option<&Arc<Prepared>> {
         self.slots.get(number)?.get()
     }
 
@@ -82,11 +75,7 @@ impl PreparedTexts {
         if !self.reserve(bytes) {
             return false;
         }
-        let kept = Kept {
-            profile: Profile::of(text),
-            text: Arc::clone(text),
-        };
-        if slot.set(kept).is_err() {
+        if slot.set(Arc::clone(text)).is_err() {
             // Another worker prepared it meanwhile.
             self.memory.shrink(bytes);
         }

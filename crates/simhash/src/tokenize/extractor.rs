@@ -52,6 +52,13 @@ impl Extractor {
     }
 }
 
+impl Extractor {
+    /// Whether the features of `text` are its words, and all of them.
+    pub(crate) fn gives_words(&self, text: &Folded) -> bool {
+        matches!(self, Self::Words(words) if words.gives_all_words(text))
+    }
+}
+
 impl Extract for Extractor {
     #[inline]
     fn extract(&mut self, text: &Folded, each: &mut impl TakeFeature) {

@@ -25,6 +25,11 @@ impl StopFilter {
             seed,
         }
     }
+
+    /// Whether the features of `text` are its words, and all of them.
+    pub(crate) fn gives_all_words(&self, text: &Folded) -> bool {
+        self.stop_words.is_none() && self.words.gives_words(text)
+    }
 }
 
 impl Extract for StopFilter {

@@ -10,6 +10,9 @@ use crate::text::Folded;
 /// The number of characters of a feature.
 const GRAM: usize = 4;
 
+/// The least first byte of such a character, and of one of [`cjk`](super::cjk).
+pub(crate) const LEAST_BYTE: u8 = 0xe0;
+
 /// Whether `c` is a letter or a mark of Thai, Lao, Burmese or Khmer.
 #[must_use]
 pub fn is_unspaced(c: char) -> bool {

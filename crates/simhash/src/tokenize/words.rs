@@ -41,6 +41,15 @@ impl Words {
             chunks: Vec::new(),
         }
     }
+
+    /// Whether the features of `text` are its words: it has no run that is cut into anything else.
+    pub(crate) fn gives_words(&self, text: &Folded) -> bool {
+        let text = text.as_str();
+        let largest = text.as_bytes().iter().max();
+        self.cjk == Cjk::Words
+            || largest.is_none_or(|&byte| byte < unspaced::LEAST_BYTE)
+            || cjk::next_start(text, 0) == text.len() && unspaced::next_start(text, 0) == text.len()
+    }
 }
 
 impl Extract for Words {

@@ -7,7 +7,7 @@ use documents::ColumnsRead;
 use documents::crawl_counts::CrawlRecordCounts;
 use documents::read_counts::Notes;
 use documents::{Columns, Documents};
-use engine::fingerprint::{self, FingerprintedBatch, ShortDocuments};
+use engine::fingerprint::{self, Beside, FingerprintedBatch, ShortDocuments};
 use engine::output::OutputKind;
 use engine::progress::Stage;
 use engine::run::{Commit, DaySource, OpenedArchive, RunLimits, open_batch, remember_columns};
@@ -296,7 +296,8 @@ impl Work<'_> {
                 FingerprintWriter::create_scratch(&path, id_type, spec)?
             }
         };
-        let rows = fingerprint::local_rows(context, documents, &recipe, id_type, false, progress)?;
+        let beside = Beside::Nothing;
+        let rows = fingerprint::local_rows(context, documents, &recipe, id_type, beside, progress)?;
         let given = documents.given();
         let mut made = fingerprint::write_sorted(rows, given, writer, scratch).await?;
         if let Some(templates) = &templates {

@@ -18,7 +18,9 @@ use crate::output::{self, DraftOutput};
 use crate::probe::{Answer, CompareSketches, Originals, Probe};
 use crate::progress::Stage;
 use crate::run::summary::{Clock, DecisionSummary};
-use crate::verify::{Counts, TextClasses, UnverifiedPairs, Verified, Verifier, verify_class_pairs};
+use crate::verify::{
+    Bitmaps, Counts, TextClasses, UnverifiedPairs, Verified, Verifier, verify_class_pairs,
+};
 use crate::work_items;
 use documents::{KeptDrafts, MadeCopy};
 use streams::blocking;
@@ -225,8 +227,12 @@ impl Comparison<'_> {
         self.run.enter(Stage::Verify);
         let (pairs, counts) = match self.run.job() {
             None => {
-                let range = 0..checked;
-                verify_class_pairs(context, &path, range, verifier, id_type, scratch).await?
+                let least = verifier.verify.min_similarity;
+                let bitmaps = Bitmaps::read(context, keys, Arc::clone(&classes), least)?;
+                let (path, pairs) = (path.as_path(), 0..checked);
+                let verified =
+                    verify_class_pairs(context, path, pairs, verifier, id_type, scratch, bitmaps);
+                verified.await?
             }
             Some(job) => {
                 let pairs = (path.as_path(), checked);
