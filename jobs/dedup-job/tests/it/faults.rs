@@ -343,10 +343,9 @@ fn a_lost_answer_to_a_large_upload() {
     let Some(storage) = seaweed() else { return };
     let (dir, at) = (Dir::new(), storage.unique("large"));
     let local = dir.at("data");
-    dedup(&format!(
+    dedup_ok(&format!(
         "generate fingerprints --output {local} --new 1800000 --base 1000 --pairs 10"
-    ))
-    .ok();
+    ));
     storage
         .dedup(&format!("archive create --profile paper {at}/archive"))
         .ok();
@@ -567,10 +566,9 @@ fn a_long_log_is_read_in_pages() {
     let Some(storage) = seaweed() else { return };
     let (dir, at) = (Dir::new(), storage.unique("long"));
     let local = dir.at("data");
-    dedup(&format!(
+    dedup_ok(&format!(
         "generate fingerprints --output {local} --new 100 --base 1000 --days 3"
-    ))
-    .ok();
+    ));
     for (path, bytes) in contents(dir.join("data")) {
         let below = path
             .strip_prefix(dir.join("data"))
@@ -622,10 +620,9 @@ fn a_store_without_conditional_creates_is_refused() {
     // dedup-job refuses to append to an archive that was copied there.
     let dir = Dir::new();
     let local = dir.at("data");
-    dedup(&format!(
+    dedup_ok(&format!(
         "generate fingerprints --output {local} --new 100 --base 1000"
-    ))
-    .ok();
+    ));
     for (path, bytes) in contents(dir.join("data")) {
         let below = path
             .strip_prefix(dir.join("data"))
@@ -704,11 +701,10 @@ fn what_is_wrong_with_credentials_is_said() {
     assert!(!ran.stderr.contains("canary-password"));
     // Only the batch is in the store, and the server's refusal has no body.
     let local = Dir::new();
-    dedup(&format!(
+    dedup_ok(&format!(
         "archive create --profile paper {}",
         local.at("archive")
-    ))
-    .ok();
+    ));
     storage
         .with(secret, Some(wrong))
         .dedup(&format!(
@@ -865,10 +861,9 @@ fn signals_stop_a_run_that_waits_for_storage() {
 fn a_full_disk_is_named_and_nothing_is_lost() {
     let dir = Dir::new();
     let data = dir.at("data");
-    dedup(&format!(
+    dedup_ok(&format!(
         "generate pages --output {data} --new 20000 --base 2000"
-    ))
-    .ok();
+    ));
     let hits = dir.at("hits.parquet");
     fs::write(&hits, EARLIER_OUTPUT).unwrap();
     let archived = contents(dir.join("data/archive"));
@@ -894,7 +889,7 @@ fn a_full_disk_is_named_and_nothing_is_lost() {
         }
     }
     assert!(failed >= 3, "{failed}");
-    dedup(&run).ok();
+    dedup_ok(&run);
     assert!(fs::read(&hits).unwrap() == fs::read(dir.join("data/expected.parquet")).unwrap());
 }
 

@@ -31,15 +31,14 @@ fn delta_lake_and_duckdb_read_what_is_written() {
     let dir = Dir::new();
     for ids in ["string", "bigint"] {
         let data = dir.at(ids);
-        dedup(&format!(
+        dedup_ok(&format!(
             "generate fingerprints --output {data} --new 2000 --base 30000 --id-type {ids}"
-        ))
-        .ok();
+        ));
         let hits = dir.at(&format!("{ids}-hits.parquet"));
         let run = format!(
             "run --new {data}/day.parquet --base {data}/archive --append --day 2026-01-31 --output {hits} --json"
         );
-        let summary = dedup(&run).ok().json();
+        let summary = dedup_json(&run);
         let script = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/interop.py");
         let output = Command::new(&python)
             .arg(script)

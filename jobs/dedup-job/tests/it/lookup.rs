@@ -249,7 +249,9 @@ fn the_index_follows_its_archive() {
 fn lookups_find_the_pairs_of_a_run() {
     let dir = Dir::new();
     let data = dir.at("data");
-    dedup(&format!("generate fingerprints --output {data} --new 3000 --base 30000 --days 3 --id-type bigint -k 8")).ok();
+    dedup_ok(&format!(
+        "generate fingerprints --output {data} --new 3000 --base 30000 --days 3 --id-type bigint -k 8"
+    ));
     let (archive, index) = (format!("{data}/archive"), dir.at("index"));
     build(&archive, &index, "");
     let new: Vec<(String, i64)> = read_parquet(format!("{data}/day.parquet"))
@@ -276,7 +278,9 @@ fn lookups_find_the_pairs_of_a_run() {
     std::fs::write(&file, lines.join("\n")).unwrap();
     for k in [0, 3, 8] {
         let output = dir.at("hits.parquet");
-        dedup(&format!("run --new {data}/day.parquet --base {archive} --no-within -k {k} --output {output} --quiet")).ok();
+        dedup_ok(&format!(
+            "run --new {data}/day.parquet --base {archive} --no-within -k {k} --output {output} --quiet"
+        ));
         let expected: Vec<(String, String, i32)> = read_hits(&output)
             .into_iter()
             .map(|hit| (hit.0, hit.1, hit.2))
@@ -326,14 +330,12 @@ fn texts_are_looked_up_by_the_spec_of_the_archive() {
         .map(|(id, text)| (id.as_str(), text.as_str()))
         .collect();
     write_documents(&old, &documents);
-    dedup(&format!(
+    dedup_ok(&format!(
         "archive create --profile paper {archive} --learn {old} --sketch 256"
-    ))
-    .ok();
-    dedup(&format!(
+    ));
+    dedup_ok(&format!(
         "archive append {archive} --input {old} --day 2026-03-04"
-    ))
-    .ok();
+    ));
     build(&archive, &index, "");
     let queries = [text(7, 0), text(7, 1), text(99, 0), "two words".into()];
     let lines: Vec<String> = queries
@@ -461,14 +463,13 @@ fn bad_requests_are_refused() {
     }
     // Another archive, of another spec or of the same.
     let other = days.dir.at("other");
-    dedup(&format!(
+    dedup_ok(&format!(
         "archive create --profile paper {other} --tokenizer chars-3"
-    ))
-    .ok();
+    ));
     dedup(&format!("index build --base {other} --output {index}"))
         .fails(78, &["tokenizer", "chars-3"]);
     let same = days.dir.at("same");
-    dedup(&format!("archive create --profile paper {same}")).ok();
+    dedup_ok(&format!("archive create --profile paper {same}"));
     dedup(&format!("index build --base {same} --output {index}")).fails(78, &["another archive"]);
 }
 
@@ -491,10 +492,9 @@ fn segment_files(index: &str) -> Vec<std::path::PathBuf> {
 fn damaged_files_are_errors_that_name_them() {
     let dir = Dir::new();
     let data = dir.at("data");
-    dedup(&format!(
+    dedup_ok(&format!(
         "generate fingerprints --output {data} --new 100 --base 5000 --days 1"
-    ))
-    .ok();
+    ));
     let index = dir.at("index");
     build(&format!("{data}/archive"), &index, "");
     let lines: Vec<String> = (0..200)

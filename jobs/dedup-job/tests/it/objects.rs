@@ -11,7 +11,7 @@ const COUNTS: &str = "--new 3000 --base 20000 --filler 60000 --days 5";
 fn same_as_local(storage: &Storage) {
     let dir = Dir::new();
     let local = dir.at("data");
-    dedup(&format!("generate pages --output {local} {COUNTS}")).ok();
+    dedup_ok(&format!("generate pages --output {local} {COUNTS}"));
     let remote = storage.unique("data");
     let made = storage.dedup(&format!("generate pages --output {remote} {COUNTS} --json"));
     assert_eq!(made.ok().json()["output"], remote);
@@ -34,7 +34,7 @@ fn same_as_local(storage: &Storage) {
              --append --day 2026-01-31 --json"
         )
     };
-    let here = dedup(&line(&local, &hits, &kept)).ok().json();
+    let here = dedup_json(&line(&local, &hits, &kept));
     let there_hits = format!("{remote}/out/hits-{{day}}.parquet");
     let there_kept = format!("{remote}/out/fp.parquet");
     let there = storage
@@ -102,7 +102,7 @@ fn same_as_local(storage: &Storage) {
         )
     };
     let (decisions, clean) = (dir.at("decisions.csv"), dir.at("clean.parquet"));
-    let here = dedup(&decide(&local, &decisions, &clean)).ok().json();
+    let here = dedup_json(&decide(&local, &decisions, &clean));
     let out = format!("{remote}/out");
     let there_decisions = format!("{out}/decisions.csv");
     let there_clean = format!("{out}/clean.parquet");

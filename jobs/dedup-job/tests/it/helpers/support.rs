@@ -74,6 +74,18 @@ pub fn dedup(line: &str) -> Ran {
     dedup_job(line.split_whitespace())
 }
 
+/// As [`dedup`], and asserts that the program succeeds.
+#[track_caller]
+pub fn dedup_ok(line: &str) -> Ran {
+    dedup(line).ok()
+}
+
+/// As [`dedup_ok`]; returns the JSON that the program prints.
+#[track_caller]
+pub fn dedup_json(line: &str) -> serde_json::Value {
+    dedup_ok(line).json()
+}
+
 pub struct Dir(tempfile::TempDir);
 
 impl Dir {
