@@ -9,8 +9,7 @@ use crate::helpers::support::*;
 const PAGE: &str = "Near duplicate web documents are abundant and differ in a small portion such as advertisements";
 
 fn archive_with_days(dir: &Dir) -> String {
-    let archive = dir.at("archive");
-    dedup_ok(&format!("archive create --profile paper {archive}"));
+    let archive = dir.archive("archive", "--profile paper");
     for day in ["2026-01-01", "2026-01-02"] {
         let path = dir.join("input.parquet");
         let other =
@@ -176,10 +175,10 @@ fn racing_runs_leave_whole_days() {
 #[test]
 fn an_archive_of_numbers_keeps_numbers() {
     let dir = Dir::new();
-    let archive = dir.at("archive");
-    dedup_ok(&format!(
-        "archive create --profile paper {archive} --id-type bigint --weight log-tf --min-features 2"
-    ));
+    let archive = dir.archive(
+        "archive",
+        "--profile paper --id-type bigint --weight log-tf --min-features 2",
+    );
     write_parquet(
         dir.join("a.parquet"),
         vec![

@@ -141,8 +141,7 @@ fn documents_that_share_an_id_are_told_apart() {
 #[test]
 fn removing_a_day_names_the_days_that_were_decided_with_it() {
     let dir = Dir::new();
-    let archive = dir.at("archive");
-    dedup_ok(&format!("archive create {archive}"));
+    let archive = dir.archive("archive", "");
     for day in 1..4 {
         let new = dir.at("new.jsonl");
         write(&new, &[("x", text(1, day)), ("y", text(10 + day, 0))]);

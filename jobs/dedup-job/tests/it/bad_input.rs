@@ -82,8 +82,7 @@ fn truncated_files_are_named() {
 #[test]
 fn a_damaged_archive_is_noticed() {
     let dir = Dir::new();
-    let archive = dir.at("archive");
-    dedup_ok(&format!("archive create --profile paper {archive}"));
+    let archive = dir.archive("archive", "--profile paper");
     let rows: Vec<(String, u64)> = (0..5000).map(|n| (format!("id-{n}"), n * n)).collect();
     write_fingerprints(dir.join("day.parquet"), &rows);
     dedup_ok(&format!(
@@ -183,8 +182,7 @@ fn wrong_columns_and_null_ids_are_named() {
 fn an_empty_day_and_an_empty_archive_give_an_empty_output() {
     let dir = Dir::new();
     let base = base(&dir);
-    let archive = dir.at("archive");
-    dedup_ok(&format!("archive create --profile paper {archive}"));
+    let archive = dir.archive("archive", "--profile paper");
     write_fingerprints(dir.join("empty.parquet"), &[]);
     write_fingerprints(
         dir.join("day.parquet"),
@@ -244,10 +242,7 @@ fn too_little_memory_names_the_setting() {
 #[test]
 fn fingerprints_of_another_spec_are_refused_field_by_field() {
     let dir = Dir::new();
-    let archive = dir.at("archive");
-    dedup_ok(&format!(
-        "archive create --profile paper {archive} --weight log-tf"
-    ));
+    let archive = dir.archive("archive", "--profile paper --weight log-tf");
     write_documents(
         dir.join("docs.parquet"),
         &[("a", "one two three four five")],
@@ -285,8 +280,7 @@ fn fingerprints_of_another_spec_are_refused_field_by_field() {
 fn usage_errors() {
     let dir = Dir::new();
     let base = base(&dir);
-    let archive = dir.at("archive");
-    dedup_ok(&format!("archive create --profile paper {archive}"));
+    let archive = dir.archive("archive", "--profile paper");
     write_fingerprints(dir.join("day.parquet"), &[("a".into(), 1)]);
     let day = dir.at("day.parquet");
     let before = contents(&archive);
@@ -528,8 +522,7 @@ fn a_flipped_bit_in_the_archive_gives_no_wrong_hits() {
 #[test]
 fn bombs_and_forged_sizes_stay_within_the_memory() {
     let dir = Dir::new();
-    let archive = dir.at("archive");
-    dedup_ok(&format!("archive create --profile paper {archive}"));
+    let archive = dir.archive("archive", "--profile paper");
     let bomb = dir.at("bomb.parquet");
     let length = 140_000_000;
     let texts: ArrayRef = Arc::new(BinaryArray::from_iter_values([vec![b'x'; length]]));
@@ -581,8 +574,7 @@ fn bombs_and_forged_sizes_stay_within_the_memory() {
 #[test]
 fn a_text_page_that_claims_too_many_values_is_refused() {
     let dir = Dir::new();
-    let archive = dir.at("archive");
-    dedup_ok(&format!("archive create --profile paper {archive}"));
+    let archive = dir.archive("archive", "--profile paper");
     let text = "the same words in the batch and in the archive ".repeat(5);
     let write = |name: &str, encoded: &str| {
         let columns = ["id", "text"].map(|column| {

@@ -180,8 +180,7 @@ fn several_archives_and_files_are_compared_at_once() {
         dir.at("job")
     ))
     .fails(64, &["archive append"]);
-    let other = dir.at("other");
-    dedup_ok(&format!("archive create {other} --sketch 128"));
+    let other = dir.archive("other", "--sketch 128");
     dedup(&format!(
         "run {new} --base {a} --base {other} --output {twice} --overwrite"
     ))

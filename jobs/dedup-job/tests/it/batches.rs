@@ -93,8 +93,7 @@ fn a_batch_is_compared_with_the_batches_before_it() {
     ));
     check_reruns("after vacuum");
     // A merged archive has the batches, too.
-    let merged = dir.at("merged");
-    dedup_ok(&format!("archive create {merged}"));
+    let merged = dir.archive("merged", "");
     let copied = dedup(&format!("archive append {merged} --input {batches} --json"));
     assert_eq!(copied.ok().json()["days"], 4);
     for (run, found) in &runs {
@@ -108,8 +107,7 @@ fn a_batch_is_compared_with_the_batches_before_it() {
 #[test]
 fn a_batch_is_replaced_and_removed_by_its_name() {
     let dir = Dir::new();
-    let archive = dir.at("a");
-    dedup_ok(&format!("archive create {archive}"));
+    let archive = dir.archive("a", "");
     let [first, second, other] = ["1.jsonl", "2.jsonl", "3.jsonl"].map(|name| dir.at(name));
     write(&first, BATCHES[0]);
     write(&second, BATCHES[1]);
@@ -298,8 +296,7 @@ fn the_repair_of_a_removal_keeps_what_nothing_else_is_like() {
 #[test]
 fn a_day_of_nothing_but_dropped_documents_is_decided_again() {
     let dir = Dir::new();
-    let archive = dir.at("a");
-    dedup_ok(&format!("archive create {archive}"));
+    let archive = dir.archive("a", "");
     let commit = |day: u32, id: &str, content: usize| {
         let (new, output) = (dir.at("new.jsonl"), dir.at("o.csv"));
         write(&new, &[(id, content)]);

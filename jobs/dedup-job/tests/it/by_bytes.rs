@@ -55,8 +55,7 @@ fn documents_are_removed_from_a_file_of_long_ids() {
         .map(|at| (id(at), at as u64 * 0x9e37_79b9))
         .collect();
     write_fingerprints(dir.join("x.parquet"), &rows);
-    let archive = dir.at("a");
-    dedup_ok(&format!("archive create {archive} --profile paper"));
+    let archive = dir.archive("a", "--profile paper");
     dedup_ok(&format!(
         "archive append {archive} --input {} --day 2026-01-01",
         dir.at("x.parquet")

@@ -182,8 +182,7 @@ fn read(path: &str, expected: &BTreeMap<String, Expected>) -> BTreeMap<String, E
 /// Runs a random history, with pins if `pinned`, and reruns each of its days.
 fn check_history(seed: u64, rule: &str, pinned: bool) {
     let dir = Dir::new();
-    let archive = dir.at("a");
-    dedup_ok(&format!("archive create {archive}"));
+    let archive = dir.archive("a", "");
     let mut numbers = Numbers(seed);
     let (mut rows, mut pins) = (Vec::new(), Pins::default());
     let mut runs = Vec::new();
@@ -276,8 +275,7 @@ fn check_history(seed: u64, rule: &str, pinned: bool) {
         assert_eq!(before, after, "seed {seed}, {rule}: {run}");
     }
     // What a removed day said counts no more; a merged archive has it all.
-    let merged = dir.at("merged");
-    dedup_ok(&format!("archive create {merged}"));
+    let merged = dir.archive("merged", "");
     dedup_ok(&format!("archive append {merged} --input {archive}"));
     let (run, decisions) = &runs[5];
     let (run, again) = (run.replace(&archive, &merged), dir.at("merged.jsonl"));
@@ -341,8 +339,7 @@ fn each_pin_about_the_archive_counts() {
 #[test]
 fn a_history_says_what_is_superseded_until_the_day_is_removed() {
     let dir = Dir::new();
-    let archive = dir.at("a");
-    dedup_ok(&format!("archive create {archive}"));
+    let archive = dir.archive("a", "");
     for (day, content) in [(1, 1), (2, 2)] {
         let new = dir.at(&format!("{day}.jsonl"));
         fs::write(&new, json!({"id": "x", "text": text(content)}).to_string()).unwrap();
@@ -580,8 +577,7 @@ fn the_last_word_counts() {
     );
     assert_eq!(kept(""), false);
     // A merged archive has it from its first day on.
-    let merged = dir.at("merged");
-    dedup_ok(&format!("archive create {merged}"));
+    let merged = dir.archive("merged", "");
     dedup_ok(&format!(
         "archive append {merged} --input {} --day 2026-01-03",
         dir.at("a")

@@ -321,8 +321,7 @@ fn columns_beside_texts_in_lists() {
         .collect();
     let (new, output) = (dir.at("d.jsonl"), dir.at("o.parquet"));
     fs::write(&new, lines).unwrap();
-    let archive = dir.at("archive");
-    dedup_ok(&format!("archive create --profile paper {archive}"));
+    let archive = dir.archive("archive", "--profile paper");
     dedup_ok(&format!(
         "run {new} --base {archive} --id-column meta.key --text-column meta.text --prefer meta.score:desc \
          --columns url,meta.score --decisions {output}"

@@ -101,8 +101,7 @@ fn check(name: &str) {
     let (new, old) = (dir.at("new.parquet"), dir.at("old.parquet"));
     write_documents(&new, &side(true));
     write_documents(&old, &side(false));
-    let archive = dir.at("archive");
-    dedup_ok(&format!("archive create --profile paper {archive}"));
+    let archive = dir.archive("archive", "--profile paper");
     dedup_ok(&format!(
         "archive append {archive} --input {old} --day 2026-01-01"
     ));

@@ -309,10 +309,7 @@ fn foreign_writers_rows_count_as_kept() {
 #[test]
 fn days_at_once_are_decided_one_after_the_other() {
     let dir = Dir::new();
-    let archive = dir.at("archive");
-    dedup_ok(&format!(
-        "archive create --profile paper {archive} --decisions"
-    ));
+    let archive = dir.archive("archive", "--profile paper --decisions");
     let random = &mut ChaCha8Rng::seed_from_u64(5);
     let centres = [random.random(), random.random()];
     let none = Archived::new();
@@ -454,8 +451,7 @@ fn a_day_with_other_decisions_is_another_day() {
     let (p, q) = ("p".to_owned(), "q".to_owned());
     // Without the column `kept`, a rerun recognises the day by which of its documents the archive
     // has.
-    let plain = dir.at("plain");
-    dedup_ok(&format!("archive create --profile paper {plain}"));
+    let plain = dir.archive("plain", "--profile paper");
     assert!(commit(run(&plain, "--append kept")).contains("committed"));
     assert_eq!(rows_of(&plain), [(p.clone(), None)]);
     let differs = [
@@ -482,10 +478,7 @@ fn a_day_with_other_decisions_is_another_day() {
     );
     // With the column, a rerun compares the decisions, too: it notices missing ones, and ones made
     // with other options.
-    let decided = dir.at("decided");
-    dedup_ok(&format!(
-        "archive create --profile paper {decided} --decisions"
-    ));
+    let decided = dir.archive("decided", "--profile paper --decisions");
     dedup_ok(&format!(
         "archive append {decided} --input {copy} --day 2026-02-01"
     ));
@@ -516,10 +509,7 @@ fn a_day_with_other_decisions_is_another_day() {
 #[test]
 fn decisions_need_little_memory() {
     let dir = Dir::new();
-    let archive = dir.at("archive");
-    dedup_ok(&format!(
-        "archive create --profile paper {archive} --decisions --sketch 64"
-    ));
+    let archive = dir.archive("archive", "--profile paper --decisions --sketch 64");
     let new = dir.at("new.jsonl");
     let line = |id: u32| {
         format!(

@@ -208,8 +208,7 @@ fn decisions_are_those_of_the_definition() {
             .map(|_| random.random())
             .collect();
         let mut archived = Archived::new();
-        let archive = dir.at("archive");
-        dedup_ok(&format!("archive create --profile paper {archive}"));
+        let archive = dir.archive("archive", "--profile paper");
         for (day, number) in DAYS {
             let rows: Vec<(String, u64)> = (0..random.random_range(1..6))
                 .map(|at| {
@@ -797,8 +796,7 @@ fn documents_without_ids_get_file_and_row() {
     dedup(&format!("run {new} --id-column key --decisions {output}"))
         .fails(65, &["key", "--id-column"]);
     // An archive needs an id column: ids by file and row would repeat on other days.
-    let archive = dir.at("archive");
-    dedup_ok(&format!("archive create --profile paper {archive}"));
+    let archive = dir.archive("archive", "--profile paper");
     let append = format!("run {new} --base {archive} --append --day 2026-01-01");
     dedup(&append).fails(65, &["no id column", "--id-column"]);
     let plan = dedup_json(&format!("plan {new} --json"));

@@ -213,8 +213,7 @@ fn an_index_answers_as_the_runs_of_its_archive_do() {
 #[test]
 fn an_archive_of_another_format_is_refused() {
     let dir = Dir::new();
-    let archive = dir.at("archive");
-    dedup_ok(&format!("archive create {archive}"));
+    let archive = dir.archive("archive", "");
     let engine = OtherEngine::new(&archive);
     let earlier = engine.metadata(|metadata, _| {
         metadata["configuration"]

@@ -118,10 +118,7 @@ fn groups_of_real_days_are_those_of_their_decisions() {
     dedup_ok(&format!(
         "generate pages --output {data} --new 500 --base 900 --days 3"
     ));
-    let archive = dir.at("archive");
-    dedup_ok(&format!(
-        "archive create --profile paper {archive} --decisions"
-    ));
+    let archive = dir.archive("archive", "--profile paper --decisions");
     // Both days have the same pages, so that every page of the second day is a duplicate.
     let mut expected: BTreeMap<(i32, String), u64> = BTreeMap::new();
     for day in ["2026-01-01", "2026-01-02"] {

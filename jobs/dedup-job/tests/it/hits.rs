@@ -116,8 +116,7 @@ fn the_output_is_the_same_bytes_for_any_threads_and_files() {
     assert!(outputs.iter().all(|output| *output == outputs[0]));
     // With an archive as --base, base_day is set, and nothing else differs.
     let (day, base) = crowded(&dir, 1, 1);
-    let archive = dir.at("archive");
-    dedup_ok(&format!("archive create --profile paper {archive}"));
+    let archive = dir.archive("archive", "--profile paper");
     dedup_ok(&format!(
         "archive append {archive} --input {base} --day 2026-02-01"
     ));

@@ -58,8 +58,7 @@ fn explain_takes_ids_files_and_texts() {
         .map(|bit| 1u64 << bit.as_u64().unwrap())
         .sum();
     assert_eq!(listed, difference);
-    let archive = dir.at("archive");
-    dedup_ok(&format!("archive create --profile paper {archive}"));
+    let archive = dir.archive("archive", "--profile paper");
     let output = dir.at("hits.parquet");
     dedup_ok(&format!(
         "run --new {documents} --base {archive} -k 16 --output {output}"
@@ -182,8 +181,7 @@ fn tune_counts_what_a_run_would_find() {
     assert_eq!(tuned["documents"], documents.len());
     assert_eq!(tuned["sampled"], documents.len());
     assert_eq!(tuned["without_fingerprint"], 1);
-    let archive = dir.at("archive");
-    dedup_ok(&format!("archive create --profile paper {archive}"));
+    let archive = dir.archive("archive", "--profile paper");
     let shingles = |text: &str| -> std::collections::BTreeSet<Vec<String>> {
         let words: Vec<String> = text.split(' ').map(str::to_owned).collect();
         words.windows(3).map(<[String]>::to_vec).collect()
@@ -523,8 +521,7 @@ fn sql_names_no_options_that_it_lacks() {
 #[test]
 fn the_history_of_a_document_has_its_captures() {
     let dir = Dir::new();
-    let archive = dir.at("archive");
-    dedup_ok(&format!("archive create {archive}"));
+    let archive = dir.archive("archive", "");
     let day = |day: u32, documents: &[(&str, &str)]| {
         let new = dir.at("new.jsonl");
         let lines = documents.iter().map(|(id, of)| {

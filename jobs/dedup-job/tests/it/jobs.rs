@@ -889,8 +889,7 @@ fn what_is_beside_a_job_stays() {
     dedup(&format!("split {job} --restart")).ok();
     dedup(&format!("split {}/p/copies/a.parquet --base x", dir.at("")))
         .fails(64, &["is a file", "the place of the job"]);
-    let archive = dir.at("archive");
-    dedup_ok(&format!("archive create --profile paper {archive}"));
+    let archive = dir.archive("archive", "--profile paper");
     let options = format!("{} --base {archive}", dir.at("p/copies/a.parquet"));
     dedup(&format!("split {archive}/job {options}")).fails(64, &["a place of its own"]);
 }

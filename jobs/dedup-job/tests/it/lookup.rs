@@ -462,14 +462,12 @@ fn bad_requests_are_refused() {
         assert_eq!(ran.stdout.lines().count(), 1);
     }
     // Another archive, of another spec or of the same.
-    let other = days.dir.at("other");
-    dedup_ok(&format!(
-        "archive create --profile paper {other} --tokenizer chars-3"
-    ));
+    let other = days
+        .dir
+        .archive("other", "--profile paper --tokenizer chars-3");
     dedup(&format!("index build --base {other} --output {index}"))
         .fails(78, &["tokenizer", "chars-3"]);
-    let same = days.dir.at("same");
-    dedup_ok(&format!("archive create --profile paper {same}"));
+    let same = days.dir.archive("same", "--profile paper");
     dedup(&format!("index build --base {same} --output {index}")).fails(78, &["another archive"]);
 }
 

@@ -234,8 +234,7 @@ fn empty_documents_are_dropped_if_asked() {
     let groups = dedup_json(&format!("groups {decisions} --json"));
     assert_eq!(groups["documents"], 27);
     // A rerun of a day decides as its first run did.
-    let archive = dir.at("archive");
-    dedup_ok(&format!("archive create {archive}"));
+    let archive = dir.archive("archive", "");
     let append =
         format!("run {new} --base {archive} --append --day 2026-01-01 --decisions {decisions}");
     dedup_ok(&append);
@@ -311,8 +310,7 @@ fn long_texts_of_one_kind_are_kept() {
     };
     assert!(dropped("--profile paper") > 5);
     assert_eq!(dropped(""), 0);
-    let archive = dir.at("archive");
-    dedup_ok(&format!("archive create {archive}"));
+    let archive = dir.archive("archive", "");
     for (day, half) in [(1, &documents[..18]), (2, &documents[18..])] {
         write_lines(&new, &lines(half));
         assert_eq!(

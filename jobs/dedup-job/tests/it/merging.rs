@@ -76,8 +76,7 @@ fn days_keep_their_decisions() {
         "{}",
         again.stdout
     );
-    let c = dir.at("c");
-    dedup_ok(&format!("archive create {c}"));
+    let c = dir.archive("c", "");
     let one = dedup(&format!(
         "archive append {c} --input {b} --day 2026-01-03 --json"
     ));
@@ -121,10 +120,7 @@ fn what_cannot_be_merged_is_refused_before_anything_is_copied() {
     dedup(&format!("archive append {a} --input {new}")).fails(64, &["--day"]);
     assert_eq!(info(&a)["version"], version);
     // An archive without decisions takes none.
-    let decided = dir.at("decided");
-    dedup_ok(&format!(
-        "archive create {decided} --profile paper --decisions"
-    ));
+    let decided = dir.archive("decided", "--profile paper --decisions");
     write(&new, &[("3", text(5, 0..50))]);
     dedup_ok(&format!(
         "run {new} --base {decided} --append --day 2026-01-04 -o {decided}.csv"

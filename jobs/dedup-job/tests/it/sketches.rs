@@ -175,10 +175,7 @@ fn limits_and_pairs_within_the_batch() {
         assert_eq!(read_similar(&output), nearest, "{limit}");
     }
     // The nearest documents of the archive, held in memory until the end, keep their estimates.
-    let base = dir.at("base");
-    dedup_ok(&format!(
-        "archive create --profile paper {base} --sketch 128"
-    ));
+    let base = dir.archive("base", "--profile paper --sketch 128");
     let append = format!("fingerprint --input {input} --append {base} --day 2026-01-01");
     dedup_ok(&append);
     let new = dir.at("new.parquet");
@@ -253,8 +250,7 @@ fn what_lacks_sketches_is_refused() {
     let (archive, new) = (dir.at("archive"), dir.at("new.parquet"));
     let output = dir.at("pairs.parquet");
     let run = |line: &str| dedup(&format!("run --output {output} {line}"));
-    let plain = dir.at("plain");
-    dedup_ok(&format!("archive create --profile paper {plain}"));
+    let plain = dir.archive("plain", "--profile paper");
     run(&format!("--new {new} --base {plain} --verify sketch")).fails(64, &["plain", "--sketch"]);
     let texts = format!("--new {new} --base {archive} --verify sketch --base-text {new}");
     run(&texts).fails(64, &["--base-text"]);
@@ -439,10 +435,7 @@ fn copies_with_other_sketches_are_compared_each() {
     let text = words.join(" ");
     let reversed: Vec<&str> = words.iter().rev().map(String::as_str).collect();
     let reversed = reversed.join(" ");
-    let archive = dir.at("archive");
-    dedup_ok(&format!(
-        "archive create --profile paper {archive} --sketch 128"
-    ));
+    let archive = dir.archive("archive", "--profile paper --sketch 128");
     let (new, output) = (dir.at("new.parquet"), dir.at("hits.csv"));
     for copies in [[&reversed, &text], [&text, &reversed]] {
         write_documents(

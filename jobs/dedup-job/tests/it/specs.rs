@@ -356,10 +356,7 @@ fn articles_are_found() {
         &[("a", &one), ("b", &other), ("c", &article)],
     );
     let (input, output) = (dir.at("day.parquet"), dir.at("hits.parquet"));
-    let archive = dir.at("archive");
-    dedup_ok(&format!(
-        "archive create --profile paper {archive} --markup article"
-    ));
+    let archive = dir.archive("archive", "--profile paper --markup article");
     let run = format!("run --new {input} --base {archive} -k 0 --output {output}");
     dedup_ok(&run);
     assert_eq!(read_hits(&output).len(), 3);
@@ -408,8 +405,7 @@ fn odd_lists_and_bars() {
         "[run]\nverify = \"jaccard\"\nmin-similarity = 0.25\n",
     )
     .unwrap();
-    let plain = dir.at("plain");
-    dedup_ok(&format!("archive create --profile paper {plain}"));
+    let plain = dir.archive("plain", "--profile paper");
     let ran = dedup_ok(&format!(
         "run --config {config} --new {input} --base {plain} --output {output} --json"
     ));

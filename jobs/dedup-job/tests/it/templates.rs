@@ -184,8 +184,7 @@ fn night(n: usize) -> Vec<Value> {
 #[test]
 fn sources_of_one_page_a_night_are_learnt_and_reruns_see_what_the_first_run_saw() {
     let dir = Dir::new();
-    let archive = dir.at("archive");
-    dedup_ok(&format!("archive create {archive} -q"));
+    let archive = dir.archive("archive", "-q");
     let mut first: BTreeMap<usize, Vec<u8>> = BTreeMap::new();
     let (new, output) = (dir.at("new.jsonl"), dir.at("decisions.csv"));
     let run_night = |n: usize, options: &str| {
@@ -422,8 +421,7 @@ fn templates_of_html_in_one_line_are_left_out() {
     dedup_ok(&run);
     assert_eq!(dropped(&decisions).len(), 4);
     // With sketches of an archive, and as a job.
-    let archive = dir.at("archive");
-    dedup_ok(&format!("archive create {archive} --markup text -q"));
+    let archive = dir.archive("archive", "--markup text -q");
     let job = dir.at("job");
     let options = format!(
         "--new {new} --base {archive} --day 2026-01-01 --append --decisions {decisions} --overwrite"

@@ -149,8 +149,7 @@ fn decisions_follow_verified_pairs_alone() {
         let centres: Vec<u64> = (0..random.random_range(1..4))
             .map(|_| random.random())
             .collect();
-        let archive = dir.at("archive");
-        dedup_ok(&format!("archive create --profile paper {archive}"));
+        let archive = dir.archive("archive", "--profile paper");
         let mut archived = Vec::new();
         for day in ["2026-01-01", "2026-01-02"] {
             let rows: Vec<(String, u64)> = (0..random.random_range(0..5))
@@ -322,10 +321,7 @@ fn many_texts_with_one_fingerprint_are_compared_by_text() {
 #[test]
 fn a_day_that_texts_decided_is_carried_on_and_told_apart() {
     let dir = Dir::new();
-    let archive = dir.at("archive");
-    dedup_ok(&format!(
-        "archive create --profile paper {archive} --decisions"
-    ));
+    let archive = dir.archive("archive", "--profile paper --decisions");
     let document = |id: &str, text: &str| Document {
         id: id.into(),
         day: None,

@@ -98,8 +98,7 @@ fn prepared(documents: &Documents) -> Dir {
     let dir = Dir::new();
     write(&dir.at("new.parquet"), &documents.new);
     write(&dir.at("old.parquet"), &documents.base);
-    let archive = dir.at("archive");
-    dedup_ok(&format!("archive create --profile paper {archive}"));
+    let archive = dir.archive("archive", "--profile paper");
     dedup_ok(&format!(
         "fingerprint --input {} --append {archive} --day 2026-01-01",
         dir.at("old.parquet")
@@ -318,8 +317,7 @@ fn recurring_ids_are_compared_by_the_right_text() {
     let documents = Documents::make();
     let text = |at: usize| documents.base[at].1.as_str();
     let edited = documents.new[8].1.as_str();
-    let archive = dir.at("archive");
-    dedup_ok(&format!("archive create --profile paper {archive}"));
+    let archive = dir.archive("archive", "--profile paper");
     // Yesterday's u is an edited copy of the text that u and n have today.
     write_documents(dir.join("day1.parquet"), &[("u", edited), ("d", text(3))]);
     write_documents(
@@ -399,8 +397,7 @@ fn documents_with_one_id_are_compared_by_their_texts() {
     let text = words.join(" ");
     let edited = text.replace("w40", "other");
     write_documents(dir.join("new.parquet"), &[("a", &text), ("a", &edited)]);
-    let archive = dir.at("archive");
-    dedup_ok(&format!("archive create --profile paper {archive}"));
+    let archive = dir.archive("archive", "--profile paper");
     let output = dir.at("hits.parquet");
     for options in ["", "--day 2026-01-02"] {
         dedup_ok(&format!(
@@ -421,10 +418,7 @@ fn documents_with_one_id_are_compared_by_their_texts() {
 fn empty_texts_are_alike() {
     let dir = Dir::new();
     write_documents(dir.join("new.parquet"), &[("a", ""), ("b", "")]);
-    let archive = dir.at("archive");
-    dedup_ok(&format!(
-        "archive create --profile paper {archive} --min-features 0"
-    ));
+    let archive = dir.archive("archive", "--profile paper --min-features 0");
     let output = dir.at("hits.parquet");
     dedup_ok(&format!(
         "run --new {} --base {archive} --verify edit --output {output}",
@@ -442,8 +436,7 @@ fn a_text_of_another_document_with_the_id_is_not_compared() {
     let dir = Dir::new();
     let documents = Documents::make();
     let (text, other) = (documents.base[0].1.as_str(), documents.base[1].1.as_str());
-    let archive = dir.at("archive");
-    dedup_ok(&format!("archive create --profile paper {archive}"));
+    let archive = dir.archive("archive", "--profile paper");
     for (day, text) in [("2026-01-01", text), ("2026-01-02", other)] {
         write_documents(dir.join(&format!("{day}.parquet")), &[("a", text)]);
         let file = dir.at(&format!("{day}.parquet"));

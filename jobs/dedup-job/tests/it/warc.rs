@@ -296,10 +296,7 @@ fn a_file_that_is_cut_within_a_member_is_read_as_a_whole() {
 #[test]
 fn a_large_crawl_is_read_in_parts() {
     let dir = Dir::new();
-    let archive = dir.at("archive");
-    dedup_ok(&format!(
-        "archive create --profile paper {archive} --markup text"
-    ));
+    let archive = dir.archive("archive", "--profile paper --markup text");
     type Write = fn(&Path);
     let crawls: [(&str, Write); 2] = [
         ("gz", write_large_crawl),

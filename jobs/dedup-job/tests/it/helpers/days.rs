@@ -57,8 +57,7 @@ impl Days {
     /// An empty archive.
     pub fn new() -> Self {
         let dir = Dir::new();
-        let archive = dir.at("archive");
-        dedup_ok(&format!("archive create --profile paper {archive}"));
+        let archive = dir.archive("archive", "--profile paper");
         Self { dir, archive }
     }
 

@@ -102,6 +102,14 @@ impl Dir {
         self.join(name).to_str().unwrap().to_owned()
     }
 
+    /// Creates an archive of this name in the directory, with these options; returns its path.
+    #[track_caller]
+    pub fn archive(&self, name: &str, options: &str) -> String {
+        let path = self.at(name);
+        dedup_ok(&format!("archive create {path} {options}"));
+        path
+    }
+
     /// The names of all entries of the directory, including hidden ones.
     pub fn names(&self) -> Vec<String> {
         let entries = std::fs::read_dir(self.0.path()).unwrap();
