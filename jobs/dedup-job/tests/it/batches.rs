@@ -170,13 +170,7 @@ type Document = (usize, String, usize, bool);
 /// Commits six days of random documents to a new archive; some ids are URLs. Returns the documents, with what was decided.
 fn random_history(dir: &Dir, archive: &str, seed: u64) -> Vec<Document> {
     dedup_ok(&format!("archive create {archive}"));
-    let mut state = seed;
-    let mut number = move |end: usize| {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1);
-        (state >> 33) as usize % end
-    };
+    let mut number = numbers_below(seed);
     let mut documents = Vec::new();
     for day in 1..=6 {
         let batch: Vec<(String, usize)> = (0..6)

@@ -2,20 +2,12 @@
 
 use std::collections::HashSet;
 use std::fs;
-use std::io::{Read as _, Write as _};
+use std::io::Read as _;
 
-use flate2::Compression;
 use flate2::read::MultiGzDecoder;
-use flate2::write::GzEncoder;
 
-use crate::helpers::crawl_files::{record, response};
+use crate::helpers::crawl_files::{gzip, record, response};
 use crate::helpers::support::*;
-
-fn gzip(content: &[u8]) -> Vec<u8> {
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
-    encoder.write_all(content).unwrap();
-    encoder.finish().unwrap()
-}
 
 /// A page whose words hardly compress.
 fn page(number: usize, words: usize) -> Vec<u8> {

@@ -148,13 +148,7 @@ fn explain_follows_the_spec() {
 #[test]
 fn tune_counts_what_a_run_would_find() {
     let dir = Dir::new();
-    let mut state = 3u64;
-    let mut random = move |below: usize| {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1);
-        (state >> 33) as usize % below
-    };
+    let mut random = numbers_below(3);
     let mut documents = Vec::new();
     for number in 0..40 {
         let words: Vec<String> = (0..100).map(|_| format!("w{}", random(3000))).collect();

@@ -6,23 +6,8 @@ use std::process::Command;
 
 use crate::helpers::support::*;
 
-/// `PYTHON` names an interpreter that has the packages; without it, `python3` is tried.
 pub fn python() -> Option<String> {
-    let python = std::env::var("PYTHON").unwrap_or_else(|_| "python3".into());
-    let has = Command::new(&python)
-        .args(["-c", "import deltalake, pyarrow, duckdb"])
-        .output();
-    if has.is_ok_and(|output| output.status.success()) {
-        return Some(python);
-    }
-    assert!(
-        std::env::var("CI").is_err(),
-        "{python} lacks deltalake, pyarrow or duckdb"
-    );
-    say(&format!(
-        "SKIPPED: {python} lacks deltalake, pyarrow or duckdb"
-    ));
-    None
+    python_with("deltalake, pyarrow, duckdb")
 }
 
 #[test]

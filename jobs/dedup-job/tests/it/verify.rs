@@ -18,13 +18,7 @@ pub struct Documents {
 
 impl Documents {
     pub fn make() -> Self {
-        let mut state = 7u64;
-        let mut random = move |below: usize| {
-            state = state
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1);
-            (state >> 33) as usize % below
-        };
+        let mut random = numbers_below(7);
         let mut word = move || format!("Word{}", random(5000));
         let base: Vec<Vec<String>> = (0..60)
             .map(|_| (0..120).map(|_| word()).collect())

@@ -17,19 +17,8 @@ use crate::helpers::crawl_files::{
 use crate::helpers::support::*;
 use crate::verify::read_similar;
 
-/// `PYTHON`, or `python3`, if it has the package warcio.
 pub fn python() -> Option<String> {
-    let python = std::env::var("PYTHON").unwrap_or_else(|_| "python3".into());
-    let has = Command::new(&python)
-        .args(["-c", "import warcio"])
-        .output()
-        .is_ok_and(|output| output.status.success());
-    if !has {
-        assert!(std::env::var("CI").is_err(), "{python} lacks warcio");
-        say(&format!("SKIPPED: {python} lacks warcio"));
-        return None;
-    }
-    Some(python)
+    python_with("warcio")
 }
 
 /// A directory with the files that a script in `tests` writes.

@@ -249,6 +249,31 @@ pub fn signal(child: &Child, name: &str) {
     assert!(sent.success());
 }
 
+/// `PYTHON`, or `python3`, if it has the packages. Without them, a test is skipped; under `CI` it fails.
+pub fn python_with(packages: &str) -> Option<String> {
+    let python = std::env::var("PYTHON").unwrap_or_else(|_| "python3".into());
+    let has = Command::new(&python)
+        .args(["-c", &format!("import {packages}")])
+        .output();
+    if has.is_ok_and(|output| output.status.success()) {
+        return Some(python);
+    }
+    assert!(std::env::var("CI").is_err(), "{python} lacks {packages}");
+    say(&format!("SKIPPED: {python} lacks {packages}"));
+    None
+}
+
+/// Random numbers below an end; a seed fixes them.
+pub fn numbers_below(seed: u64) -> impl FnMut(usize) -> usize {
+    let mut state = seed;
+    move |end| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (state >> 33) as usize % end
+    }
+}
+
 /// Prints a line even when the test passes: the harness captures only the print macros.
 pub fn say(line: &str) {
     use std::io::Write as _;
