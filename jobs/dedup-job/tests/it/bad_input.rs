@@ -415,26 +415,18 @@ fn signals_stop_a_run_at_once() {
     ));
     fs::write(dir.join("hits.parquet"), EARLIER_OUTPUT).unwrap();
     let before = contents(format!("{data}/archive"));
-    for (signal, code) in [("INT", 130), ("TERM", 143)] {
+    for (name, code) in [("INT", 130), ("TERM", 143)] {
         // Every pair is compared: this takes minutes.
         let line = format!(
             "run --new {data}/day.parquet --base {data}/archive --design exhaustive --append --day 2026-01-31 --output {} --scratch {}",
             dir.at("hits.parquet"),
             dir.at("")
         );
-        let child = command()
-            .args(line.split_whitespace())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let child = start(command(), &line);
         std::thread::sleep(Duration::from_millis(700));
         let sent = Instant::now();
-        let kill = std::process::Command::new("kill")
-            .args([format!("-{signal}"), child.id().to_string()])
-            .status();
-        assert!(kill.unwrap().success());
-        Ran::of(child.wait_with_output().unwrap()).fails(code, &[signal]);
+        signal(&child, name);
+        Ran::of(child.wait_with_output().unwrap()).fails(code, &[name]);
         assert!(sent.elapsed() < Duration::from_secs(2));
         assert_eq!(fs::read(dir.join("hits.parquet")).unwrap(), EARLIER_OUTPUT);
         assert_eq!(
@@ -454,7 +446,7 @@ fn signals_stop_a_command_that_prints() {
     fs::write(dir.join("d.jsonl"), (0..400).map(lines).collect::<String>()).unwrap();
     let table = format!("d={}", dir.at("d.jsonl"));
     let query = "select a.id, b.text from d a, d b";
-    for (signal, code) in [("INT", 130), ("TERM", 143)] {
+    for (name, code) in [("INT", 130), ("TERM", 143)] {
         let mut child = command()
             .args(["sql", query, "--json", "--table", &table])
             .stdout(Stdio::piped())
@@ -465,11 +457,8 @@ fn signals_stop_a_command_that_prints() {
         output.read_exact(&mut [0]).unwrap();
         std::thread::sleep(Duration::from_millis(200));
         let sent = Instant::now();
-        let kill = std::process::Command::new("kill")
-            .args([format!("-{signal}"), child.id().to_string()])
-            .status();
-        assert!(kill.unwrap().success());
-        Ran::of(child.wait_with_output().unwrap()).fails(code, &[signal, "cut off"]);
+        signal(&child, name);
+        Ran::of(child.wait_with_output().unwrap()).fails(code, &[name, "cut off"]);
         assert!(sent.elapsed() < Duration::from_secs(2));
     }
 }

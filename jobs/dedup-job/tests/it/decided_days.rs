@@ -325,12 +325,7 @@ fn days_at_once_are_decided_one_after_the_other() {
             let output = dir.at(&format!("{day}.csv"));
             let line =
                 format!("run {new} --base {archive} --append --day {day} --decisions {output}");
-            let mut command = command();
-            command.args(line.split_whitespace());
-            command
-                .stdout(std::process::Stdio::piped())
-                .stderr(std::process::Stdio::piped());
-            command.spawn().unwrap()
+            start(command(), &line)
         })
         .collect();
     for run in runs {

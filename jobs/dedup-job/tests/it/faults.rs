@@ -400,13 +400,8 @@ fn killed_around_the_log_entry() {
                 Fault::Hang
             }
         });
-        let mut child = storage
-            .command()
-            .args(fixture.line("").replace("4s", "60s").split_whitespace())
-            .stdout(std::process::Stdio::null())
-            .stderr(std::process::Stdio::null())
-            .spawn()
-            .unwrap();
+        let line = fixture.line("").replace("4s", "60s");
+        let mut child = start_unheard(storage.command(), &line);
         let begin = Instant::now();
         while !reached.load(Ordering::Relaxed) {
             assert!(begin.elapsed() < Duration::from_secs(60));
@@ -827,14 +822,9 @@ fn signals_stop_a_run_that_waits_for_storage() {
             Fault::Pass
         }
     });
-    for (signal, code) in [("INT", 130), ("TERM", 143)] {
-        let child = storage
-            .command()
-            .args(fixture.line("").replace("2s", "60s").split_whitespace())
-            .stdout(std::process::Stdio::piped())
-            .stderr(std::process::Stdio::piped())
-            .spawn()
-            .unwrap();
+    for (name, code) in [("INT", 130), ("TERM", 143)] {
+        let line = fixture.line("").replace("2s", "60s");
+        let child = start(storage.command(), &line);
         let begin = Instant::now();
         let commits = || proxy.requests().iter().filter(|r| is_put(r, ENTRY)).count();
         let before = commits();
@@ -843,10 +833,7 @@ fn signals_stop_a_run_that_waits_for_storage() {
             std::thread::sleep(Duration::from_millis(20));
         }
         let begin = Instant::now();
-        let killed = std::process::Command::new("kill")
-            .args([&format!("-{signal}"), &child.id().to_string()])
-            .status();
-        assert!(killed.unwrap().success());
+        signal(&child, name);
         let ran = Ran::of(child.wait_with_output().unwrap());
         ran.fails(code, &["stopped by", "may be in the archive"]);
         // docs/faults.md allows 2 seconds; this is no benchmark.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
 use rand::seq::SliceRandom as _;
@@ -46,12 +46,7 @@ fn ran(program: Program<'_>, line: &str) -> Ran {
 
 /// Starts a command, and kills it after a random time; it may have ended before.
 fn killed(program: Program<'_>, line: &str, random: &mut ChaCha8Rng) {
-    let mut child = program()
-        .args(line.split_whitespace())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
+    let mut child = start_unheard(program(), line);
     std::thread::sleep(Duration::from_millis(random.random_range(0..60)));
     let _ = child.kill();
     child.wait().unwrap();
@@ -102,15 +97,7 @@ fn do_rounds(
                 killed(program, &map, random);
             }
             if misfortunes.repeats && random.random_bool(0.3) {
-                let both: Vec<_> = (0..2)
-                    .map(|_| {
-                        let mut command = program();
-                        command.args(map.split_whitespace());
-                        command.stdout(Stdio::piped()).stderr(Stdio::piped());
-                        command.spawn().unwrap()
-                    })
-                    .collect();
-                for child in both {
+                for child in [0, 1].map(|_| start(program(), &map)) {
                     Ran::of(child.wait_with_output().unwrap()).ok();
                 }
             } else {
@@ -913,15 +900,8 @@ fn two_reduces_at_once() {
         NONE,
         &mut random,
     );
-    let both: Vec<_> = (0..2)
-        .map(|_| {
-            let mut command = command();
-            command.args(["reduce", &job, "--json"]);
-            command.stdout(Stdio::piped()).stderr(Stdio::piped());
-            command.spawn().unwrap()
-        })
-        .collect();
-    for child in both {
+    let reduce = format!("reduce {job} --json");
+    for child in [0, 1].map(|_| start(command(), &reduce)) {
         Ran::of(child.wait_with_output().unwrap()).ok();
     }
     twins.same_outputs();

@@ -687,12 +687,7 @@ fn build_twice_at_once(days: &Days, index: &IndexAt<'_>, rounds: u64) -> u64 {
         std::thread::sleep(takes.mul_f64((round % 4) as f64 / 4.0));
         let removing = removed.map(|day| {
             let line = format!("archive remove {archive} --day {day} --json");
-            command()
-                .args(line.split_whitespace())
-                .stdout(Stdio::piped())
-                .stderr(Stdio::piped())
-                .spawn()
-                .unwrap()
+            start(command(), &line)
         });
         let merge = if round / 4 % 2 == 1 {
             "--merge-all"

@@ -4,7 +4,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Child, Stdio};
+use std::process::Child;
 use std::time::{Duration, Instant};
 
 use crate::helpers::servers::seaweed;
@@ -451,12 +451,7 @@ fn a_closed_pipe_ends_well() {
     let documents: Vec<(&str, &str)> = ids.iter().map(|id| (id.as_str(), page)).collect();
     write_documents(&docs, &documents);
     let read_nothing = |line: &str| {
-        let mut child = command()
-            .args(line.split_whitespace())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut child = start(command(), line);
         drop(child.stdout.take());
         Ran::of(child.wait_with_output().unwrap())
     };
@@ -541,13 +536,8 @@ fn leftovers_of_killed_runs_are_swept() {
     );
     // The exhaustive design compares all pairs, so the run takes long.
     let start = |others: &[String]| -> (Child, String) {
-        let child = command()
-            .args(run.split_whitespace())
-            .args(["--design", "exhaustive", "--threads", "1"])
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
+        let line = format!("{run} --design exhaustive --threads 1");
+        let child = start_unheard(command(), &line);
         let begin = Instant::now();
         let name = loop {
             let mut found = temporary(&dir);

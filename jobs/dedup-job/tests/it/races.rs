@@ -1,7 +1,7 @@
 //! Tests of runs at the same time. Fault numbers are those of docs/faults.md.
 
 use std::fs;
-use std::process::{Child, Stdio};
+use std::process::Child;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use testkit::proxy::{Fault, Request};
@@ -28,15 +28,6 @@ fn day(number: u64) -> Vec<(String, u64)> {
 fn is_commit(request: &Request, version: u64) -> bool {
     let entry = format!("/_delta_log/{version:020}.json");
     request.method == "PUT" && request.path().ends_with(&entry)
-}
-
-fn start(mut command: std::process::Command, line: &str) -> Child {
-    command
-        .args(line.split_whitespace())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap()
 }
 
 fn end(child: Child) -> Ran {

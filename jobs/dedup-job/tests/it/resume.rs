@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use crate::helpers::support::*;
@@ -47,12 +46,7 @@ fn chunks(dir: &Dir) -> Vec<PathBuf> {
 
 /// Starts a run, and kills it once there are `least` chunks.
 fn killed(dir: &Dir, line: &str, least: usize) {
-    let mut run = command()
-        .args(line.split_whitespace())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
+    let mut run = start_unheard(command(), line);
     let begin = Instant::now();
     while chunks(dir).len() < least && run.try_wait().unwrap().is_none() {
         assert!(begin.elapsed() < Duration::from_secs(60));

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, Int64Array, RecordBatch, StringArray};
@@ -240,6 +240,26 @@ pub fn write_fingerprints(path: impl AsRef<Path>, rows: &[(String, u64)]) {
             ("fp", numbers(rows.iter().map(|r| r.1.cast_signed()))),
         ],
     );
+}
+
+/// Starts a command with a line of arguments. [`Ran::of`] takes its output.
+pub fn start(mut command: Command, line: &str) -> Child {
+    command
+        .args(line.split_whitespace())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+/// As [`start`], for a command whose output nobody reads.
+pub fn start_unheard(mut command: Command, line: &str) -> Child {
+    command
+        .args(line.split_whitespace())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap()
 }
 
 /// Sends a signal to a process.
