@@ -121,7 +121,7 @@ fn the_same_day_with_other_content_is_refused() {
     assert_eq!(digests, 2, "{}", ran.stderr);
     assert!(fs::read(&hits).unwrap() == before && contents(&archive) == archived);
     // Without --append, a run compares the day with the archive as it was before the day.
-    dedup(run.replace(" --append", "").as_str()).ok();
+    dedup_ok(run.replace(" --append", "").as_str());
 }
 
 /// Faults 7 and 8: runs of the same day at the same time make one commit; runs of different days
@@ -236,10 +236,9 @@ fn kept_fingerprints_serve_as_the_day() {
         fs::read(dir.join("b.parquet")).unwrap()
     );
     // A day is the same whether it was committed from texts or from fingerprints.
-    dedup(&format!(
+    dedup_ok(&format!(
         "archive append {archive} --input {kept} --day 2026-01-03"
-    ))
-    .ok();
+    ));
     let again = dedup_ok(&format!(
         "archive append {archive} --input {day} --day 2026-01-03 --json"
     ));

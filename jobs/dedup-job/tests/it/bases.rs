@@ -67,7 +67,7 @@ fn a_training_set_is_cleaned_of_a_test_set() {
     assert_eq!(decisions(&output), expected, "{}", ran.stderr);
     assert_eq!(names_in(&test), before);
     // Verified by the texts of both: an unrelated text of few equal words is no copy.
-    dedup(&format!("{run} --min-similarity 0.99")).ok();
+    dedup_ok(&format!("{run} --min-similarity 0.99"));
     let (kept, dropped) = decisions(&output);
     assert_eq!(kept, ["leak1", "own1", "own2"]);
     assert_eq!(dropped, [("leak2".into(), "e2".into())]);

@@ -402,12 +402,11 @@ fn what_cannot_be_decided_is_not_appended() {
         );
     }
     // --append before the documents does not take a document for its value.
-    dedup(&format!(
+    dedup_ok(&format!(
         "run --append {} --base {decided} --day 2026-01-01 -o {} --prefer fp:desc",
         days[0],
         dir.at("o.parquet")
-    ))
-    .ok();
+    ));
     // The configuration file sets `append` by name.
     fs::write(dir.join("dedup-job.toml"), "[run]\nappend = \"kept\"\n").unwrap();
     let config = dir.at("dedup-job.toml");
@@ -559,8 +558,7 @@ fn decisions_on_s3_are_the_same() {
     let there = decide_days(&days, &dir, |line| storage.dedup(line), &archive);
     assert!(here == there);
     let info = storage
-        .dedup(&format!("archive info {archive} --verify --json"))
-        .ok()
+        .dedup_ok(&format!("archive info {archive} --verify --json"))
         .json();
     assert_eq!(info["decisions"], true);
 }

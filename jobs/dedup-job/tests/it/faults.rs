@@ -31,9 +31,7 @@ impl Fixture {
         let storage = seaweed()?;
         let at = storage.unique("faults");
         let data = format!("--new 500 --base {documents} --days 2 --seed 5");
-        storage
-            .dedup(&format!("generate pages --output {at} {data}"))
-            .ok();
+        storage.dedup_ok(&format!("generate pages --output {at} {data}"));
         let expected = storage.get(&format!("{at}/expected.parquet")).unwrap();
         storage.put(&format!("{at}/hits.parquet"), EARLIER_OUTPUT.into());
         let log = storage.log(&format!("{at}/archive"));
@@ -346,9 +344,7 @@ fn a_lost_answer_to_a_large_upload() {
     dedup_ok(&format!(
         "generate fingerprints --output {local} --new 1800000 --base 1000 --pairs 10"
     ));
-    storage
-        .dedup(&format!("archive create --profile paper {at}/archive"))
-        .ok();
+    storage.dedup_ok(&format!("archive create --profile paper {at}/archive"));
     let completed = Arc::new(AtomicU64::new(0));
     let (first, seen) = (times(1), Arc::clone(&completed));
     let (lossy, _proxy) = storage.through(move |request| {
@@ -362,11 +358,9 @@ fn a_lost_answer_to_a_large_upload() {
             Fault::Pass
         }
     });
-    lossy
-        .dedup(&format!(
-            "fingerprint --input {local}/day.parquet --append {at}/archive --day 2026-01-01"
-        ))
-        .ok();
+    lossy.dedup_ok(&format!(
+        "fingerprint --input {local}/day.parquet --append {at}/archive --day 2026-01-01"
+    ));
     assert!(completed.load(Ordering::Relaxed) >= 1);
     let info = storage.dedup(&format!("archive info {at}/archive --verify --json"));
     assert_eq!(info.ok().json()["fingerprints"], 1_800_000);

@@ -500,7 +500,7 @@ fn what_is_no_answer() {
     fs::write(&record, json).unwrap();
 
     // The job itself, when it is ready: no bit of its plans may change.
-    dedup(&format!("map {job} --part 1")).ok();
+    dedup_ok(&format!("map {job} --part 1"));
     let mut random = ChaCha8Rng::seed_from_u64(1);
     do_rounds(&command, &job, &options, NONE, &mut random);
     let plans = ["round-1/plan.json", "round-2/plan.json", "batch.json"];
@@ -873,7 +873,7 @@ fn what_is_beside_a_job_stays() {
         assert!(dir.join(name).exists(), "{name}");
     }
     // The options of the job are enough to begin anew.
-    dedup(&format!("split {job} --restart")).ok();
+    dedup_ok(&format!("split {job} --restart"));
     dedup(&format!("split {}/p/copies/a.parquet --base x", dir.at("")))
         .fails(64, &["is a file", "the place of the job"]);
     let archive = dir.archive("archive", "--profile paper");

@@ -554,15 +554,13 @@ fn all_frames_and_members_of_an_object_are_read() {
         let new = format!("{at}/{name}");
         storage.put(&new, content);
         let base = dir.at(&format!("{name}.base.parquet"));
-        storage
-            .dedup(&format!("fingerprint --input {new} --output {base}"))
-            .ok();
+        storage.dedup_ok(&format!("fingerprint --input {new} --output {base}"));
         // Every document is in the archive, and its text is found there.
         let hits = dir.at("hits.parquet");
         let line = format!(
             "run --new {new} --base {base} --output {hits} --no-within -k 0 --verify jaccard --base-text {new} --json"
         );
-        let run = storage.dedup(&line).ok().json();
+        let run = storage.dedup_ok(&line).json();
         assert_eq!(run["new"]["documents"], 90, "{name}");
         assert_eq!(run["verified"]["without_text"], 0, "{name}");
         assert_eq!(run["hits"], 90, "{name}");

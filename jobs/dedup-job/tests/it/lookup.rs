@@ -756,10 +756,7 @@ fn an_index_in_a_store_is_used_from_copies() {
         "index build --base {} --output {index} --json",
         days.archive
     );
-    let built = storage
-        .dedup(&format!("{line} --cache {cache}"))
-        .ok()
-        .json();
+    let built = storage.dedup_ok(&format!("{line} --cache {cache}")).json();
     assert_eq!(
         (&built["rows"], &built["added_rows"]),
         (&json!(13), &json!(13))
@@ -767,7 +764,7 @@ fn an_index_in_a_store_is_used_from_copies() {
     let info = format!("index info {index} --verify --json --cache");
     for cache in [&cache, &other] {
         assert_eq!(
-            storage.dedup(&format!("{info} {cache}")).ok().json()["rows"],
+            storage.dedup_ok(&format!("{info} {cache}")).json()["rows"],
             13
         );
     }
@@ -791,12 +788,12 @@ fn an_index_in_a_store_is_used_from_copies() {
     let mut bytes = whole.clone();
     bytes[100] ^= 1;
     std::fs::write(&copy, bytes).unwrap();
-    storage.dedup(&format!("{info} {other}")).ok();
+    storage.dedup_ok(&format!("{info} {other}"));
     assert!(std::fs::read(&copy).unwrap() == whole);
     std::fs::remove_file(&copy).unwrap();
-    storage.dedup(&format!("{info} {other}")).ok();
+    storage.dedup_ok(&format!("{info} {other}"));
     days.commit(DAYS[3], &[("d1", far(1) ^ 2)]);
-    storage.dedup(&format!("{line} --cache {cache}")).ok();
+    storage.dedup_ok(&format!("{line} --cache {cache}"));
     let ids: Vec<String> = hits(storage.dedup(&query))
         .remove(0)
         .into_iter()

@@ -198,7 +198,7 @@ fn a_run_that_drops_too_much_of_a_source_is_refused() {
         .fails(65, &["source \"b.example\", 10 of 12", "--max-dropped 0.8"]);
     assert!(!fs::exists(&decisions).unwrap());
     // One of two of c.example is more than that, and means nothing.
-    dedup(&format!("{run} 0.84")).ok();
+    dedup_ok(&format!("{run} 0.84"));
 }
 
 #[test]

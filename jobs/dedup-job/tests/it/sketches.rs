@@ -381,24 +381,19 @@ fn rows_of_pairs_take_few_bytes_from_a_store() {
         path
     };
     let archive = storage.unique("archive");
-    storage
-        .dedup(&format!(
-            "archive create --profile paper {archive} --sketch 256"
-        ))
-        .ok();
+    storage.dedup_ok(&format!(
+        "archive create --profile paper {archive} --sketch 256"
+    ));
     let old = write("old.parquet", &mut (0..400_000));
-    storage
-        .dedup(&format!(
-            "fingerprint --input {old} --append {archive} --day 2026-01-01"
-        ))
-        .ok();
+    storage.dedup_ok(&format!(
+        "fingerprint --input {old} --append {archive} --day 2026-01-01"
+    ));
     let received = |input: &str, pairs: u64| {
         let output = dir.at("pairs.parquet");
         let summary = storage
-            .dedup(&format!(
+            .dedup_ok(&format!(
                 "run --new {input} --base {archive} --day 2026-01-02 --output {output} --json"
             ))
-            .ok()
             .json();
         assert_eq!(summary["hits"], pairs);
         summary["network"]["bytes_received"].as_u64().unwrap()

@@ -336,10 +336,9 @@ fn what_is_remembered_outlives_replaced_days_and_old_memories() {
     run(0, "--replace-day -k 5").ok();
     assert_eq!(remembered(&archive, "alpha.example"), [6, 5]);
     // A vacuum leaves what the last day needs.
-    dedup(&format!(
+    dedup_ok(&format!(
         "archive vacuum {archive} --older-than 0s --nothing-runs"
-    ))
-    .ok();
+    ));
     run(0, "-k 5").ok();
     assert_eq!(remembered(&archive, "alpha.example"), [6, 5]);
     run(3, "").fails(78, &["_dedup-job/templates/", "vacuum"]);
