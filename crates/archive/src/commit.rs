@@ -45,9 +45,10 @@ pub enum Append {
 }
 
 /// Whether a day that is in the archive may be replaced.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Existing {
     /// No: a commit of other rows for the day is refused.
+    #[default]
     Keep,
     /// Yes: the commit of the new rows also removes the day's old rows.
     Replace,

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::peers::{Found, PeerArgs};
 use crate::truth::Pair;
-use crate::{documents, keep, program};
+use crate::{documents, keep, peers, program};
 
 /// The largest distance of fingerprints of other programs: their default.
 const PEER_DISTANCE: u32 = 3;
@@ -217,21 +217,10 @@ fn ours(args: &Args, line: &[&std::ffi::OsStr]) -> f64 {
     begin.elapsed().as_secs_f64()
 }
 
-/// The pairs within [`PEER_DISTANCE`] bits, by brute force, which is not timed.
+/// The pairs within [`PEER_DISTANCE`] bits.
 fn near(bits: &[Option<u64>]) -> HashSet<Pair> {
-    let known: Vec<(u32, u64)> = (0..)
-        .zip(bits)
-        .filter_map(|(at, bits)| Some((at, (*bits)?)))
-        .collect();
-    let mut pairs = HashSet::new();
-    for (i, (a, x)) in known.iter().enumerate() {
-        for (b, y) in &known[i + 1..] {
-            if (x ^ y).count_ones() <= PEER_DISTANCE {
-                pairs.insert((*a, *b));
-            }
-        }
-    }
-    pairs
+    let pairs = peers::near(bits, PEER_DISTANCE).into_iter();
+    pairs.map(|(pair, _)| pair).collect()
 }
 
 #[cfg(test)]

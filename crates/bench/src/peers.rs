@@ -8,6 +8,7 @@ use arrow::array::{AsArray as _, RecordBatch};
 use arrow::datatypes::{DataType, Int32Type, UInt64Type};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde_json::{Value, json};
+use testkit::oracle;
 
 use crate::truth::Pair;
 
@@ -123,6 +124,17 @@ fn read(directory: &Path) -> Results {
         });
     }
     results
+}
+
+/// The pairs of documents whose fingerprints are within `k` bits, with their distances: by brute force, which is not timed.
+pub fn near(fingerprints: &[Option<u64>], k: u32) -> Vec<(Pair, u32)> {
+    let known = (0..).zip(fingerprints);
+    let known = known.filter_map(|(document, fingerprint)| Some((document, (*fingerprint)?)));
+    let (documents, values): (Vec<u32>, Vec<u64>) = known.unzip();
+    let pairs = oracle::pairs_inside(&values, k).into_iter();
+    pairs
+        .map(|(a, b, distance)| ((documents[a], documents[b]), distance))
+        .collect()
 }
 
 /// Calls `each` with every record batch of a Parquet file, and with the names of the methods in its first column.

@@ -16,7 +16,7 @@ use simhash::{
 
 use crate::peers::{Found, PeerArgs};
 use crate::truth::{Pair, Truth};
-use crate::{documents, learn_frequencies};
+use crate::{documents, learn_frequencies, peers};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -245,17 +245,7 @@ fn at_distances(
     distances: &[u32],
 ) -> Vec<Method> {
     let most = distances.iter().copied().max().unwrap_or(0);
-    let mut near = Vec::new();
-    for (a, x) in fingerprints.iter().enumerate() {
-        let Some(x) = x else { continue };
-        for (b, y) in fingerprints.iter().enumerate().skip(a + 1) {
-            let Some(y) = y else { continue };
-            let distance = (x ^ y).count_ones();
-            if distance <= most {
-                near.push((a as u32, b as u32, distance));
-            }
-        }
-    }
+    let near = peers::near(fingerprints, most);
     distances
         .iter()
         .map(|&k| Method {
@@ -264,8 +254,8 @@ fn at_distances(
             ours,
             pairs: near
                 .iter()
-                .filter(|(_, _, distance)| *distance <= k)
-                .map(|&(a, b, _)| (a, b))
+                .filter(|(_, distance)| *distance <= k)
+                .map(|(pair, _)| *pair)
                 .collect(),
         })
         .collect()

@@ -10,7 +10,7 @@ use std::time::Duration;
 use engine::output::OutputTarget;
 use engine::resources::Resources;
 use engine::run::DaySource;
-use engine::{Limits, RunSettings, SpecOptions, Summary};
+use engine::{Limits, RunSettings, Summary};
 use object_store::memory::InMemory;
 use object_store::throttle::{ThrottleConfig, ThrottledStore};
 use object_store::{ObjectStore, ObjectStoreExt as _};
@@ -162,43 +162,16 @@ fn rate(summary: &Summary) -> f64 {
 
 /// The settings of the join, whose pairs go to the file `hits`.
 pub(crate) fn settings(args: &Args, source: &Source, scratch: &Path, hits: &Path) -> RunSettings {
+    let hits = source.stores.locate(&hits.display().to_string());
+    let hits = OutputTarget::file(hits.expect("a local path"));
     RunSettings {
         new: vec![args.data.join("day.parquet").display().to_string()],
         base: vec![source.base.clone()],
-        output: Some(
-            OutputTarget::file(
-                source
-                    .stores
-                    .locate(&hits.display().to_string())
-                    .expect("a local path"),
-            )
-            .expect("a known ending"),
-        ),
-        decide: None,
-        compare: engine::CompareOptions::default(),
-        limits: engine::run::RunLimits::default(),
+        output: Some(hits.expect("a known ending")),
         within: true,
-        existing: archive::Existing::Keep,
-        drop_empty: false,
-        compares_all: false,
-        finds_updates: false,
-        on_update: Default::default(),
-        pins: Vec::new(),
-        pins_from: None,
-        batch_name: Default::default(),
-        audit: None,
-        append: None,
-        rows_per_file: None,
         day: Some(DaySource::Date("2026-01-31".parse().expect("a day"))),
-        fingerprints: None,
-        columns: Default::default(),
-        design: None,
-        pairs_by_class: false,
-        max_hits: None,
-        spec_options: SpecOptions::default(),
-        resume: None,
         scratch: scratch.to_owned(),
-        job: None,
+        ..RunSettings::default()
     }
 }
 

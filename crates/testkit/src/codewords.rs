@@ -152,18 +152,6 @@ pub struct Settings {
     pub seed: u64,
 }
 
-/// The reason why no fingerprints can be generated from [`Settings`].
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Impossible(pub String);
-
-impl std::fmt::Display for Impossible {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for Impossible {}
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BatchFingerprint {
     /// The 64 bits.
@@ -195,25 +183,25 @@ impl Generator {
     /// Creates a generator.
     ///
     /// # Errors
-    /// [`Impossible`] when the distance is above [`MAX_DISTANCE`] or the code has too few words.
-    pub fn new(settings: Settings) -> Result<Self, Impossible> {
+    /// A sentence that says why, when the distance is above [`MAX_DISTANCE`] or the code has too few words.
+    pub fn new(settings: Settings) -> Result<Self, String> {
         let code = Code::for_distance(settings.max_distance).ok_or_else(|| {
-            Impossible(format!("fingerprints with known pairs can be generated up to a distance of {MAX_DISTANCE}, not {}", settings.max_distance))
+            format!("fingerprints with known pairs can be generated up to a distance of {MAX_DISTANCE}, not {}", settings.max_distance)
         })?;
         let generator = Self { settings, code };
         let settings = &generator.settings;
         let capacity = generator.messages() / 4;
         if settings.archive.div_ceil(settings.days.max(1)) > capacity || settings.batch > capacity {
-            return Err(Impossible(format!(
+            return Err(format!(
                 "at a distance of {} and with {} archived days, a day or batch can have at most {capacity} fingerprints",
                 settings.max_distance, settings.days
-            )));
+            ));
         }
         if settings.pairs > settings.archive.min(settings.batch) {
-            return Err(Impossible(format!(
+            return Err(format!(
                 "{} pairs need as many fingerprints in the batch and in the archive",
                 settings.pairs
-            )));
+            ));
         }
         Ok(generator)
     }
@@ -457,7 +445,7 @@ mod tests {
             }
         }
         let too_many = Generator::new(settings(40_000, 1, 10, 0, 10));
-        assert!(too_many.unwrap_err().0.contains("at most 32768"));
+        assert!(too_many.unwrap_err().contains("at most 32768"));
     }
 
     #[test]

@@ -26,6 +26,7 @@ use crate::args::{Cli, Command};
 use crate::config::Refused;
 use crate::exit::Failure;
 
+pub use crate::args::time_span;
 pub use crate::exit::exit_code;
 
 /// Runs the program: `arguments` begin with its name, as those of a process do. Returns the exit code.

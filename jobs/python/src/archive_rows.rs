@@ -8,12 +8,12 @@ use arrow::array::{ArrayRef, Date32Array, RecordBatch, RecordBatchOptions, Recor
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::error::ArrowError;
 use chrono::NaiveDate;
+use engine::work_items::days_since_epoch;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
 use crate::error::Failed;
 use crate::export::{schema_capsule, stream_capsule};
-use crate::index::days_since_1970;
 use crate::interrupt::{block_on, wait_for};
 use crate::stores::stores;
 
@@ -156,7 +156,7 @@ fn with_day(
         match rows.column_by_name(field.name()) {
             Some(column) => Arc::clone(column),
             None => {
-                let days = std::iter::repeat_n(day.map(days_since_1970), rows.num_rows());
+                let days = std::iter::repeat_n(day.map(days_since_epoch), rows.num_rows());
                 Arc::new(Date32Array::from_iter(days))
             }
         }

@@ -11,8 +11,8 @@ use arrow::array::{
     StringArray, UInt64Array,
 };
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, UInt64Type};
-use chrono::NaiveDate;
 use engine::pairs::{DISTANCE, SIMILARITY};
+use engine::work_items::days_since_epoch;
 use lookup::{Answer, Answerer, Hit, Id, IndexFiles, LookupOptions, Query};
 use pyo3::prelude::*;
 
@@ -298,7 +298,7 @@ fn record_batch(
     };
     let queries = hits.iter().map(|(query, _)| *query as i64);
     let distances = hits.iter().map(|(_, hit)| hit.distance.cast_signed());
-    let days = hits.iter().map(|(_, hit)| hit.day.map(days_since_1970));
+    let days = hits.iter().map(|(_, hit)| hit.day.map(days_since_epoch));
     let fingerprints = hits.iter().map(|(_, hit)| hit.fingerprint);
     let similarities = hits.iter().map(|(_, hit)| hit.similarity);
     let columns: [ArrayRef; 6] = [
@@ -310,10 +310,4 @@ fn record_batch(
         Arc::new(Float64Array::from_iter(similarities)),
     ];
     Ok(RecordBatch::try_new(Arc::clone(schema), columns.into())?)
-}
-
-/// A date as Arrow has it.
-pub(crate) fn days_since_1970(date: NaiveDate) -> i32 {
-    let days = date.signed_duration_since(NaiveDate::default()).num_days();
-    i32::try_from(days).unwrap_or(i32::MAX)
 }

@@ -33,15 +33,8 @@ pub(crate) fn parse<T: FromStr<Err: Display>>(name: &str, value: &str) -> Result
     parsed.map_err(|error| Failed::usage(format!("{name}={value}: {error}")))
 }
 
-/// Parses a time span such as 30s or 5m.
+/// Parses a time span such as 30s or 5m, as the command does.
 fn time_span(name: &str, value: &str) -> Result<Duration, Failed> {
-    match humantime::parse_duration(value) {
-        Ok(span) if span.is_zero() => Err(Failed::usage(format!(
-            "{name}={value}: the time must be longer than 0"
-        ))),
-        Ok(span) => Ok(span),
-        Err(error) => Err(Failed::usage(format!(
-            "{name}={value}: {error}; a time is a number with the unit s, m, h or d"
-        ))),
-    }
+    let parsed = commands::time_span(value);
+    parsed.map_err(|error| Failed::usage(format!("{name}={value}: {error}")))
 }

@@ -23,7 +23,7 @@ pub enum Appended {
     Kept,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct RunSettings {
     /// Files, directories or patterns of the batch.
     pub new: Vec<String>,

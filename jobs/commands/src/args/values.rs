@@ -20,7 +20,7 @@ pub(super) fn local_path(text: &str) -> Result<PathBuf, String> {
 }
 
 /// Parses a time span such as 30s, 5m or 7d; 0 is refused.
-pub(super) fn time_span(text: &str) -> Result<Duration, String> {
+pub fn time_span(text: &str) -> Result<Duration, String> {
     match humantime::parse_duration(text) {
         Ok(span) if span.is_zero() => Err("the time must be longer than 0".into()),
         Ok(span) => Ok(span),

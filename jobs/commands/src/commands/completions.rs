@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use clap::{Command, CommandFactory as _};
+use clap::CommandFactory as _;
 use clap_complete::Shell;
 use storage::StorageError;
 
@@ -19,18 +19,13 @@ pub fn completions(shell: Shell) -> Result<(), Failure> {
 /// Prints the program's manual page, or writes one page per command to `directory`.
 pub fn man(directory: Option<&Path>) -> Result<(), Failure> {
     let Some(directory) = directory else {
-        return print(&page(Cli::command())?);
+        let mut page = Vec::new();
+        let rendered = clap_mangen::Man::new(Cli::command()).render(&mut page);
+        rendered.map_err(StorageError::io("the manual page"))?;
+        return print(&String::from_utf8_lossy(&page));
     };
     let failed = StorageError::io(directory.display());
     std::fs::create_dir_all(directory).map_err(&failed)?;
     clap_mangen::generate_to(Cli::command(), directory).map_err(failed)?;
     Ok(())
-}
-
-fn page(command: Command) -> Result<String, Failure> {
-    let mut page = Vec::new();
-    clap_mangen::Man::new(command)
-        .render(&mut page)
-        .map_err(StorageError::io("the manual page"))?;
-    Ok(String::from_utf8_lossy(&page).into_owned())
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use ::archive::{Append, Archive, BatchName, DayBatch, Existing, FingerprintWriter, IdType};
+use ::archive::{Append, Archive, DayBatch, Existing, FingerprintWriter, IdType};
 use documents::ColumnsRead;
 use documents::crawl_counts::CrawlRecordCounts;
 use documents::read_counts::Notes;
@@ -19,7 +19,7 @@ use storage::Draft;
 
 use super::output_checks::Outputs;
 use super::required;
-use crate::args::{CommonArgs, FingerprintArgs, Format, SpecArgs};
+use crate::args::{CommonArgs, FingerprintArgs};
 use crate::exit::Failure;
 use crate::printing::{
     self, count, crawl_records, print_json, print_summary, short_documents, some,
@@ -29,22 +29,10 @@ use crate::process::{self, Process};
 use crate::spooled::spooled;
 
 /// The destination of fingerprints.
-#[derive(Debug, Clone)]
-pub enum Target {
-    File {
-        path: String,
-        /// Whether an existing file of any kind may be replaced.
-        overwrite: bool,
-    },
-    /// A day of an archive.
-    Day {
-        archive: String,
-        day: DaySource,
-        /// The name of the batch; empty if the day has one batch.
-        batch: BatchName,
-        /// Whether a day without documents may be committed.
-        allow_empty: bool,
-    },
+enum Target<'a> {
+    File(&'a str),
+    /// A day of the archive at this place.
+    Day(&'a str, DaySource),
 }
 
 #[derive(Serialize)]
@@ -68,95 +56,38 @@ struct Report {
 }
 
 pub fn run(common: &CommonArgs, args: &FingerprintArgs) -> Result<(), Failure> {
-    if args.paths().is_empty() {
-        return Err(Failure::Usage(
-            "the documents are missing: name them after `fingerprint`, or by --input; see --help"
-                .into(),
-        ));
-    }
-    let target = match (&args.output, &args.append) {
-        (Some(_), None) if args.day.is_some() => {
-            return Err(Failure::Usage(
-                "--day needs --append: a file of fingerprints has no day".into(),
-            ));
-        }
-        (Some(output), None) => Target::File {
-            path: output.clone(),
-            overwrite: args.overwrite,
-        },
-        (None, Some(archive)) => Target::Day {
-            archive: archive.clone(),
-            day: required(args.day, "--day YYYY-MM-DD")?,
-            batch: args.batch_name.unwrap_or_default(),
-            allow_empty: args.allow_empty,
-        },
-        _ => {
-            return Err(Failure::Usage(
-                "--output FILE or --append DIR is required; see --help".into(),
-            ));
-        }
-    };
-    let given = Given {
-        input: args.paths(),
-        format: args.pipe.format,
-        columns: Columns {
-            source: args.source.clone(),
-            ..args.columns.columns()
-        },
-        base: args.base.as_deref(),
-    };
-    fingerprint(common, &given, &args.spec, &target)
-}
-
-pub struct Given<'a> {
-    /// Files, directories or patterns.
-    pub input: &'a [String],
-    pub columns: Columns,
-    /// The format of standard input and of pipes.
-    pub format: Option<Format>,
-    /// The archive whose spec and templates count, beside that of [`Target::Day`].
-    pub base: Option<&'a str>,
-}
-
-/// Writes the fingerprints of `given` to `target`.
-pub fn fingerprint(
-    common: &CommonArgs,
-    given: &Given<'_>,
-    spec: &SpecArgs,
-    target: &Target,
-) -> Result<(), Failure> {
+    let target = target(args)?;
     let (made, k, day) = process::run(common, async |process: &Process| {
-        let input = &spooled(process, given.input.to_vec(), given.format).await?;
+        let input = &spooled(process, args.paths().to_vec(), args.pipe.format).await?;
         let (context, scratch) = (&process.context, process.scratch.path());
         let progress = &process.resources.progress;
         let stores = process.stores();
         let (archive, draft) = match target {
-            Target::File { path, overwrite } => {
+            Target::File(path) => {
                 let inputs = input.iter().map(String::as_str);
                 let outputs = Outputs {
                     stores,
-                    inputs: inputs.chain(spec.table_files()).collect(),
-                    overwrite: *overwrite,
+                    inputs: inputs.chain(args.spec.table_files()).collect(),
+                    overwrite: args.overwrite,
                 };
                 let place = outputs
                     .check_parquet("--output", path, OutputKind::Fingerprints)
                     .await?;
-                let base = match given.base {
+                let base = match &args.base {
                     Some(base) => Some(Archive::open(&stores.locate(base)?).await?),
                     None => None,
                 };
                 (base, Some(Draft::new(&place, scratch)?))
             }
-            Target::Day { archive: dir, .. } => {
-                (Some(Archive::open(&stores.locate(dir)?).await?), None)
-            }
+            Target::Day(dir, _) => (Some(Archive::open(&stores.locate(dir)?).await?), None),
         };
-        let options = spec.spec_options(stores).await?;
+        let options = args.spec.spec_options(stores).await?;
         let opened = archive.map(|archive| OpenedArchive::Archive(Box::new(archive)));
         let columns = Columns {
+            source: args.source.clone(),
             with_sources: true,
             spooled: Some(scratch.to_owned()),
-            ..given.columns.clone()
+            ..args.columns.columns()
         };
         let (mut documents, recipe, id_type) = open_batch(
             context,
@@ -169,11 +100,11 @@ pub fn fingerprint(
         .await?;
         documents.cut(context, process.threads()).await?;
         let day = match target {
-            Target::Day { day, batch, .. } => Some(DayBatch {
+            Target::Day(_, day) => Some(DayBatch {
                 day: day.resolve(context, &mut documents).await?,
-                name: *batch,
+                name: args.batch_name.unwrap_or_default(),
             }),
-            Target::File { .. } => None,
+            Target::File(_) => None,
         };
         let (batch, templates) = loop {
             let work = Work {
@@ -190,9 +121,9 @@ pub fn fingerprint(
             }
             progress.reset_documents();
         };
-        if let Target::Day { allow_empty, .. } = target {
+        if day.is_some() {
             let limits = RunLimits {
-                allow_empty: *allow_empty,
+                allow_empty: args.allow_empty,
                 ..RunLimits::default()
             };
             limits.check_batch(documents.given(), batch.file.rows, true)?;
@@ -243,14 +174,36 @@ pub fn fingerprint(
             spec: file.spec.clone(),
             spec_digest: file.spec.digest(),
             output: match target {
-                Target::File { path, .. } => path.clone(),
-                Target::Day { archive, .. } => archive.clone(),
+                Target::File(place) | Target::Day(place, _) => place.to_owned(),
             },
             commit,
         };
         Ok((made, k, day))
     })?;
     report(common, &made, k, day)
+}
+
+/// Where the options put the fingerprints.
+fn target(args: &FingerprintArgs) -> Result<Target<'_>, Failure> {
+    if args.paths().is_empty() {
+        return Err(Failure::Usage(
+            "the documents are missing: name them after `fingerprint`, or by --input; see --help"
+                .into(),
+        ));
+    }
+    match (&args.output, &args.append) {
+        (Some(_), None) if args.day.is_some() => Err(Failure::Usage(
+            "--day needs --append: a file of fingerprints has no day".into(),
+        )),
+        (Some(output), None) => Ok(Target::File(output)),
+        (None, Some(archive)) => {
+            let day = required(args.day, "--day YYYY-MM-DD")?;
+            Ok(Target::Day(archive, day))
+        }
+        _ => Err(Failure::Usage(
+            "--output FILE or --append DIR is required; see --help".into(),
+        )),
+    }
 }
 
 /// A batch to be fingerprinted.

@@ -9,8 +9,7 @@ use crate::helpers::support::*;
 const PAGE: &str = "Near duplicate web documents are abundant and differ in a small portion such as advertisements";
 
 fn archive_with_days(dir: &Dir) -> String {
-    let archive = dir.at("archive");
-    dedup(&format!("archive create --profile paper {archive}")).ok();
+    let archive = dir.archive("archive", "--profile paper");
     for day in ["2026-01-01", "2026-01-02"] {
         let path = dir.join("input.parquet");
         let other =
@@ -23,11 +22,10 @@ fn archive_with_days(dir: &Dir) -> String {
                 ("empty", "404"),
             ],
         );
-        dedup(&format!(
+        dedup_ok(&format!(
             "archive append {archive} --input {} --day {day}",
             path.display()
-        ))
-        .ok();
+        ));
     }
     archive
 }
@@ -59,7 +57,7 @@ fn append_commits_the_day_and_a_rerun_changes_nothing() {
     let run = format!(
         "run --new {day} --base {archive} --output {hits} --append --day 2026-01-03 --json"
     );
-    let first = dedup(&run).ok().json();
+    let first = dedup_json(&run);
     assert_eq!(first["commit"]["committed"], 3);
     assert_eq!(first["new"]["without_fingerprint"], 1);
     let bytes = fs::read(&hits).unwrap();
@@ -73,26 +71,24 @@ fn append_commits_the_day_and_a_rerun_changes_nothing() {
     // output deleted.
     let archived = contents(&archive);
     for _ in 0..3 {
-        assert_eq!(dedup(&run).ok().json()["commit"], "already_there");
+        assert_eq!(dedup_json(&run)["commit"], "already_there");
         assert!(fs::read(&hits).unwrap() == bytes && contents(&archive) == archived);
     }
     assert!(
-        dedup(run.trim_end_matches(" --json"))
-            .ok()
+        dedup_ok(run.trim_end_matches(" --json"))
             .stdout
             .contains("committed already")
     );
     let later = dir.join("later.parquet");
     write_documents(&later, &[("l1", PAGE)]);
-    dedup(&format!(
+    dedup_ok(&format!(
         "archive append {archive} --input {} --day 2026-01-04",
         later.display()
-    ))
-    .ok();
+    ));
     fs::remove_file(&hits).unwrap();
-    dedup(&run).ok();
+    dedup_ok(&run);
     assert!(fs::read(&hits).unwrap() == bytes);
-    dedup(&format!("archive info {archive} --verify")).ok();
+    dedup_ok(&format!("archive info {archive} --verify"));
 }
 
 /// Fault 9: a committed day is appended with other documents; the error names both digests.
@@ -107,7 +103,7 @@ fn the_same_day_with_other_content_is_refused() {
     let run = format!(
         "run --new {day} --base {archive} --output {hits} --append --day 2026-01-03 --json"
     );
-    let first = dedup(&run).ok().json()["new"]["digest"]
+    let first = dedup_json(&run)["new"]["digest"]
         .as_str()
         .unwrap()
         .to_owned();
@@ -125,7 +121,7 @@ fn the_same_day_with_other_content_is_refused() {
     assert_eq!(digests, 2, "{}", ran.stderr);
     assert!(fs::read(&hits).unwrap() == before && contents(&archive) == archived);
     // Without --append, a run compares the day with the archive as it was before the day.
-    dedup(run.replace(" --append", "").as_str()).ok();
+    dedup_ok(run.replace(" --append", "").as_str());
 }
 
 /// Faults 7 and 8: runs of the same day at the same time make one commit; runs of different days
@@ -165,9 +161,7 @@ fn racing_runs_leave_whole_days() {
         committed += usize::from(summary["commit"]["committed"].is_u64());
     }
     assert_eq!(committed, 2);
-    let info = dedup(&format!("archive info {archive} --verify --json"))
-        .ok()
-        .json();
+    let info = dedup_json(&format!("archive info {archive} --verify --json"));
     assert_eq!(info["days"]["2026-01-03"]["files"], 1);
     assert_eq!(info["days"]["2026-01-03"]["fingerprints"], 2);
     assert_eq!(info["days"]["2026-01-04"]["fingerprints"], 2);
@@ -181,11 +175,10 @@ fn racing_runs_leave_whole_days() {
 #[test]
 fn an_archive_of_numbers_keeps_numbers() {
     let dir = Dir::new();
-    let archive = dir.at("archive");
-    dedup(&format!(
-        "archive create --profile paper {archive} --id-type bigint --weight log-tf --min-features 2"
-    ))
-    .ok();
+    let archive = dir.archive(
+        "archive",
+        "--profile paper --id-type bigint --weight log-tf --min-features 2",
+    );
     write_parquet(
         dir.join("a.parquet"),
         vec![
@@ -193,12 +186,11 @@ fn an_archive_of_numbers_keeps_numbers() {
             ("text", strings(["one two three", "four"])),
         ],
     );
-    dedup(&format!(
+    dedup_ok(&format!(
         "fingerprint --input {} --append {archive} --day 2026-01-01",
         dir.at("a.parquet")
-    ))
-    .ok();
-    let info = dedup(&format!("archive info {archive} --json")).ok().json();
+    ));
+    let info = dedup_json(&format!("archive info {archive} --json"));
     assert_eq!(
         (
             &info["id_type"],
@@ -209,12 +201,11 @@ fn an_archive_of_numbers_keeps_numbers() {
     );
     // CSV has only text; here its numbers become bigint ids.
     fs::write(dir.join("b.csv"), "id,text\n7,one two three\n").unwrap();
-    dedup(&format!(
+    dedup_ok(&format!(
         "run --new {} --base {archive} --output {}",
         dir.at("b.csv"),
         dir.at("hits.parquet")
-    ))
-    .ok();
+    ));
     assert_eq!(read_hits(dir.join("hits.parquet"))[0].0, "7");
     fs::write(dir.join("c.csv"), "id,text\nseven,one two three\n").unwrap();
     dedup(&format!(
@@ -230,41 +221,36 @@ fn kept_fingerprints_serve_as_the_day() {
     let dir = Dir::new();
     let (archive, day) = (archive_with_days(&dir), new_day(&dir));
     let (kept, made) = (dir.at("kept.parquet"), dir.at("made.parquet"));
-    dedup(&format!(
+    dedup_ok(&format!(
         "run --new {day} --base {archive} --output {} --fingerprints {kept}",
         dir.at("a.parquet")
-    ))
-    .ok();
-    dedup(&format!("fingerprint --input {day} --output {made}")).ok();
+    ));
+    dedup_ok(&format!("fingerprint --input {day} --output {made}"));
     assert_eq!(fs::read(&kept).unwrap(), fs::read(&made).unwrap());
-    dedup(&format!(
+    dedup_ok(&format!(
         "run --new {kept} --base {archive} --output {}",
         dir.at("b.parquet")
-    ))
-    .ok();
+    ));
     assert_eq!(
         fs::read(dir.join("a.parquet")).unwrap(),
         fs::read(dir.join("b.parquet")).unwrap()
     );
     // A day is the same whether it was committed from texts or from fingerprints.
-    dedup(&format!(
+    dedup_ok(&format!(
         "archive append {archive} --input {kept} --day 2026-01-03"
-    ))
-    .ok();
-    let again = dedup(&format!(
+    ));
+    let again = dedup_ok(&format!(
         "archive append {archive} --input {day} --day 2026-01-03 --json"
-    ))
-    .ok();
+    ));
     assert_eq!(again.json()["commit"], "already_there");
     // Plain files of fingerprints keep their spec too.
     fs::create_dir(dir.join("plain")).unwrap();
     fs::rename(&kept, dir.join("plain/kept.parquet")).unwrap();
-    dedup(&format!(
+    dedup_ok(&format!(
         "run --new {day} --base {} --output {}",
         dir.at("plain"),
         dir.at("c.parquet")
-    ))
-    .ok();
+    ));
     assert!(
         read_hits(dir.join("c.parquet"))
             .iter()

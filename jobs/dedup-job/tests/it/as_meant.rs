@@ -49,11 +49,10 @@ fn a_training_set_is_cleaned_of_a_test_set_alone() {
         ("t3", text(2, 1)),
     ];
     write(&train, &documents);
-    dedup(&format!("archive create {archive}")).ok();
-    dedup(&format!(
+    dedup_ok(&format!("archive create {archive}"));
+    dedup_ok(&format!(
         "archive append {archive} --input {test} --day 2026-01-01"
-    ))
-    .ok();
+    ));
     // Nor does a pin within the set.
     let pins = dir.at("pins.csv");
     fs::write(&pins, "pin, id, other\nsame, t1, t3\n").unwrap();
@@ -63,9 +62,7 @@ fn a_training_set_is_cleaned_of_a_test_set_alone() {
     for verify in ["", "--verify jaccard"] {
         let base_text = format!("--base-text {test}");
         let base_text = if verify.is_empty() { "" } else { &base_text };
-        let summary = dedup(&format!("{run} {verify} {base_text} --overwrite"))
-            .ok()
-            .json();
+        let summary = dedup_json(&format!("{run} {verify} {base_text} --overwrite"));
         assert_eq!(summary["decisions"]["kept"], 3);
         let own = |id: &str| (id.to_owned(), None);
         let leak = ("leak".to_owned(), Some("e".to_owned()));
@@ -85,7 +82,7 @@ fn another_batch_of_a_day_is_compared_with_the_first() {
         ["morning.jsonl", "evening.jsonl", "archive", "d.jsonl"].map(|name| dir.at(name));
     write(&morning, &[("m", text(1, 0))]);
     write(&evening, &[("e", text(1, 1))]);
-    dedup(&format!("archive create {archive}")).ok();
+    dedup_ok(&format!("archive create {archive}"));
     let run = |new: &str, more: &str| {
         dedup(&format!(
             "run {new} --base {archive} --day 2026-01-01 --decisions {decided} --overwrite {more}"
@@ -118,8 +115,8 @@ fn documents_that_share_an_id_are_told_apart() {
         &new,
         &[("a", text(1, 0)), ("a", text(2, 0)), ("b", text(2, 0))],
     );
-    dedup(&format!("run {new} --decisions {decided}")).ok();
-    let explained = dedup(&format!("explain b a --documents {new}")).ok().stdout;
+    dedup_ok(&format!("run {new} --decisions {decided}"));
+    let explained = dedup_ok(&format!("explain b a --documents {new}")).stdout;
     assert!(
         explained.contains("one of 2 documents of this id"),
         "{explained}"
@@ -128,11 +125,11 @@ fn documents_that_share_an_id_are_told_apart() {
         explained.lines().any(|line| line.starts_with("found")),
         "{explained}"
     );
-    let shown = dedup(&format!("show {decided} --documents {new} --json")).ok();
+    let shown = dedup_ok(&format!("show {decided} --documents {new} --json"));
     let shown = shown.json();
     assert_eq!(shown["new_text"], text(2, 0));
     assert_eq!(shown["base_text"], text(2, 0));
-    let groups = dedup(&format!("groups {decided} --json")).ok().json();
+    let groups = dedup_json(&format!("groups {decided} --json"));
     assert_eq!(
         (&groups["documents"], &groups["groups"]),
         (&json!(3), &json!(2)),
@@ -144,21 +141,15 @@ fn documents_that_share_an_id_are_told_apart() {
 #[test]
 fn removing_a_day_names_the_days_that_were_decided_with_it() {
     let dir = Dir::new();
-    let archive = dir.at("archive");
-    dedup(&format!("archive create {archive}")).ok();
+    let archive = dir.archive("archive", "");
     for day in 1..4 {
         let new = dir.at("new.jsonl");
         write(&new, &[("x", text(1, day)), ("y", text(10 + day, 0))]);
-        dedup(&format!(
+        dedup_ok(&format!(
             "run {new} --base {archive} --append --day 2026-01-0{day}"
-        ))
-        .ok();
+        ));
     }
-    let remove = |day: &str| {
-        dedup(&format!("archive remove {archive} --day {day}"))
-            .ok()
-            .stdout
-    };
+    let remove = |day: &str| dedup_ok(&format!("archive remove {archive} --day {day}")).stdout;
     let said = remove("2026-01-02");
     assert!(
         said.contains("later days were decided") && said.contains("2026-01-03"),
@@ -191,10 +182,9 @@ fn signs_and_operators_of_code_count_where_asked() {
     .map(|(id, text)| serde_json::json!({ "id": id, "text": text }).to_string());
     fs::write(&new, lines.join("\n")).unwrap();
     let kept = |options: &str| -> Vec<String> {
-        dedup(&format!(
+        dedup_ok(&format!(
             "run {new} --decisions {output} --overwrite {options}"
-        ))
-        .ok();
+        ));
         let text = fs::read_to_string(&output).unwrap();
         let rows = text.lines().skip(1).map(|line| line.split(',').collect());
         let kept = rows.filter(|fields: &Vec<&str>| fields[1] == "true");
@@ -228,10 +218,9 @@ fn diacritics_are_folded_where_asked() {
     .map(|(id, text)| serde_json::json!({ "id": id, "text": text }).to_string());
     fs::write(&new, lines.join("\n")).unwrap();
     let dropped = |options: &str| {
-        dedup(&format!(
+        dedup_ok(&format!(
             "run {new} --decisions {output} --overwrite {options}"
-        ))
-        .ok();
+        ));
         fs::read_to_string(&output)
             .unwrap()
             .matches("false")
@@ -240,7 +229,7 @@ fn diacritics_are_folded_where_asked() {
     assert_eq!(dropped(""), 0);
     assert_eq!(dropped("--fold marks"), 1);
     // It is a part of the specification.
-    dedup(&format!("archive create {archive} --fold marks")).ok();
+    dedup_ok(&format!("archive create {archive} --fold marks"));
     assert_eq!(dropped(&format!("--base {archive}")), 1);
     dedup(&format!(
         "run {new} --base {archive} --fold none --decisions {output} --overwrite"

@@ -82,16 +82,14 @@ fn truncated_files_are_named() {
 #[test]
 fn a_damaged_archive_is_noticed() {
     let dir = Dir::new();
-    let archive = dir.at("archive");
-    dedup(&format!("archive create --profile paper {archive}")).ok();
+    let archive = dir.archive("archive", "--profile paper");
     let rows: Vec<(String, u64)> = (0..5000).map(|n| (format!("id-{n}"), n * n)).collect();
     write_fingerprints(dir.join("day.parquet"), &rows);
-    dedup(&format!(
+    dedup_ok(&format!(
         "archive append {archive} --input {} --day 2026-01-01",
         dir.at("day.parquet")
-    ))
-    .ok();
-    dedup(&format!("archive info {archive} --verify")).ok();
+    ));
+    dedup_ok(&format!("archive info {archive} --verify"));
     let (path, bytes) = contents(&archive)
         .into_iter()
         .find(|(path, _)| path.extension() == Some("parquet".as_ref()))
@@ -184,8 +182,7 @@ fn wrong_columns_and_null_ids_are_named() {
 fn an_empty_day_and_an_empty_archive_give_an_empty_output() {
     let dir = Dir::new();
     let base = base(&dir);
-    let archive = dir.at("archive");
-    dedup(&format!("archive create --profile paper {archive}")).ok();
+    let archive = dir.archive("archive", "--profile paper");
     write_fingerprints(dir.join("empty.parquet"), &[]);
     write_fingerprints(
         dir.join("day.parquet"),
@@ -220,8 +217,8 @@ fn an_empty_day_and_an_empty_archive_give_an_empty_output() {
         dir.at("empty.parquet"),
         dir.at("h.parquet")
     );
-    assert_eq!(dedup(&append).ok().json()["commit"]["committed"], 1);
-    assert_eq!(dedup(&append).ok().json()["commit"], "already_there");
+    assert_eq!(dedup_json(&append)["commit"]["committed"], 1);
+    assert_eq!(dedup_json(&append)["commit"], "already_there");
 }
 
 /// Fault 28: a memory limit that is too small.
@@ -229,37 +226,31 @@ fn an_empty_day_and_an_empty_archive_give_an_empty_output() {
 fn too_little_memory_names_the_setting() {
     let dir = Dir::new();
     let data = dir.at("data");
-    dedup(&format!(
+    dedup_ok(&format!(
         "generate fingerprints --output {data} --new 400000 --base 1000"
-    ))
-    .ok();
+    ));
     let line = format!(
         "run --new {data}/day.parquet --base {data}/archive --output {}",
         dir.at("hits.parquet")
     );
     dedup(&format!("{line} --memory-limit 8MiB")).fails(75, &["--memory-limit"]);
     assert_eq!(dir.names(), ["data"]);
-    dedup(&format!("{line} --memory-limit 200MiB")).ok();
+    dedup_ok(&format!("{line} --memory-limit 200MiB"));
 }
 
 /// Fault 33: fingerprints that were made under another spec.
 #[test]
 fn fingerprints_of_another_spec_are_refused_field_by_field() {
     let dir = Dir::new();
-    let archive = dir.at("archive");
-    dedup(&format!(
-        "archive create --profile paper {archive} --weight log-tf"
-    ))
-    .ok();
+    let archive = dir.archive("archive", "--profile paper --weight log-tf");
     write_documents(
         dir.join("docs.parquet"),
         &[("a", "one two three four five")],
     );
     let (docs, made) = (dir.at("docs.parquet"), dir.at("made.parquet"));
-    dedup(&format!(
+    dedup_ok(&format!(
         "fingerprint --input {docs} --output {made} --min-features 2"
-    ))
-    .ok();
+    ));
     let parts = [
         "weight",
         "log-tf",
@@ -276,11 +267,10 @@ fn fingerprints_of_another_spec_are_refused_field_by_field() {
     // A batch cannot be compared with plain files of two specs.
     fs::create_dir(dir.join("mixed")).unwrap();
     fs::copy(&made, dir.join("mixed/a.parquet")).unwrap();
-    dedup(&format!(
+    dedup_ok(&format!(
         "fingerprint --input {docs} --output {}",
         dir.at("mixed/b.parquet")
-    ))
-    .ok();
+    ));
     run(&dir, &docs, &dir.at("mixed")).fails(78, &["a.parquet", "b.parquet", "min_features"]);
 }
 
@@ -290,8 +280,7 @@ fn fingerprints_of_another_spec_are_refused_field_by_field() {
 fn usage_errors() {
     let dir = Dir::new();
     let base = base(&dir);
-    let archive = dir.at("archive");
-    dedup(&format!("archive create --profile paper {archive}")).ok();
+    let archive = dir.archive("archive", "--profile paper");
     write_fingerprints(dir.join("day.parquet"), &[("a".into(), 1)]);
     let day = dir.at("day.parquet");
     let before = contents(&archive);
@@ -421,32 +410,23 @@ fn an_output_that_cannot_be_written() {
 fn signals_stop_a_run_at_once() {
     let dir = Dir::new();
     let data = dir.at("data");
-    dedup(&format!(
+    dedup_ok(&format!(
         "generate fingerprints --output {data} --new 30000 --base 2000000 --days 1 -k 3"
-    ))
-    .ok();
+    ));
     fs::write(dir.join("hits.parquet"), EARLIER_OUTPUT).unwrap();
     let before = contents(format!("{data}/archive"));
-    for (signal, code) in [("INT", 130), ("TERM", 143)] {
+    for (name, code) in [("INT", 130), ("TERM", 143)] {
         // Every pair is compared: this takes minutes.
         let line = format!(
             "run --new {data}/day.parquet --base {data}/archive --design exhaustive --append --day 2026-01-31 --output {} --scratch {}",
             dir.at("hits.parquet"),
             dir.at("")
         );
-        let child = command()
-            .args(line.split_whitespace())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let child = start(command(), &line);
         std::thread::sleep(Duration::from_millis(700));
         let sent = Instant::now();
-        let kill = std::process::Command::new("kill")
-            .args([format!("-{signal}"), child.id().to_string()])
-            .status();
-        assert!(kill.unwrap().success());
-        Ran::of(child.wait_with_output().unwrap()).fails(code, &[signal]);
+        signal(&child, name);
+        Ran::of(child.wait_with_output().unwrap()).fails(code, &[name]);
         assert!(sent.elapsed() < Duration::from_secs(2));
         assert_eq!(fs::read(dir.join("hits.parquet")).unwrap(), EARLIER_OUTPUT);
         assert_eq!(
@@ -466,7 +446,7 @@ fn signals_stop_a_command_that_prints() {
     fs::write(dir.join("d.jsonl"), (0..400).map(lines).collect::<String>()).unwrap();
     let table = format!("d={}", dir.at("d.jsonl"));
     let query = "select a.id, b.text from d a, d b";
-    for (signal, code) in [("INT", 130), ("TERM", 143)] {
+    for (name, code) in [("INT", 130), ("TERM", 143)] {
         let mut child = command()
             .args(["sql", query, "--json", "--table", &table])
             .stdout(Stdio::piped())
@@ -477,11 +457,8 @@ fn signals_stop_a_command_that_prints() {
         output.read_exact(&mut [0]).unwrap();
         std::thread::sleep(Duration::from_millis(200));
         let sent = Instant::now();
-        let kill = std::process::Command::new("kill")
-            .args([format!("-{signal}"), child.id().to_string()])
-            .status();
-        assert!(kill.unwrap().success());
-        Ran::of(child.wait_with_output().unwrap()).fails(code, &[signal, "cut off"]);
+        signal(&child, name);
+        Ran::of(child.wait_with_output().unwrap()).fails(code, &[name, "cut off"]);
         assert!(sent.elapsed() < Duration::from_secs(2));
     }
 }
@@ -491,10 +468,9 @@ fn signals_stop_a_command_that_prints() {
 fn a_flipped_bit_in_the_archive_gives_no_wrong_hits() {
     let dir = Dir::new();
     let data = dir.at("data");
-    dedup(&format!(
+    dedup_ok(&format!(
         "generate fingerprints --output {data} --new 500 --base 20000 --days 1"
-    ))
-    .ok();
+    ));
     let (file, bytes) = contents(format!("{data}/archive"))
         .into_iter()
         .find(|(path, _)| {
@@ -535,8 +511,7 @@ fn a_flipped_bit_in_the_archive_gives_no_wrong_hits() {
 #[test]
 fn bombs_and_forged_sizes_stay_within_the_memory() {
     let dir = Dir::new();
-    let archive = dir.at("archive");
-    dedup(&format!("archive create --profile paper {archive}")).ok();
+    let archive = dir.archive("archive", "--profile paper");
     let bomb = dir.at("bomb.parquet");
     let length = 140_000_000;
     let texts: ArrayRef = Arc::new(BinaryArray::from_iter_values([vec![b'x'; length]]));
@@ -588,8 +563,7 @@ fn bombs_and_forged_sizes_stay_within_the_memory() {
 #[test]
 fn a_text_page_that_claims_too_many_values_is_refused() {
     let dir = Dir::new();
-    let archive = dir.at("archive");
-    dedup(&format!("archive create --profile paper {archive}")).ok();
+    let archive = dir.archive("archive", "--profile paper");
     let text = "the same words in the batch and in the archive ".repeat(5);
     let write = |name: &str, encoded: &str| {
         let columns = ["id", "text"].map(|column| {
@@ -632,7 +606,7 @@ fn a_text_page_that_claims_too_many_values_is_refused() {
         // The forged file as --base-text: a run reads its ids first, then the texts of documents in
         // pairs.
         let _ = fs::remove_dir_all(&archive);
-        dedup(&format!("archive create --profile paper {archive}")).ok();
+        dedup_ok(&format!("archive create --profile paper {archive}"));
         run(&whole, "--append").ok();
         let verify = format!("--verify jaccard --base-text {forged} --day 2026-01-02");
         let output = dir.at("pairs.parquet");

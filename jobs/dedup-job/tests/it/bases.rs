@@ -59,7 +59,7 @@ fn a_training_set_is_cleaned_of_a_test_set() {
     );
     let before: BTreeSet<String> = names_in(&test);
     let run = format!("run {train} --base {test} --no-within --decisions {output} --overwrite");
-    let ran = dedup(&run).ok();
+    let ran = dedup_ok(&run);
     let expected = (
         vec!["own1".to_owned(), "own2".to_owned()],
         vec![("leak1".into(), "e1".into()), ("leak2".into(), "e2".into())],
@@ -67,22 +67,21 @@ fn a_training_set_is_cleaned_of_a_test_set() {
     assert_eq!(decisions(&output), expected, "{}", ran.stderr);
     assert_eq!(names_in(&test), before);
     // Verified by the texts of both: an unrelated text of few equal words is no copy.
-    dedup(&format!("{run} --min-similarity 0.99")).ok();
+    dedup_ok(&format!("{run} --min-similarity 0.99"));
     let (kept, dropped) = decisions(&output);
     assert_eq!(kept, ["leak1", "own1", "own2"]);
     assert_eq!(dropped, [("leak2".into(), "e2".into())]);
     // Without ids, documents get the file and the row.
     let bare = dir.at("bare.jsonl");
     fs::write(&bare, json!({ "text": text(1, None) }).to_string()).unwrap();
-    dedup(&format!(
+    dedup_ok(&format!(
         "run {bare} --base {test} --no-within --decisions {output} --overwrite"
-    ))
-    .ok();
+    ));
     assert_eq!(decisions(&output).1.len(), 1);
 
     // Ready fingerprints cannot be compared with documents, which the message says.
     let ready = dir.at("ready.parquet");
-    dedup(&format!("fingerprint {train} --output {ready}")).ok();
+    dedup_ok(&format!("fingerprint {train} --output {ready}"));
     dedup(&format!("run {ready} --base {test}")).fails(64, &["dedup-job fingerprint"]);
     // An archive that is committed to is one.
     dedup(&format!(
@@ -110,19 +109,17 @@ fn several_archives_and_files_are_compared_at_once() {
     for (number, archive) in [&a, &b].into_iter().enumerate() {
         let input = dir.at("input.jsonl");
         write(&input, documents(10 * number));
-        dedup(&format!("archive create {archive}")).ok();
+        dedup_ok(&format!("archive create {archive}"));
         let day = format!("2026-01-0{}", number + 1);
-        dedup(&format!(
+        dedup_ok(&format!(
             "run {input} --base {archive} --append --day {day} -o {archive}.csv"
-        ))
-        .ok();
+        ));
     }
     let (plain, fingerprints) = (dir.at("c.jsonl"), dir.at("c.parquet"));
     write(&plain, documents(20));
-    dedup(&format!(
+    dedup_ok(&format!(
         "fingerprint {plain} --base {a} --output {fingerprints}"
-    ))
-    .ok();
+    ));
     let texts = dir.at("d.jsonl");
     write(&texts, documents(30));
     fs::create_dir(&c).unwrap();
@@ -139,10 +136,9 @@ fn several_archives_and_files_are_compared_at_once() {
     let output = dir.at("pairs.csv");
     let versions = || [&a, &b].map(|archive| names_in(&format!("{archive}/_delta_log")));
     let before = versions();
-    let ran = dedup(&format!(
+    let ran = dedup_ok(&format!(
         "run {new} --base {a} --base {b} --base {fingerprints} --base {texts} --output {output}"
-    ))
-    .ok();
+    ));
     let pairs = fs::read_to_string(&output).unwrap();
     let found: BTreeSet<(String, String, String)> = pairs
         .lines()
@@ -164,17 +160,15 @@ fn several_archives_and_files_are_compared_at_once() {
 
     // Each alone finds its own; a repeated one changes nothing.
     let twice = dir.at("twice.csv");
-    dedup(&format!(
+    dedup_ok(&format!(
         "run {new} --base {b} --base {a} --base {b} --base {texts} --base {fingerprints} --output {twice}"
-    ))
-    .ok();
+    ));
     assert_eq!(fs::read_to_string(&twice).unwrap(), pairs);
     // Decisions of an archive count: what it dropped is no original.
     let decided = dir.at("d.csv");
-    dedup(&format!(
+    dedup_ok(&format!(
         "run {new} --base {a} --base {b} --no-within --decisions {decided}"
-    ))
-    .ok();
+    ));
     assert_eq!(decisions(&decided).1.len(), 2);
 
     dedup(&format!(
@@ -186,8 +180,7 @@ fn several_archives_and_files_are_compared_at_once() {
         dir.at("job")
     ))
     .fails(64, &["archive append"]);
-    let other = dir.at("other");
-    dedup(&format!("archive create {other} --sketch 128")).ok();
+    let other = dir.archive("other", "--sketch 128");
     dedup(&format!(
         "run {new} --base {a} --base {other} --output {twice} --overwrite"
     ))
@@ -224,11 +217,11 @@ fn the_template_of_both_sets_is_left_out() {
     // Few pages, so the batch alone does not tell what the shop's template is: none of them repeats one of the base.
     write(&new, (100..103).map(|number| page("shop", number)));
     let run = format!("run {new} --base {base} --decisions {output} --overwrite");
-    dedup(&run).ok();
+    dedup_ok(&run);
     assert_eq!(decisions(&output).0.len(), 3);
     // Another frame around the same words.
     write(&new, (0..12).map(|number| page("mirror", number)));
-    dedup(&run).ok();
+    dedup_ok(&run);
     assert_eq!(decisions(&output).1.len(), 12);
 }
 
@@ -248,10 +241,9 @@ fn a_file_of_the_batch_is_no_base() {
         "run {new} --base {folder} --no-within --kept {kept}"
     ))
     .fails(64, &["new.jsonl", "repeat itself"]);
-    dedup(&format!(
+    dedup_ok(&format!(
         "run {new} --base {folder}/old.jsonl --no-within --kept {kept}"
-    ))
-    .ok();
+    ));
 }
 
 #[test]
@@ -264,11 +256,10 @@ fn texts_are_found_on_their_own_side() {
         dir.at("new.jsonl"),
     );
     write(&old, [("o1".into(), text(1, None))]);
-    dedup(&format!("archive create {archive}")).ok();
-    dedup(&format!(
+    dedup_ok(&format!("archive create {archive}"));
+    dedup_ok(&format!(
         "run {old} --base {archive} --append --day 2026-01-01 -o {archive}.csv"
-    ))
-    .ok();
+    ));
     // A document of the base shares its id with one of the batch.
     write(&base, [("n2".into(), text(3, None))]);
     write(
@@ -280,10 +271,9 @@ fn texts_are_found_on_their_own_side() {
         ],
     );
     let output = dir.at("pairs.csv");
-    dedup(&format!(
+    dedup_ok(&format!(
         "run {new} --base {archive} --base {base} --verify jaccard --base-text {old} --output {output}"
-    ))
-    .ok();
+    ));
     let pairs = fs::read_to_string(&output).unwrap();
     let rows: Vec<Vec<&str>> = pairs
         .lines()
@@ -308,15 +298,14 @@ fn a_batch_that_is_a_day_of_one_of_two_archives_is_found_there() {
     );
     write(&other, [("z".to_owned(), text(3, None))]);
     for (archive, batch) in [(&a, &new), (&b, &other)] {
-        dedup(&format!("archive create {archive}")).ok();
+        dedup_ok(&format!("archive create {archive}"));
         let output = dir.at("o.csv");
-        dedup(&format!(
+        dedup_ok(&format!(
             "run {batch} --base {archive} --append --day 2026-01-01 -o {output} --overwrite"
-        ))
-        .ok();
+        ));
     }
     let output = dir.at("hits.csv");
-    dedup(&format!("run {new} --base {a} --base {b} -o {output}")).ok();
+    dedup_ok(&format!("run {new} --base {a} --base {b} -o {output}"));
     let hits = fs::read_to_string(&output).unwrap();
     let found = hits
         .lines()

@@ -39,7 +39,7 @@ fn decisions(path: &str) -> Vec<Value> {
 }
 
 fn commit(run: &str) -> Value {
-    dedup(&format!("{run} --json")).ok().json()["commit"].clone()
+    dedup_json(&format!("{run} --json"))["commit"].clone()
 }
 
 #[test]
@@ -47,7 +47,7 @@ fn a_batch_is_compared_with_the_batches_before_it() {
     let dir = Dir::new();
     let [days, batches] = ["days", "batches"].map(|name| dir.at(name));
     for archive in [&days, &batches] {
-        dedup(&format!("archive create {archive}")).ok();
+        dedup_ok(&format!("archive create {archive}"));
     }
     let mut runs = Vec::new();
     let names = ["--batch morning", "", "--batch noon", "--batch 3"];
@@ -58,13 +58,12 @@ fn a_batch_is_compared_with_the_batches_before_it() {
             dir.at("expected.jsonl"),
             dir.at(&format!("d{number}.jsonl")),
         );
-        dedup(&format!(
+        dedup_ok(&format!(
             "run {new} --base {days} --append --day 2026-03-0{} --decisions {expected} --overwrite",
             number + 1
-        ))
-        .ok();
+        ));
         let run = format!("run {new} --base {batches} --append --day 2026-03-01 {name}");
-        dedup(&format!("{run} --decisions {found}")).ok();
+        dedup_ok(&format!("{run} --decisions {found}"));
         assert_eq!(decisions(&found), decisions(&expected), "batch {number}");
         runs.push((run, found));
     }
@@ -78,7 +77,7 @@ fn a_batch_is_compared_with_the_batches_before_it() {
         }
     };
     check_reruns("after all");
-    let info = dedup(&format!("archive info {batches} --json")).ok().json();
+    let info = dedup_json(&format!("archive info {batches} --json"));
     let days = info["days"].as_object().unwrap();
     assert_eq!(days.len(), 1, "{info}");
     let of_day = days["2026-03-01"]["batches"].as_object().unwrap();
@@ -86,22 +85,20 @@ fn a_batch_is_compared_with_the_batches_before_it() {
     assert_eq!(names, ["", "3", "morning", "noon"], "{info}");
     let rows: u64 = of_day.values().filter_map(Value::as_u64).sum();
     assert_eq!(rows, info["fingerprints"]);
-    let shown = dedup(&format!("archive info {batches}")).ok().stdout;
+    let shown = dedup_ok(&format!("archive info {batches}")).stdout;
     assert!(shown.contains("; batches: without a name "), "{shown}");
-    dedup(&format!("archive compact {batches}")).ok();
-    dedup(&format!(
+    dedup_ok(&format!("archive compact {batches}"));
+    dedup_ok(&format!(
         "archive vacuum {batches} --older-than 0s --nothing-runs"
-    ))
-    .ok();
+    ));
     check_reruns("after vacuum");
     // A merged archive has the batches, too.
-    let merged = dir.at("merged");
-    dedup(&format!("archive create {merged}")).ok();
+    let merged = dir.archive("merged", "");
     let copied = dedup(&format!("archive append {merged} --input {batches} --json"));
     assert_eq!(copied.ok().json()["days"], 4);
     for (run, found) in &runs {
         let run = run.replace(&batches, &merged);
-        dedup(&format!("{run} --decisions {again} --overwrite")).ok();
+        dedup_ok(&format!("{run} --decisions {again} --overwrite"));
         let [before, after] = [found, &again].map(|path| fs::read_to_string(path).unwrap());
         assert_eq!(before, after, "merged: {run}");
     }
@@ -110,8 +107,7 @@ fn a_batch_is_compared_with_the_batches_before_it() {
 #[test]
 fn a_batch_is_replaced_and_removed_by_its_name() {
     let dir = Dir::new();
-    let archive = dir.at("a");
-    dedup(&format!("archive create {archive}")).ok();
+    let archive = dir.archive("a", "");
     let [first, second, other] = ["1.jsonl", "2.jsonl", "3.jsonl"].map(|name| dir.at(name));
     write(&first, BATCHES[0]);
     write(&second, BATCHES[1]);
@@ -136,19 +132,17 @@ fn a_batch_is_replaced_and_removed_by_its_name() {
         commit(&run(&other, "--batch two --replace-day")),
         json!({ "committed": 3 })
     );
-    let rows =
-        || dedup(&format!("archive info {archive} --json")).ok().json()["fingerprints"].clone();
+    let rows = || dedup_json(&format!("archive info {archive} --json"))["fingerprints"].clone();
     assert_eq!(rows(), 5);
-    dedup(&format!(
+    dedup_ok(&format!(
         "archive remove {archive} --day 2026-03-01 --batch one"
-    ))
-    .ok();
+    ));
     assert_eq!(rows(), 2);
     assert_eq!(
         commit(&run(&first, "--batch one")),
         json!({ "committed": 5 })
     );
-    dedup(&format!("archive remove {archive} --day 2026-03-01")).ok();
+    dedup_ok(&format!("archive remove {archive} --day 2026-03-01"));
     assert_eq!(rows(), 0);
     assert_eq!(
         commit(&run(&second, "--batch two")),
@@ -175,14 +169,8 @@ type Document = (usize, String, usize, bool);
 
 /// Commits six days of random documents to a new archive; some ids are URLs. Returns the documents, with what was decided.
 fn random_history(dir: &Dir, archive: &str, seed: u64) -> Vec<Document> {
-    dedup(&format!("archive create {archive}")).ok();
-    let mut state = seed;
-    let mut number = move |end: usize| {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1);
-        (state >> 33) as usize % end
-    };
+    dedup_ok(&format!("archive create {archive}"));
+    let mut number = numbers_below(seed);
     let mut documents = Vec::new();
     for day in 1..=6 {
         let batch: Vec<(String, usize)> = (0..6)
@@ -194,10 +182,9 @@ fn random_history(dir: &Dir, archive: &str, seed: u64) -> Vec<Document> {
             .map(|(id, content)| json!({ "id": id, "text": text(*content) }).to_string());
         fs::write(&new, lines.collect::<Vec<_>>().join("\n")).unwrap();
         let output = dir.at(&format!("{day}.jsonl"));
-        dedup(&format!(
+        dedup_ok(&format!(
             "run {new} --base {archive} --append --day 2026-04-0{day} --decisions {output}"
-        ))
-        .ok();
+        ));
         let kept = kept(&output);
         for (id, content) in batch {
             let is_kept = kept.contains(&id);
@@ -214,10 +201,8 @@ fn the_groups_of_an_archive_are_those_of_its_decisions() {
         let archive = dir.at("a");
         random_history(&dir, &archive, seed);
         let files: Vec<String> = (1..=6).map(|day| dir.at(&format!("{day}.jsonl"))).collect();
-        let mut of_files = dedup(&format!("groups {} --json -n 50", files.join(" ")))
-            .ok()
-            .json();
-        let mut of_archive = dedup(&format!("groups {archive} --json -n 50")).ok().json();
+        let mut of_files = dedup_json(&format!("groups {} --json -n 50", files.join(" ")));
+        let mut of_archive = dedup_json(&format!("groups {archive} --json -n 50"));
         let orphans = of_archive
             .as_object_mut()
             .unwrap()
@@ -229,7 +214,7 @@ fn the_groups_of_an_archive_are_those_of_its_decisions() {
             }
         }
         assert_eq!(of_archive, of_files, "seed {seed}");
-        let text = dedup(&format!("groups {archive}")).ok();
+        let text = dedup_ok(&format!("groups {archive}"));
         assert!(text.stdout.contains("in 6 days"), "{}", text.stdout);
         assert_eq!(text.stderr, "");
     }
@@ -284,13 +269,13 @@ fn the_repair_of_a_removal_keeps_what_nothing_else_is_like() {
             again.ok().stdout.contains("nothing was dropped for these"),
             "seed {seed}"
         );
-        let groups = dedup(&format!("groups {archive} --json")).ok().json();
+        let groups = dedup_json(&format!("groups {archive} --json"));
         let contents: std::collections::BTreeSet<usize> = documents
             .iter()
             .map(|(_, _, content, _)| *content)
             .collect();
         assert_eq!(groups["groups"], contents.len(), "seed {seed}: {groups}");
-        dedup(&format!("archive info {archive} --verify")).ok();
+        dedup_ok(&format!("archive info {archive} --verify"));
         // The days are still those that were committed.
         let new = dir.at("new.jsonl");
         let rerun = format!(
@@ -305,19 +290,18 @@ fn the_repair_of_a_removal_keeps_what_nothing_else_is_like() {
 #[test]
 fn a_day_of_nothing_but_dropped_documents_is_decided_again() {
     let dir = Dir::new();
-    let archive = dir.at("a");
-    dedup(&format!("archive create {archive}")).ok();
+    let archive = dir.archive("a", "");
     let commit = |day: u32, id: &str, content: usize| {
         let (new, output) = (dir.at("new.jsonl"), dir.at("o.csv"));
         write(&new, &[(id, content)]);
         let run = format!("run {new} --base {archive} --append --day 2026-05-0{day}");
-        dedup(&format!("{run} -o {output} --overwrite")).ok();
+        dedup_ok(&format!("{run} -o {output} --overwrite"));
     };
     commit(1, "first", 1);
     commit(2, "copy", 1);
-    dedup(&format!("archive remove {archive} --day 2026-05-01")).ok();
+    dedup_ok(&format!("archive remove {archive} --day 2026-05-01"));
     commit(3, "again", 1);
-    let groups = dedup(&format!("groups {archive} --json")).ok().json();
+    let groups = dedup_json(&format!("groups {archive} --json"));
     assert_eq!(
         (&groups["groups"], &groups["duplicates_of_nothing_kept"]),
         (&json!(1), &json!(0)),
@@ -342,7 +326,7 @@ struct History {
 impl History {
     fn new(create: &str) -> Self {
         let dir = Dir::new();
-        dedup(&format!("archive create {} {create}", dir.at("a"))).ok();
+        dedup_ok(&format!("archive create {} {create}", dir.at("a")));
         Self { dir }
     }
 
@@ -351,7 +335,7 @@ impl History {
         write(&new, &[(id, content)]);
         let archive = self.dir.at("a");
         let run = format!("run {new} --base {archive} --append --day 2026-05-0{day}");
-        dedup(&format!("{run} {options}")).ok();
+        dedup_ok(&format!("{run} {options}"));
         self
     }
 
@@ -365,12 +349,12 @@ impl History {
     fn remove(&self, day: u32) -> (Vec<String>, Value, Value) {
         let archive = self.dir.at("a");
         let removed = format!("archive remove {archive} --day 2026-05-0{day} --repair --json");
-        let removed = dedup(&removed).ok().json();
+        let removed = dedup_json(&removed);
         let first = removed["repaired"]["first"].as_array().unwrap();
         let ids = first
             .iter()
             .map(|kept| kept[0].as_str().unwrap().to_owned());
-        let groups = dedup(&format!("groups {archive} --json")).ok().json();
+        let groups = dedup_json(&format!("groups {archive} --json"));
         let nothing = groups["duplicates_of_nothing_kept"].clone();
         (ids.collect(), groups["groups"].clone(), nothing)
     }

@@ -55,17 +55,13 @@ fn documents_are_removed_from_a_file_of_long_ids() {
         .map(|at| (id(at), at as u64 * 0x9e37_79b9))
         .collect();
     write_fingerprints(dir.join("x.parquet"), &rows);
-    let archive = dir.at("a");
-    dedup(&format!("archive create {archive} --profile paper")).ok();
-    dedup(&format!(
+    let archive = dir.archive("a", "--profile paper");
+    dedup_ok(&format!(
         "archive append {archive} --input {} --day 2026-01-01",
         dir.at("x.parquet")
-    ))
-    .ok();
+    ));
     fs::write(dir.join("ids"), format!("{}\n{}\n", id(17), id(9000))).unwrap();
-    dedup(&format!("archive remove {archive} --ids {}", dir.at("ids"))).ok();
-    let info = dedup(&format!("archive info {archive} --verify --json"))
-        .ok()
-        .json();
+    dedup_ok(&format!("archive remove {archive} --ids {}", dir.at("ids")));
+    let info = dedup_json(&format!("archive info {archive} --verify --json"));
     assert_eq!(info["fingerprints"], 9998);
 }

@@ -182,8 +182,7 @@ fn read(path: &str, expected: &BTreeMap<String, Expected>) -> BTreeMap<String, E
 /// Runs a random history, with pins if `pinned`, and reruns each of its days.
 fn check_history(seed: u64, rule: &str, pinned: bool) {
     let dir = Dir::new();
-    let archive = dir.at("a");
-    dedup(&format!("archive create {archive}")).ok();
+    let archive = dir.archive("a", "");
     let mut numbers = Numbers(seed);
     let (mut rows, mut pins) = (Vec::new(), Pins::default());
     let mut runs = Vec::new();
@@ -258,7 +257,7 @@ fn check_history(seed: u64, rule: &str, pinned: bool) {
             "run {new} --base {archive} --append --day {} {options}",
             date(day)
         );
-        dedup(&format!("{run} --decisions {decisions} --threads 2")).ok();
+        dedup_ok(&format!("{run} --decisions {decisions} --threads 2"));
         assert_eq!(
             read(&decisions, &expected),
             expected,
@@ -276,19 +275,17 @@ fn check_history(seed: u64, rule: &str, pinned: bool) {
         assert_eq!(before, after, "seed {seed}, {rule}: {run}");
     }
     // What a removed day said counts no more; a merged archive has it all.
-    let merged = dir.at("merged");
-    dedup(&format!("archive create {merged}")).ok();
-    dedup(&format!("archive append {merged} --input {archive}")).ok();
+    let merged = dir.archive("merged", "");
+    dedup_ok(&format!("archive append {merged} --input {archive}"));
     let (run, decisions) = &runs[5];
     let (run, again) = (run.replace(&archive, &merged), dir.at("merged.jsonl"));
-    dedup(&format!("{run} --decisions {again}")).ok();
+    dedup_ok(&format!("{run} --decisions {again}"));
     let [before, after] = [decisions, &again].map(|path| fs::read_to_string(path).unwrap());
     assert_eq!(before, after, "seed {seed}, {rule}: merged");
-    dedup(&format!(
+    dedup_ok(&format!(
         "archive vacuum {merged} --older-than 0s --nothing-runs"
-    ))
-    .ok();
-    dedup(&format!("{run} --decisions {again} --overwrite")).ok();
+    ));
+    dedup_ok(&format!("{run} --decisions {again} --overwrite"));
     assert_eq!(before, fs::read_to_string(&again).unwrap(), "after vacuum");
 }
 
@@ -316,7 +313,7 @@ fn pins_win_over_distances() {
 fn each_pin_about_the_archive_counts() {
     let dir = Dir::new();
     let (archive, new, pins) = (dir.at("a"), dir.at("n.jsonl"), dir.at("pins.csv"));
-    dedup(&format!("archive create {archive}")).ok();
+    dedup_ok(&format!("archive create {archive}"));
     let write = |name: &str, first: u64| {
         let lines = (0..8).map(|number| {
             let id = format!("{name}{number}");
@@ -326,7 +323,7 @@ fn each_pin_about_the_archive_counts() {
     };
     write("a", 0);
     let run = format!("run {new} --base {archive} -o {}", dir.at("o.csv"));
-    dedup(&format!("{run} --append --day 2026-01-01")).ok();
+    dedup_ok(&format!("{run} --append --day 2026-01-01"));
     write("b", 8);
     let lines: String = (0..8)
         .map(|number| format!("same,a{number},b{number}\n"))
@@ -342,20 +339,17 @@ fn each_pin_about_the_archive_counts() {
 #[test]
 fn a_history_says_what_is_superseded_until_the_day_is_removed() {
     let dir = Dir::new();
-    let archive = dir.at("a");
-    dedup(&format!("archive create {archive}")).ok();
+    let archive = dir.archive("a", "");
     for (day, content) in [(1, 1), (2, 2)] {
         let new = dir.at(&format!("{day}.jsonl"));
         fs::write(&new, json!({"id": "x", "text": text(content)}).to_string()).unwrap();
         let day = date(day);
         let run = format!("run {new} --base {archive} --append --day {day} --on-update keep-new");
-        let ran = dedup(&format!("{run} -o {} --overwrite --json", dir.at("o.csv")))
-            .ok()
-            .json();
+        let ran = dedup_json(&format!("{run} -o {} --overwrite --json", dir.at("o.csv")));
         assert_eq!(ran["decisions"]["updates"], content - 1, "{ran}");
     }
     let superseded = || {
-        let history = dedup(&format!("history {archive} x --json")).ok().json();
+        let history = dedup_json(&format!("history {archive} x --json"));
         let captures = history["captures"].as_array().unwrap().clone();
         captures
             .iter()
@@ -363,20 +357,18 @@ fn a_history_says_what_is_superseded_until_the_day_is_removed() {
             .collect::<Vec<_>>()
     };
     assert_eq!(superseded(), [true, false]);
-    let table = dedup(&format!("history {archive} x")).ok().stdout;
+    let table = dedup_ok(&format!("history {archive} x")).stdout;
     assert!(table.contains("superseded"), "{table}");
     // The old content comes back: it is an update again, of what superseded it.
     let new = dir.at("1.jsonl");
     let run = format!("run {new} --base {archive} --day 2026-01-03 --on-update keep-new");
-    let ran = dedup(&format!("{run} --decisions {} --json", dir.at("d.csv")))
-        .ok()
-        .json();
+    let ran = dedup_json(&format!("{run} --decisions {} --json", dir.at("d.csv")));
     assert_eq!(
         (&ran["decisions"]["kept"], &ran["decisions"]["updates"]),
         (&json!(1), &json!(1)),
         "{ran}"
     );
-    dedup(&format!("archive remove {archive} --day 2026-01-02")).ok();
+    dedup_ok(&format!("archive remove {archive} --day 2026-01-02"));
     assert_eq!(superseded(), [false]);
 }
 
@@ -404,10 +396,9 @@ fn run(dir: &Dir, documents: &[(&str, u64)], options: &str) -> BTreeMap<String, 
         .map(|(id, content)| json!({"id": id, "text": text(*content)}).to_string());
     fs::write(&new, lines.collect::<Vec<_>>().join("\n")).unwrap();
     let archive = dir.at("a");
-    dedup(&format!(
+    dedup_ok(&format!(
         "run {new} --base {archive} --decisions {output} --overwrite {options}"
-    ))
-    .ok();
+    ));
     let rows = fs::read_to_string(&output).unwrap();
     let rows = rows.lines().map(|line| serde_json::from_str(line).unwrap());
     rows.map(|row: serde_json::Value| (row["id"].as_str().unwrap().to_owned(), row))
@@ -415,7 +406,7 @@ fn run(dir: &Dir, documents: &[(&str, u64)], options: &str) -> BTreeMap<String, 
 }
 
 fn archive_with(dir: &Dir, days: &[(&[(&str, u64)], &str)]) {
-    dedup(&format!("archive create {}", dir.at("a"))).ok();
+    dedup_ok(&format!("archive create {}", dir.at("a")));
     for (documents, options) in days {
         run(dir, documents, &format!("--append {options}"));
     }
@@ -470,9 +461,7 @@ fn of_two_captures_of_a_day_the_older_is_superseded() {
         (&decided["y"]["kept"], &decided["z"]["kept"]),
         (&json!(true), &json!(false))
     );
-    let history = dedup(&format!("history {} x --json", dir.at("a")))
-        .ok()
-        .json();
+    let history = dedup_json(&format!("history {} x --json", dir.at("a")));
     let captures = history["captures"].as_array().unwrap().iter();
     let found: Vec<_> = captures
         .map(|capture| (&capture["batch"], &capture["superseded"]))
@@ -515,7 +504,7 @@ fn what_is_remembered_of_an_id_that_many_documents_have_is_left_out() {
     let menus = (0..70).map(|_| json!({"id": "menu", "text": text(1)}).to_string());
     fs::write(&new, menus.collect::<Vec<_>>().join("\n")).unwrap();
     let line = format!("run {new} --base {} --decisions {output}", dir.at("a"));
-    let ran = dedup(&line).ok();
+    let ran = dedup_ok(&line);
     assert!(ran.stderr.contains("70 documents"), "{}", ran.stderr);
     dedup(&format!("{line} --overwrite --pins {pins}")).fails(65, &["70 documents", "menu"]);
 }
@@ -530,33 +519,31 @@ fn a_second_merge_brings_nothing_back() {
         &[(&[("o", 3)], &format!("--day 2026-01-01 --pins {pins}"))],
     );
     let (other, merged, forget) = (dir.at("a"), dir.at("merged"), dir.at("forget.txt"));
-    dedup(&format!("archive create {merged}")).ok();
+    dedup_ok(&format!("archive create {merged}"));
     let merge = format!("archive append {merged} --input {other}");
-    dedup(&merge).ok();
+    dedup_ok(&merge);
     fs::write(&forget, "secret\n").unwrap();
-    dedup(&format!("archive remove {merged} --ids {forget}")).ok();
+    dedup_ok(&format!("archive remove {merged} --ids {forget}"));
     // Another word since then, and another day of the other archive.
     let new = dir.at("q.jsonl");
     fs::write(&pins, "pin,id,other\ndistinct,p,q\n").unwrap();
     fs::write(&new, json!({"id": "o2", "text": text(4)}).to_string()).unwrap();
     let output = dir.at("o.csv");
-    dedup(&format!(
+    dedup_ok(&format!(
         "run {new} --base {merged} --append --day 2026-02-01 --pins {pins} -o {output}"
-    ))
-    .ok();
+    ));
     run(&dir, &[("o3", 5)], "--append --day 2026-01-02");
-    dedup(&merge).ok();
+    dedup_ok(&merge);
     let pq = [("p", 6), ("q", 7)]
         .map(|(id, content)| json!({"id": id, "text": text(content)}).to_string());
     fs::write(&new, pq.join("\n")).unwrap();
     let decided = dir.at("d.csv");
-    dedup(&format!("run {new} --base {merged} --decisions {decided}")).ok();
+    dedup_ok(&format!("run {new} --base {merged} --decisions {decided}"));
     let rows = fs::read_to_string(&decided).unwrap();
     assert!(rows.contains("p,true") && rows.contains("q,true"), "{rows}");
-    dedup(&format!(
+    dedup_ok(&format!(
         "archive vacuum {merged} --older-than 0s --nothing-runs"
-    ))
-    .ok();
+    ));
     for (_, bytes) in contents(dir.join("merged/_dedup-job/rulings")) {
         assert!(!bytes.windows(6).any(|part| part == b"secret"));
     }
@@ -590,13 +577,11 @@ fn the_last_word_counts() {
     );
     assert_eq!(kept(""), false);
     // A merged archive has it from its first day on.
-    let merged = dir.at("merged");
-    dedup(&format!("archive create {merged}")).ok();
-    dedup(&format!(
+    let merged = dir.archive("merged", "");
+    dedup_ok(&format!(
         "archive append {merged} --input {} --day 2026-01-03",
         dir.at("a")
-    ))
-    .ok();
+    ));
     let new = dir.at("new.jsonl");
     fs::write(
         &new,
@@ -608,7 +593,7 @@ fn the_last_word_counts() {
     )
     .unwrap();
     let output = dir.at("merged.csv");
-    dedup(&format!("run {new} --base {merged} --decisions {output}")).ok();
+    dedup_ok(&format!("run {new} --base {merged} --decisions {output}"));
     let decided = fs::read_to_string(&output).unwrap();
     assert!(decided.contains("q,false,p,"), "{decided}");
 }
@@ -630,11 +615,10 @@ fn removed_documents_leave_no_rulings() {
     );
     let (archive, forget) = (dir.at("a"), dir.at("forget.txt"));
     fs::write(&forget, "secret-x\nsecret-y\n").unwrap();
-    dedup(&format!("archive remove {archive} --ids {forget}")).ok();
-    dedup(&format!(
+    dedup_ok(&format!("archive remove {archive} --ids {forget}"));
+    dedup_ok(&format!(
         "archive vacuum {archive} --older-than 0s --nothing-runs"
-    ))
-    .ok();
+    ));
     for (path, _) in contents(dir.join("a/_dedup-job/rulings")) {
         if path.extension().is_some_and(|ending| ending == "parquet") {
             let rows = read_parquet(dir.join("a/_dedup-job/rulings").join(&path));
@@ -666,10 +650,9 @@ fn pins_of_other_forms_and_types_are_refused() {
     // An empty document is never dropped, either.
     fs::write(&new, "{\"id\":5,\"text\":\"\"}\n{\"id\":6,\"text\":\"\"}\n").unwrap();
     fs::write(&pins, "\u{feff}{\"pin\":\"keep\",\"id\":5}").unwrap();
-    dedup(&format!(
+    dedup_ok(&format!(
         "run {new} --pins {pins} --drop-empty --decisions {output} --overwrite"
-    ))
-    .ok();
+    ));
     let decided = fs::read_to_string(&output).unwrap();
     assert!(
         decided.contains("5,true") && decided.contains("6,false"),

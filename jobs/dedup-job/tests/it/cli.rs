@@ -7,7 +7,7 @@ use crate::helpers::support::*;
 /// The options that other programs rely on exist.
 #[test]
 fn help_names_the_options_of_the_contract() {
-    let help = dedup("run --help").ok().stdout;
+    let help = dedup_ok("run --help").stdout;
     for option in [
         "--new",
         "--base",
@@ -42,12 +42,12 @@ fn help_names_the_options_of_the_contract() {
         "generate pages",
         "generate fingerprints",
     ] {
-        dedup(&format!("{command} --help")).ok();
+        dedup_ok(&format!("{command} --help"));
     }
-    assert!(dedup("--version").ok().stdout.starts_with("dedup-job "));
-    insta::assert_snapshot!("help", dedup("--help").ok().stdout);
+    assert!(dedup_ok("--version").stdout.starts_with("dedup-job "));
+    insta::assert_snapshot!("help", dedup_ok("--help").stdout);
     insta::assert_snapshot!("run_help", help);
-    let brief = dedup("run -h").ok().stdout;
+    let brief = dedup_ok("run -h").stdout;
     assert!(
         brief.lines().count() <= 45 && brief.matches("\n  dedup-job run ").count() == 3,
         "{brief}"
@@ -73,7 +73,7 @@ fn the_configuration_file_gives_options_and_flags_win() {
     let config = dir.at("job.toml");
     let hits = dir.at("hits.parquet");
     fs::write(&config, format!("threads = 1\nmemory-limit = \"1GiB\"\n[run]\nnew = \"{day}\"\nbase = \"{base}\"\noutput = \"{hits}\"\nmax-distance = 5\nwithin = false\n[plan]\nmax-distance = 9\n")).unwrap();
-    let count = |line: &str| dedup(line).ok().json()["hits"].as_u64().unwrap();
+    let count = |line: &str| dedup_json(line)["hits"].as_u64().unwrap();
     assert_eq!(count(&format!("run --config {config} --json")), 3);
     assert_eq!(count(&format!("run --config {config} --json -k 1")), 1);
     assert_eq!(
@@ -120,7 +120,7 @@ fn the_summary_is_one_object_for_programs_and_a_few_lines_for_people() {
     let (day, base) = day_and_base(&dir);
     let hits = dir.at("hits.parquet");
     let line = format!("run --new {day} --base {base} --output {hits}");
-    let summary = dedup(&format!("{line} --json")).ok().json();
+    let summary = dedup_json(&format!("{line} --json"));
     for pointer in [
         "/new/documents",
         "/new/without_fingerprint",
@@ -155,14 +155,14 @@ fn the_summary_is_one_object_for_programs_and_a_few_lines_for_people() {
             "{pointer}"
         );
     }
-    let text = dedup(&line).ok();
+    let text = dedup_ok(&line);
     assert!(
         text.stdout.contains("hits.parquet: 3 pairs within 3 bits") && text.stderr.is_empty(),
         "{text:?}"
     );
-    let quiet = dedup(&format!("{line} --quiet")).ok();
+    let quiet = dedup_ok(&format!("{line} --quiet"));
     assert_eq!((quiet.stdout.as_str(), quiet.stderr.as_str()), ("", ""));
-    let verbose = dedup(&format!("{line} -vv")).ok();
+    let verbose = dedup_ok(&format!("{line} -vv"));
     assert!(verbose.stderr.contains("building tables"));
 }
 
@@ -172,20 +172,16 @@ fn the_files_of_a_day_are_planned_as_one_sorted_run() {
     let hits = dir.at("hits.parquet");
     let [whole, cut] = [("whole", 20_000), ("cut", 1000)].map(|(name, rows)| {
         let data = dir.at(name);
-        dedup(&format!(
+        dedup_ok(&format!(
             "generate fingerprints --output {data} --new 20000 --base 1000 --days 1 -k 3"
-        ))
-        .ok();
-        dedup(&format!("run --new {data}/day.parquet --base {data}/archive --append --day 2026-06-01 --rows-per-file {rows} --output {hits} --overwrite"))
-        .ok();
+        ));
+        dedup_ok(&format!("run --new {data}/day.parquet --base {data}/archive --append --day 2026-06-01 --rows-per-file {rows} --output {hits} --overwrite"));
         data
     });
     let plan = |base: &str| {
-        let plan = dedup(&format!(
+        let plan = dedup_json(&format!(
             "plan --new {whole}/day.parquet --base {base} -k 7 --design trie --json"
-        ))
-        .ok()
-        .json();
+        ));
         let files = plan["base"]["files"].as_u64().unwrap();
         (
             files,
@@ -206,9 +202,7 @@ fn the_files_of_a_day_are_planned_as_one_sorted_run() {
 fn plan_shows_what_would_be_read_and_built() {
     let dir = Dir::new();
     let (day, base) = day_and_base(&dir);
-    let plan = dedup(&format!("plan --new {day} --base {base} --json"))
-        .ok()
-        .json();
+    let plan = dedup_json(&format!("plan --new {day} --base {base} --json"));
     assert_eq!(
         (&plan["new"]["documents"], &plan["base"]["fingerprints"]),
         (&2.into(), &2.into())
@@ -235,11 +229,10 @@ fn plan_shows_what_would_be_read_and_built() {
         "{\"id\":\"a\",\"text\":\"b\"}\n{\"id\":\"c\",\"text\":\"d\"}\n",
     )
     .unwrap();
-    let text = dedup(&format!(
+    let text = dedup_ok(&format!(
         "plan --new {} --base {base} -k 8 --design blocks-4",
         dir.at("day.jsonl")
     ))
-    .ok()
     .stdout;
     assert!(
         text.contains("batch: 2 documents")
@@ -256,11 +249,11 @@ fn plan_shows_what_would_be_read_and_built() {
 fn plan_warns_of_unrelated_documents() {
     let testdata = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata");
     let plan = format!("plan --new {testdata}/day.parquet --base {testdata}/archive");
-    let few = dedup(&plan).ok().stdout;
+    let few = dedup_ok(&plan).stdout;
     assert!(!few.contains("unrelated"), "{few}");
-    let json = dedup(&format!("{plan} --json")).ok().json();
+    let json = dedup_json(&format!("{plan} --json"));
     assert!(json["unrelated_per_document"].as_f64().unwrap() < 1.0);
-    let many = dedup(&format!("{plan} -k 16")).ok().stdout;
+    let many = dedup_ok(&format!("{plan} -k 16")).stdout;
     assert!(
         many.contains("unrelated documents within 16 bits"),
         "{many}"
@@ -271,16 +264,15 @@ fn plan_warns_of_unrelated_documents() {
 fn completions_and_manual_pages() {
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
         assert!(
-            dedup(&format!("completions {shell}"))
-                .ok()
+            dedup_ok(&format!("completions {shell}"))
                 .stdout
                 .contains("max-distance"),
             "{shell}"
         );
     }
-    assert!(dedup("man").ok().stdout.starts_with(".ie"));
+    assert!(dedup_ok("man").stdout.starts_with(".ie"));
     let dir = Dir::new();
-    dedup(&format!("man --output {}", dir.at("man1"))).ok();
+    dedup_ok(&format!("man --output {}", dir.at("man1")));
     for page in [
         "dedup-job.1",
         "dedup-job-run.1",

@@ -83,10 +83,10 @@ fn columns_of_parquet_keep_their_types() {
     write_typed(dir.join("in/a.parquet"), 0..2000);
     write_typed(dir.join("in/b.parquet"), 2000..3000);
     let (new, output, plain) = (dir.at("in"), dir.at("o.parquet"), dir.at("plain.parquet"));
-    dedup(&format!("run {new} --decisions {plain} --threads 3")).ok();
+    dedup_ok(&format!("run {new} --decisions {plain} --threads 3"));
     let columns = "--columns url,number --columns flag,day";
     let run = format!("run {new} --decisions {output} {columns}");
-    dedup(&format!("{run} --threads 3")).ok();
+    dedup_ok(&format!("{run} --threads 3"));
     let found = rows(&output);
     let schema = found.schema();
     let fields = schema.fields().iter().skip(OWN);
@@ -109,9 +109,9 @@ fn columns_of_parquet_keep_their_types() {
     assert!(found.column(1).as_boolean().false_count() >= 300);
     // The same bytes for any number of threads; and the program knows its output, to replace and to read it.
     let bytes = fs::read(&output).unwrap();
-    dedup(&format!("{run} --threads 1")).ok();
+    dedup_ok(&format!("{run} --threads 1"));
     assert!(fs::read(&output).unwrap() == bytes);
-    let groups = dedup(&format!("groups {output} --json")).ok().json();
+    let groups = dedup_json(&format!("groups {output} --json"));
     assert_eq!(groups["documents"], 3000);
 }
 
@@ -126,10 +126,9 @@ fn columns_of_text_files_are_text() {
     let (jsonl, csv) = (dir.at("d.jsonl"), dir.at("o.csv"));
     fs::write(&jsonl, lines.join("\n")).unwrap();
     let columns = "url,n,ok,tags,meta.lang,title";
-    dedup(&format!(
+    dedup_ok(&format!(
         "run {jsonl} -k 0 --fingerprint-column fp --decisions {csv} --columns {columns}"
-    ))
-    .ok();
+    ));
     let own = "id,kept,duplicate_of,duplicate_day,distance,similarity,group_size";
     let expected = [
         format!("{own},{columns}\n").as_str(),
@@ -159,10 +158,9 @@ fn columns_of_text_files_are_text() {
     fs::write(dir.join("in/b.jsonl"), line).unwrap();
     let output = dir.at("o.parquet");
     let new = dir.at("in");
-    dedup(&format!(
+    dedup_ok(&format!(
         "run {new} --decisions {output} --columns day,number"
-    ))
-    .ok();
+    ));
     let found = rows(&output);
     let text = |name: &str| texts(found.column_by_name(name).unwrap());
     assert_eq!(text("number"), ["0", "1", "x"]);
@@ -236,7 +234,7 @@ fn columns_that_cannot_go_along_cost_no_work() {
     // Whoever reads this file to its end finds an error in its second line.
     fs::write(dir.join("in/c.jsonl"), format!("{line}{{\"id\":\"c\",\"te")).unwrap();
     let (new, archive) = (dir.at("in"), dir.at("archive"));
-    dedup(&format!("archive create --profile paper {archive}")).ok();
+    dedup_ok(&format!("archive create --profile paper {archive}"));
     let before = contents(&archive);
     let (output, decisions) = (dir.at("o.parquet"), dir.at("d.parquet"));
     let run = format!(
@@ -265,10 +263,9 @@ fn columns_need_little_memory() {
     ];
     write_parquet_in_groups(&new, columns, 5000);
     for threads in [1, 2, 8] {
-        dedup(&format!(
-        "run {new} -k 0 --decisions {output} --columns long,number --memory-limit 40MiB --threads {threads}"
-    ))
-    .ok();
+        dedup_ok(&format!(
+            "run {new} -k 0 --decisions {output} --columns long,number --memory-limit 40MiB --threads {threads}"
+        ));
         let mut last = -1;
         let mut rows = 0;
         for batch in read_parquet(&output) {
@@ -292,16 +289,15 @@ fn removed_documents_have_no_columns() {
     let dir = Dir::new();
     let (new, archive, output) = (dir.at("d.parquet"), dir.at("archive"), dir.at("o.parquet"));
     write_typed(&new, 0..50);
-    dedup(&format!("archive create --profile paper {archive}")).ok();
+    dedup_ok(&format!("archive create --profile paper {archive}"));
     let run = format!("run {new} --base {archive} -k 0 --append --day 2026-01-01");
-    dedup(&format!("{run} --decisions {output}")).ok();
+    dedup_ok(&format!("{run} --decisions {output}"));
     let ids = dir.at("ids.txt");
     fs::write(&ids, format!("{}\n{}\n", id(3), id(40))).unwrap();
-    dedup(&format!("archive remove {archive} --ids {ids}")).ok();
-    dedup(&format!(
+    dedup_ok(&format!("archive remove {archive} --ids {ids}"));
+    dedup_ok(&format!(
         "{run} --decisions {output} --columns url,number,flag,day"
-    ))
-    .ok();
+    ));
     let mut found = check_rows(&rows(&output));
     found.sort_unstable();
     let expected: Vec<i64> = (0..50).filter(|number| ![3, 40].contains(number)).collect();
@@ -325,13 +321,11 @@ fn columns_beside_texts_in_lists() {
         .collect();
     let (new, output) = (dir.at("d.jsonl"), dir.at("o.parquet"));
     fs::write(&new, lines).unwrap();
-    let archive = dir.at("archive");
-    dedup(&format!("archive create --profile paper {archive}")).ok();
-    dedup(&format!(
+    let archive = dir.archive("archive", "--profile paper");
+    dedup_ok(&format!(
         "run {new} --base {archive} --id-column meta.key --text-column meta.text --prefer meta.score:desc \
          --columns url,meta.score --decisions {output}"
-    ))
-    .ok();
+    ));
     let found = rows(&output);
     let urls = texts(found.column_by_name("url").unwrap());
     let ids = texts(found.column(0));
@@ -418,7 +412,7 @@ fn columns_in_structures_have_paths() {
     let output = dir.at("o.parquet");
     let decide = |new: &str, options: &str| {
         let new = dir.at(new);
-        dedup(&format!("run {new} --decisions {output} {options}")).ok();
+        dedup_ok(&format!("run {new} --decisions {output} {options}"));
         rows(&output)
     };
     for options in ["", "-k 8 --verify jaccard", "--threads 1"] {
@@ -489,7 +483,7 @@ fn texts_with_control_characters_have_columns() {
          {\"id\":\"b\",\"text\":\"six\tseven eight nine ten\",\"url\":\"v\"}\n",
     )
     .unwrap();
-    dedup(&format!("run {new} --decisions {output} --columns url")).ok();
+    dedup_ok(&format!("run {new} --decisions {output} --columns url"));
     let decisions = fs::read_to_string(&output).unwrap();
     assert!(decisions.contains("\"url\":\"v\""), "{decisions}");
 }
@@ -507,10 +501,9 @@ fn long_values_of_columns_are_sorted_on_the_disk() {
         ("long", strings((0..count).map(long))),
     ];
     write_parquet_in_groups(&new, columns, 10);
-    dedup(&format!(
+    dedup_ok(&format!(
         "run {new} -k 0 --decisions {output} --columns long --memory-limit 150MiB --threads 2"
-    ))
-    .ok();
+    ));
     let mut lengths = Vec::new();
     for batch in read_parquet(&output) {
         let long = batch.column_by_name("long").unwrap().as_string::<i32>();
@@ -560,10 +553,9 @@ fn several_text_columns_are_joined() {
     let fingerprints = |file: &str, columns: &str| {
         let output = dir.at("fp.parquet");
         let file = dir.at(file);
-        dedup(&format!(
+        dedup_ok(&format!(
             "fingerprint {file} --text-column {columns} -o {output}"
-        ))
-        .ok();
+        ));
         std::fs::read(&output).unwrap()
     };
     let expected = fingerprints("d.parquet", "joined");
@@ -580,7 +572,7 @@ fn several_text_columns_are_joined() {
     let decided = |columns: &str| {
         let (day, output) = (dir.at("d.jsonl"), dir.at("decisions.csv"));
         let run = format!("run {day} --decisions {output} --text-column {columns} --json");
-        dedup(&run).ok().json()["decisions"]["kept"].clone()
+        dedup_json(&run)["decisions"]["kept"].clone()
     };
     assert_eq!(
         (decided("title,body"), decided("body")),
@@ -619,7 +611,7 @@ fn an_archive_remembers_the_columns_of_its_first_day() {
         dir.at(name)
     };
     let (first, second) = (write("1.jsonl", "body"), write("2.jsonl", "body"));
-    let runs = || dedup(&format!("archive info {archive} --json")).ok().json()["runs"].clone();
+    let runs = || dedup_json(&format!("archive info {archive} --json"))["runs"].clone();
     let run = |new: &str, day: &str, options: &str| {
         dedup(&format!(
             "run {new} --base {archive} --append --day {day} -o {output} {options} --json"
@@ -634,8 +626,8 @@ fn an_archive_remembers_the_columns_of_its_first_day() {
         (columns, &night, ""),
     ] {
         let _ = std::fs::remove_dir_all(&archive);
-        dedup(&format!("archive create {archive} {of_archive}")).ok();
-        dedup(&format!("{append} {of_day}")).ok();
+        dedup_ok(&format!("archive create {archive} {of_archive}"));
+        dedup_ok(&format!("{append} {of_day}"));
         assert_eq!(runs()["id_column"], "key");
         assert_eq!(runs()["text_column"], "page.body");
         assert_eq!(run(&second, "2026-01-02", "").ok().json()["hits"], 2);
@@ -662,5 +654,5 @@ fn an_archive_remembers_the_columns_of_its_first_day() {
         dir.at("empty.jsonl")
     );
     dedup(&append).fails(65, &["no documents", "--allow-empty"]);
-    dedup(&format!("{append} --allow-empty")).ok();
+    dedup_ok(&format!("{append} --allow-empty"));
 }

@@ -101,19 +101,16 @@ fn check(name: &str) {
     let (new, old) = (dir.at("new.parquet"), dir.at("old.parquet"));
     write_documents(&new, &side(true));
     write_documents(&old, &side(false));
-    let archive = dir.at("archive");
-    dedup(&format!("archive create --profile paper {archive}")).ok();
-    dedup(&format!(
+    let archive = dir.archive("archive", "--profile paper");
+    dedup_ok(&format!(
         "archive append {archive} --input {old} --day 2026-01-01"
-    ))
-    .ok();
+    ));
     for side in ["new", "old"] {
-        dedup(&format!(
+        dedup_ok(&format!(
             "fingerprint --input {} --output {}",
             dir.at(&format!("{side}.parquet")),
             dir.at(&format!("{side}-fp.parquet"))
-        ))
-        .ok();
+        ));
     }
     let (new_prints, old_prints) = (
         fingerprints(&dir.at("new-fp.parquet")),
@@ -122,10 +119,9 @@ fn check(name: &str) {
     let bits = |rows: &[(String, u64)]| rows.iter().map(|row| row.1).collect::<Vec<_>>();
     for k in [0, 3, 6, 12] {
         let hits = dir.at("hits.parquet");
-        dedup(&format!(
+        dedup_ok(&format!(
             "run --new {new} --base {archive} -k {k} --day 2026-01-02 --output {hits}"
-        ))
-        .ok();
+        ));
         let found: Vec<_> = read_hits(&hits)
             .into_iter()
             .map(|hit| (hit.0, hit.1, hit.2))

@@ -115,12 +115,7 @@ fn crash(command: impl Fn() -> Command, archive: &str, mut reader: Option<Reader
             random ^= random << 13;
             random ^= random >> 7;
             random ^= random << 17;
-            let mut child = command()
-                .args(line.split_whitespace())
-                .stdout(Stdio::null())
-                .stderr(Stdio::null())
-                .spawn()
-                .unwrap();
+            let mut child = start_unheard(command(), &line);
             let after = takes.mul_f64(1.1 * (random % 10_000) as f64 / 10_000.0);
             std::thread::sleep(after);
             let alive = child.try_wait().unwrap().is_none();

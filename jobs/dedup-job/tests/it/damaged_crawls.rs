@@ -2,20 +2,12 @@
 
 use std::collections::HashSet;
 use std::fs;
-use std::io::{Read as _, Write as _};
+use std::io::Read as _;
 
-use flate2::Compression;
 use flate2::read::MultiGzDecoder;
-use flate2::write::GzEncoder;
 
-use crate::helpers::crawl_files::{record, response};
+use crate::helpers::crawl_files::{gzip, record, response};
 use crate::helpers::support::*;
-
-fn gzip(content: &[u8]) -> Vec<u8> {
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
-    encoder.write_all(content).unwrap();
-    encoder.finish().unwrap()
-}
 
 /// A page whose words hardly compress.
 fn page(number: usize, words: usize) -> Vec<u8> {
@@ -34,11 +26,10 @@ fn page(number: usize, words: usize) -> Vec<u8> {
 /// The summary of a run over these files, and what it logged.
 fn run(dir: &Dir, new: &str, options: &str) -> (serde_json::Value, String) {
     let decisions = dir.at("decisions.jsonl");
-    let ran = dedup(&format!(
+    let ran = dedup_ok(&format!(
         "run --new {} --decisions {decisions} --overwrite --json {options}",
         dir.at(new)
-    ))
-    .ok();
+    ));
     (ran.json()["new"].clone(), ran.stderr)
 }
 
@@ -211,11 +202,10 @@ fn the_features_of_long_texts_do_not_exceed_the_memory_limit() {
         let file = [number(0), number(1)].concat();
         fs::write(dir.join("crawl.warc.gz"), file).unwrap();
         let decisions = dir.at("decisions.jsonl");
-        let ran = dedup(&format!(
+        let ran = dedup_ok(&format!(
             "run --new {} --decisions {decisions} --overwrite --json --threads 2 --memory-limit 512MiB",
             dir.at("crawl.warc.gz")
-        ))
-        .ok();
+        ));
         let summary = ran.json();
         assert_eq!(summary["new"]["documents"], 2);
         assert_eq!(summary["new"]["distinct_fingerprints"], 1);

@@ -121,10 +121,9 @@ fn decisions_of_several_days_are_those_of_the_definition() {
             .collect();
         let (archive, output) = (dir.at("archive"), dir.at("decisions.parquet"));
         let create = if has_kept { "--decisions" } else { "" };
-        dedup(&format!(
+        dedup_ok(&format!(
             "archive create --profile paper {archive} {create}"
-        ))
-        .ok();
+        ));
         // `before`: the documents that later ones can be duplicates of. `rows`: all that the
         // archive holds.
         let mut before = Archived::new();
@@ -136,7 +135,7 @@ fn decisions_of_several_days_are_those_of_the_definition() {
             let line = format!(
                 "run {new} --base {archive} --day {day} -k {k} --decisions {output} --json {options}"
             );
-            let summary = dedup(&line).ok().json();
+            let summary = dedup_json(&line);
             (summary, read_decisions(&output))
         };
         for (number, name) in DAYS.into_iter().enumerate() {
@@ -183,21 +182,20 @@ fn decisions_of_several_days_are_those_of_the_definition() {
             gone.iter().map(|id| format!("{id}\n")).collect::<String>(),
         )
         .unwrap();
-        dedup(&format!("archive compact {archive}")).ok();
+        dedup_ok(&format!("archive compact {archive}"));
         assert_eq!(archive_rows(&archive), rows, "{seed}");
-        dedup(&format!("archive remove {archive} --ids {}", dir.at("ids"))).ok();
+        dedup_ok(&format!("archive remove {archive} --ids {}", dir.at("ids")));
         rows.retain(|(_, id, ..)| !gone.contains(id));
         before.retain(|(_, id, _)| !gone.contains(id));
         assert_eq!(archive_rows(&archive), rows, "{seed}");
         let next = Day::random(random, &centres, DAYS.len(), k, &before);
         write_scored(dir.join("next.parquet"), &next.documents);
         let new = dir.at("next.parquet");
-        dedup(&format!(
+        dedup_ok(&format!(
             "run {new} --base {archive} --day 2026-01-05 -k {k} --decisions {output}"
-        ))
-        .ok();
+        ));
         assert_eq!(read_decisions(&output), next.expected, "{seed}");
-        dedup(&format!("archive info {archive} --verify")).ok();
+        dedup_ok(&format!("archive info {archive} --verify"));
     }
 }
 
@@ -240,15 +238,14 @@ fn a_duplicate_of_a_duplicate_is_kept() {
         ("kept", "", "kept", [None, Some("x")]),
     ] {
         let archive = dir.at(name);
-        dedup(&format!(
+        dedup_ok(&format!(
             "archive create --profile paper {archive} {create}"
-        ))
-        .ok();
+        ));
         for (day, new) in DAYS.iter().zip(&days) {
             let line = format!(
                 "run {new} --base {archive} --day {day} --append {append} --decisions {output} --json"
             );
-            let summary = dedup(&line).ok().json();
+            let summary = dedup_json(&line);
             assert!(summary["commit"]["committed"].is_u64(), "{summary}");
         }
         let text = |id: &str| Some(id.to_owned());
@@ -263,17 +260,16 @@ fn a_duplicate_of_a_duplicate_is_kept() {
         );
         // Pairs are found with duplicates, too.
         let hits = dir.at("hits.parquet");
-        dedup(&format!(
+        dedup_ok(&format!(
             "run {} --base {archive} --day {} -o {hits}",
             days[2], DAYS[2]
-        ))
-        .ok();
+        ));
         let pairs: BTreeSet<(String, String)> = read_hits(&hits)
             .into_iter()
             .map(|hit| (hit.0, hit.1))
             .collect();
         assert_eq!(pairs.contains(&("c".into(), "b".into())), append == "all");
-        let info = dedup(&format!("archive info {archive} --json")).ok().json();
+        let info = dedup_json(&format!("archive info {archive} --json"));
         assert_eq!(info["decisions"], !create.is_empty());
         assert_eq!(
             info["fingerprints"].as_u64().unwrap(),
@@ -287,26 +283,23 @@ fn foreign_writers_rows_count_as_kept() {
     let dir = Dir::new();
     let days = write_chain(&dir);
     let (archive, output) = (dir.at("archive"), dir.at("o.parquet"));
-    dedup(&format!(
+    dedup_ok(&format!(
         "archive create --profile paper {archive} --decisions"
-    ))
-    .ok();
+    ));
     let engine = OtherEngine::new(&archive);
     // Two kinds of rows have no decision: those of another engine, whose file lacks the column, and
     // those of `archive append`, which decides nothing.
     engine.append(Some("2025-12-31"), &[("theirs", 0b11_0111)]);
     let early = dir.at("early.parquet");
     write_fingerprints(&early, &[("early".into(), 0xff_0001)]);
-    dedup(&format!(
+    dedup_ok(&format!(
         "archive append {archive} --input {early} --day 2025-12-30"
-    ))
-    .ok();
+    ));
     assert!(archive_rows(&archive).iter().all(|row| row.3.is_none()));
     for (day, new) in DAYS.iter().zip(&days) {
-        dedup(&format!(
+        dedup_ok(&format!(
             "run {new} --base {archive} --day {day} --append --decisions {output}"
-        ))
-        .ok();
+        ));
     }
     let found = originals(&output);
     assert_eq!(found[0], ("c".into(), Some("theirs".into())));
@@ -316,11 +309,7 @@ fn foreign_writers_rows_count_as_kept() {
 #[test]
 fn days_at_once_are_decided_one_after_the_other() {
     let dir = Dir::new();
-    let archive = dir.at("archive");
-    dedup(&format!(
-        "archive create --profile paper {archive} --decisions"
-    ))
-    .ok();
+    let archive = dir.archive("archive", "--profile paper --decisions");
     let random = &mut ChaCha8Rng::seed_from_u64(5);
     let centres = [random.random(), random.random()];
     let none = Archived::new();
@@ -336,12 +325,7 @@ fn days_at_once_are_decided_one_after_the_other() {
             let output = dir.at(&format!("{day}.csv"));
             let line =
                 format!("run {new} --base {archive} --append --day {day} --decisions {output}");
-            let mut command = command();
-            command.args(line.split_whitespace());
-            command
-                .stdout(std::process::Stdio::piped())
-                .stderr(std::process::Stdio::piped());
-            command.spawn().unwrap()
+            start(command(), &line)
         })
         .collect();
     for run in runs {
@@ -365,10 +349,9 @@ fn days_at_once_are_decided_one_after_the_other() {
         let output = dir.at(&format!("{name}.csv"));
         let again = dir.at("again.csv");
         let new = dir.at(&format!("{name}.parquet"));
-        dedup(&format!(
+        dedup_ok(&format!(
             "run {new} --base {archive} --append --day {name} --decisions {again}"
-        ))
-        .ok();
+        ));
         assert!(
             fs::read(&output).unwrap() == fs::read(&again).unwrap(),
             "{name}"
@@ -390,11 +373,10 @@ fn what_cannot_be_decided_is_not_appended() {
     let dir = Dir::new();
     let days = write_chain(&dir);
     let (decided, plain) = (dir.at("decided"), dir.at("plain"));
-    dedup(&format!(
+    dedup_ok(&format!(
         "archive create --profile paper {decided} --decisions"
-    ))
-    .ok();
-    dedup(&format!("archive create --profile paper {plain}")).ok();
+    ));
+    dedup_ok(&format!("archive create --profile paper {plain}"));
     let run = |archive: &str, options: &str| {
         dedup(&format!(
             "run {} --base {archive} --day 2026-01-01 -o {} {options}",
@@ -415,17 +397,16 @@ fn what_cannot_be_decided_is_not_appended() {
     }
     for archive in [&decided, &plain] {
         assert_eq!(
-            dedup(&format!("archive info {archive} --json")).ok().json()["version"],
+            dedup_json(&format!("archive info {archive} --json"))["version"],
             0
         );
     }
     // --append before the documents does not take a document for its value.
-    dedup(&format!(
+    dedup_ok(&format!(
         "run --append {} --base {decided} --day 2026-01-01 -o {} --prefer fp:desc",
         days[0],
         dir.at("o.parquet")
-    ))
-    .ok();
+    ));
     // The configuration file sets `append` by name.
     fs::write(dir.join("dedup-job.toml"), "[run]\nappend = \"kept\"\n").unwrap();
     let config = dir.at("dedup-job.toml");
@@ -434,8 +415,8 @@ fn what_cannot_be_decided_is_not_appended() {
         days[1],
         dir.at("d.csv")
     );
-    assert_eq!(dedup(&line).ok().json()["decisions"]["kept"], 2);
-    let info = dedup(&format!("archive info {plain} --json")).ok().json();
+    assert_eq!(dedup_json(&line)["decisions"]["kept"], 2);
+    let info = dedup_json(&format!("archive info {plain} --json"));
     assert_eq!(
         (&info["version"], &info["fingerprints"]),
         (&1.into(), &2.into())
@@ -464,8 +445,7 @@ fn a_day_with_other_decisions_is_another_day() {
     let (p, q) = ("p".to_owned(), "q".to_owned());
     // Without the column `kept`, a rerun recognises the day by which of its documents the archive
     // has.
-    let plain = dir.at("plain");
-    dedup(&format!("archive create --profile paper {plain}")).ok();
+    let plain = dir.archive("plain", "--profile paper");
     assert!(commit(run(&plain, "--append kept")).contains("committed"));
     assert_eq!(rows_of(&plain), [(p.clone(), None)]);
     let differs = [
@@ -492,15 +472,10 @@ fn a_day_with_other_decisions_is_another_day() {
     );
     // With the column, a rerun compares the decisions, too: it notices missing ones, and ones made
     // with other options.
-    let decided = dir.at("decided");
-    dedup(&format!(
-        "archive create --profile paper {decided} --decisions"
-    ))
-    .ok();
-    dedup(&format!(
+    let decided = dir.archive("decided", "--profile paper --decisions");
+    dedup_ok(&format!(
         "archive append {decided} --input {copy} --day 2026-02-01"
-    ))
-    .ok();
+    ));
     assert_eq!(rows_of(&decided), [(p.clone(), None), (q.clone(), None)]);
     run(&decided, "--append").fails(65, &["without decisions", "decided by k=3"]);
     assert!(commit(run(&decided, "--append --replace-day")).contains("committed"));
@@ -522,17 +497,13 @@ fn a_day_with_other_decisions_is_another_day() {
         "run {copy} --base {decided} --day 2026-02-01 --append --prefer fp:desc -o {} --json",
         dir.at("hits.csv")
     );
-    assert!(dedup(&again).ok().json()["decisions"].is_null());
+    assert!(dedup_json(&again)["decisions"].is_null());
 }
 
 #[test]
 fn decisions_need_little_memory() {
     let dir = Dir::new();
-    let archive = dir.at("archive");
-    dedup(&format!(
-        "archive create --profile paper {archive} --decisions --sketch 64"
-    ))
-    .ok();
+    let archive = dir.archive("archive", "--profile paper --decisions --sketch 64");
     let new = dir.at("new.jsonl");
     let line = |id: u32| {
         format!(
@@ -587,8 +558,7 @@ fn decisions_on_s3_are_the_same() {
     let there = decide_days(&days, &dir, |line| storage.dedup(line), &archive);
     assert!(here == there);
     let info = storage
-        .dedup(&format!("archive info {archive} --verify --json"))
-        .ok()
+        .dedup_ok(&format!("archive info {archive} --verify --json"))
         .json();
     assert_eq!(info["decisions"], true);
 }

@@ -208,8 +208,7 @@ fn decisions_are_those_of_the_definition() {
             .map(|_| random.random())
             .collect();
         let mut archived = Archived::new();
-        let archive = dir.at("archive");
-        dedup(&format!("archive create --profile paper {archive}")).ok();
+        let archive = dir.archive("archive", "--profile paper");
         for (day, number) in DAYS {
             let rows: Vec<(String, u64)> = (0..random.random_range(1..6))
                 .map(|at| {
@@ -221,11 +220,10 @@ fn decisions_are_those_of_the_definition() {
                 .collect();
             let path = dir.at(&format!("{day}.parquet"));
             write_fingerprints(&path, &rows);
-            dedup(&format!(
+            dedup_ok(&format!(
                 "run {path} --base {archive} --append --day {day} -o {}",
                 dir.at("x.parquet")
-            ))
-            .ok();
+            ));
             archived.extend(
                 rows.into_iter()
                     .map(|(id, fingerprint)| (number, id, fingerprint)),
@@ -322,17 +320,15 @@ fn check_invariants(decisions: &[Decision], fingerprints: &BTreeMap<String, Opti
 fn the_longest_text_is_kept_and_a_rerun_decides_the_same() {
     let dir = Dir::new();
     let data = dir.at("data");
-    dedup(&format!(
+    dedup_ok(&format!(
         "generate pages --output {data} --new 2000 --base 3000 --days 3"
-    ))
-    .ok();
+    ));
     let day = format!("{data}/day.parquet");
     let (one, again) = (dir.at("one.parquet"), dir.at("again.parquet"));
     let fingerprints = dir.at("fp.parquet");
-    dedup(&format!(
+    dedup_ok(&format!(
         "run {day} --profile paper --decisions {one} --fingerprints {fingerprints}"
-    ))
-    .ok();
+    ));
     let mut by_id: BTreeMap<String, Option<u64>> = BTreeMap::new();
     for batch in read_parquet(&fingerprints) {
         let values = batch
@@ -372,11 +368,9 @@ fn the_longest_text_is_kept_and_a_rerun_decides_the_same() {
     // for any number of threads.
     let archive = format!("--base {data}/archive --day 2026-02-01");
     let run = |options: &str, output: &str| {
-        dedup(&format!(
+        dedup_json(&format!(
             "run {day} {archive} {options} --decisions {output} --json"
         ))
-        .ok()
-        .json()
     };
     let first = run("--threads 1", &one);
     assert!(
@@ -393,7 +387,7 @@ fn the_longest_text_is_kept_and_a_rerun_decides_the_same() {
     }
     // A run with both outputs writes the same bytes as a run with each alone.
     let (pairs, alone) = (dir.at("pairs.parquet"), dir.at("alone.parquet"));
-    dedup(&format!("run {day} {archive} -o {alone}")).ok();
+    dedup_ok(&format!("run {day} {archive} -o {alone}"));
     run(&format!("-o {pairs}"), &again);
     assert!(fs::read(&again).unwrap() == bytes);
     assert!(fs::read(&alone).unwrap() == fs::read(&pairs).unwrap());
@@ -413,7 +407,7 @@ fn duplicates_by_sketch_are_similar() {
     ));
     let summary = summary.ok().json();
     assert!(summary["verified"]["checked"].as_u64().unwrap() > 0);
-    dedup(&format!("{run} --verify none --decisions {all}")).ok();
+    dedup_ok(&format!("{run} --verify none --decisions {all}"));
     let (verified, all) = (read_decisions(&verified), read_decisions(&all));
     let similarities: Vec<f64> = verified.iter().filter_map(|row| row.similarity).collect();
     assert!(similarities.len() > 5, "{similarities:?}");
@@ -432,9 +426,7 @@ fn equal_pages_make_no_pairs() {
     let rows: Vec<(String, u64)> = ids.into_iter().map(|id| (id, 7)).collect();
     let (new, output) = (dir.at("new.parquet"), dir.at("decisions.csv"));
     write_fingerprints(&new, &rows);
-    let summary = dedup(&format!("run {new} --decisions {output} --json"))
-        .ok()
-        .json();
+    let summary = dedup_json(&format!("run {new} --decisions {output} --json"));
     assert_eq!(summary["decisions"]["kept"], 1);
     assert_eq!(summary["decisions"]["largest_group"], 200_000);
     let text = fs::read_to_string(&output).unwrap();
@@ -449,7 +441,7 @@ fn equal_pages_make_no_pairs() {
         "page/000001,false,page/000000,,0,,200000"
     );
     // A run replaces an earlier output of the same kind, but not one of another kind.
-    dedup(&format!("run {new} --decisions {output}")).ok();
+    dedup_ok(&format!("run {new} --decisions {output}"));
     dedup(&format!("run {new} -o {output}")).fails(64, &["rows of another kind"]);
 }
 
@@ -533,9 +525,7 @@ fn kept_rows_of_text_are_copied_as_they_stand() {
         fs::write(dir.join(name), compressed(name, bytes)).unwrap();
         let kept = dir.at(&format!("kept-{name}"));
         let new = dir.at(name);
-        let summary = dedup(&format!("run {new} -k 8 --kept {kept} --json"))
-            .ok()
-            .json();
+        let summary = dedup_json(&format!("run {new} -k 8 --kept {kept} --json"));
         let copied = plain(name, fs::read(&kept).unwrap());
         assert!(
             copied == *expected,
@@ -547,7 +537,7 @@ fn kept_rows_of_text_are_copied_as_they_stand() {
         assert_eq!(decisions["kept_bytes"], fs::metadata(&kept).unwrap().len());
         assert!(decisions["duplicate_bytes"].as_u64().unwrap() > 20 * 1000);
         dedup(&format!("run {new} --kept {kept}")).fails(64, &["exists", "--overwrite"]);
-        dedup(&format!("run {new} -k 8 --kept {kept} --overwrite")).ok();
+        dedup_ok(&format!("run {new} -k 8 --kept {kept} --overwrite"));
         assert!(plain(name, fs::read(&kept).unwrap()) == *expected);
         dedup(&format!("run {new} --kept {}", dir.at("kept.txt"))).fails(64, &["must end in"]);
         dedup(&format!("run {new} --kept {new} --overwrite")).fails(64, &["which is read"]);
@@ -625,7 +615,7 @@ fn kept_rows_of_parquet_have_all_their_columns() {
         writer.close().unwrap();
     }
     let (new, out) = (dir.at("in"), dir.at("out/"));
-    dedup(&format!("run {new} -k 8 --kept {out}")).ok();
+    dedup_ok(&format!("run {new} -k 8 --kept {out}"));
     for (path, ids) in expected {
         let batches = read_parquet(dir.join(&path));
         let column = |name: &str| {
@@ -663,7 +653,7 @@ fn kept_rows_of_parquet_have_all_their_columns() {
     }
     // --kept does not overwrite an input, even with --overwrite.
     let old = dir.at("old.parquet");
-    dedup(&format!("fingerprint --input {new} --output {old}")).ok();
+    dedup_ok(&format!("fingerprint --input {new} --output {old}"));
     for (kept, part) in [
         (dir.at("in/clean/"), "which is read"),
         (dir.at("in"), "which is read"),
@@ -683,13 +673,13 @@ fn kept_rows_of_parquet_have_all_their_columns() {
     let (same, archive) = (dir.at("same.parquet"), dir.at("archive"));
     dedup(&format!("run {one} --kept {same} --fingerprints {same}"))
         .fails(64, &["are the same file"]);
-    dedup(&format!("archive create --profile paper {archive}")).ok();
+    dedup_ok(&format!("archive create --profile paper {archive}"));
     let inside = format!("run {one} --base {archive} --kept {archive}/x.parquet");
     dedup(&inside).fails(64, &["archive"]);
     // A run that commits its batch can be run again.
     let append = format!("run {one} --base {archive} --append --day 2026-01-01 -k 8 --kept {same}");
-    dedup(&append).ok();
-    dedup(&append).ok();
+    dedup_ok(&append);
+    dedup_ok(&append);
     fs::write(&same, "another file").unwrap();
     dedup(&append).fails(64, &["exists"]);
     // Copies of several files need a directory.
@@ -718,7 +708,7 @@ fn preferred_values_may_be_of_any_kind() {
     .unwrap();
     let output = dir.at("o.parquet");
     let kept = |new: &str, prefer: &str| -> String {
-        dedup(&format!("run {new} --prefer {prefer} --decisions {output}")).ok();
+        dedup_ok(&format!("run {new} --prefer {prefer} --decisions {output}"));
         let kept = read_decisions(&output).into_iter().find(|row| row.kept);
         kept.unwrap().id
     };
@@ -757,7 +747,7 @@ fn preferred_values_may_be_of_any_kind() {
         dedup(&format!("run {csv} {options}")).fails(64, &[part]);
     }
     // Standard output gets the decisions alone.
-    let ran = dedup(&format!("run {csv} --decisions -")).ok();
+    let ran = dedup_ok(&format!("run {csv} --decisions -"));
     assert_eq!(ran.stdout.lines().count(), 6);
     assert!(ran.stderr.contains("6 documents: 1 kept"), "{}", ran.stderr);
 }
@@ -777,7 +767,7 @@ fn documents_without_ids_get_file_and_row() {
     let columns = vec![("text", strings(&pages))];
     write_parquet_in_groups(dir.join("in/c.parquet"), columns, 4);
     let (new, output) = (dir.at("in"), dir.at("o.parquet"));
-    let ran = dedup(&format!("run {new} --decisions {output} --threads 2")).ok();
+    let ran = dedup_ok(&format!("run {new} --decisions {output} --threads 2"));
     assert!(
         ran.stderr.contains("each document gets the id FILE:ROW"),
         "{}",
@@ -796,7 +786,7 @@ fn documents_without_ids_get_file_and_row() {
     // but missing is an error.
     let pairs = dir.at("pairs.parquet");
     let verify = format!("run {new} --verify jaccard --output {pairs} --json");
-    let summary = dedup(&verify).ok().json();
+    let summary = dedup_json(&verify);
     let hits = summary["hits"].as_u64().unwrap();
     assert_eq!(summary["verified"]["checked"], hits);
     assert_eq!(summary["verified"]["without_text"], 0);
@@ -806,11 +796,10 @@ fn documents_without_ids_get_file_and_row() {
     dedup(&format!("run {new} --id-column key --decisions {output}"))
         .fails(65, &["key", "--id-column"]);
     // An archive needs an id column: ids by file and row would repeat on other days.
-    let archive = dir.at("archive");
-    dedup(&format!("archive create --profile paper {archive}")).ok();
+    let archive = dir.archive("archive", "--profile paper");
     let append = format!("run {new} --base {archive} --append --day 2026-01-01");
     dedup(&append).fails(65, &["no id column", "--id-column"]);
-    let plan = dedup(&format!("plan {new} --json")).ok().json();
+    let plan = dedup_json(&format!("plan {new} --json"));
     assert_eq!(
         (&plan["new"]["documents"], &plan["base"]["fingerprints"]),
         (&27.into(), &0.into())

@@ -18,11 +18,10 @@ fn prepared(documents: &Documents) -> (Dir, String) {
     let (old, archive) = (dir.at("old.parquet"), dir.at("archive"));
     write(&old, &documents.base);
     write(&dir.at("new.parquet"), &documents.new);
-    dedup(&format!("archive create {archive}")).ok();
-    dedup(&format!(
+    dedup_ok(&format!("archive create {archive}"));
+    dedup_ok(&format!(
         "archive append {archive} --input {old} --day 2026-01-01"
-    ))
-    .ok();
+    ));
     (dir, archive)
 }
 
@@ -30,9 +29,7 @@ fn prepared(documents: &Documents) -> (Dir, String) {
 fn an_archive_records_settings_of_runs() {
     let dir = Dir::new();
     let archive = dir.at("archive");
-    let created = dedup(&format!("archive create {archive} --json"))
-        .ok()
-        .json();
+    let created = dedup_json(&format!("archive create {archive} --json"));
     assert_eq!(created["runs"], json!({ "k": 7, "min_similarity": 0.755 }));
     assert_eq!(created["spec"]["sketch"], 256);
     assert_eq!(created["decisions"], true);
@@ -41,7 +38,7 @@ fn an_archive_records_settings_of_runs() {
     let runs = json!({ "k": 5, "min_similarity": 0.9, "text_column": "body" });
     assert_eq!((&changed["runs"], &changed["version"]), (&runs, &1.into()));
     assert!(set("k=5").ok().json()["version"].is_null());
-    let info = || dedup(&format!("archive info {archive} --json")).ok().json();
+    let info = || dedup_json(&format!("archive info {archive} --json"));
     assert_eq!(info()["runs"], runs);
     for (wrong, said) in [
         ("k=17", "0 to 16"),
@@ -66,11 +63,8 @@ fn an_archive_records_settings_of_runs() {
     );
     let (new, output) = (dir.at("named.parquet"), dir.at("pairs.csv"));
     let run = format!("run {new} --base {archive} -o {output} --json");
-    assert_eq!(dedup(&run).ok().json()["hits"], 1);
-    assert_eq!(
-        dedup(&format!("{run} --text-column text")).ok().json()["hits"],
-        0
-    );
+    assert_eq!(dedup_json(&run)["hits"], 1);
+    assert_eq!(dedup_json(&format!("{run} --text-column text"))["hits"], 0);
     set("text-column= verify=none").ok();
     assert_eq!(info()["runs"], json!({ "k": 5 }));
     dedup(&run).fails(65, &["text", "body", "--text-column"]);
@@ -95,7 +89,7 @@ fn a_rerun_of_a_day_compares_as_its_first_run_did() {
     let run = |options: &str| {
         let line =
             format!("run {new} --base {archive} -o {output} --decisions {decisions} {options}");
-        let summary = dedup(&format!("{line} --json")).ok().json();
+        let summary = dedup_json(&format!("{line} --json"));
         (
             summary["max_distance"].clone(),
             fs::read(&output).unwrap(),
@@ -106,7 +100,7 @@ fn a_rerun_of_a_day_compares_as_its_first_run_did() {
     assert_eq!(first.0, 7);
     let similar = read_similar(&output);
     assert!(similar.len() > 5 && similar.iter().all(|pair| pair.3 >= Some(0.755)));
-    dedup(&format!("archive set {archive} k=1 min-similarity=0.95")).ok();
+    dedup_ok(&format!("archive set {archive} k=1 min-similarity=0.95"));
     assert_eq!(run("--append --day 2026-01-02"), first);
     assert_eq!(run("--day 2026-01-02"), first);
     assert_eq!(run(""), first);
@@ -118,16 +112,12 @@ fn a_rerun_of_a_day_compares_as_its_first_run_did() {
     );
     write(&other, &all[..30]);
     let line = format!("run {other} --base {archive} -o {output} --day 2026-01-03 --json");
-    let summary = dedup(&line).ok().json();
+    let summary = dedup_json(&line);
     assert_eq!(summary["max_distance"], 1);
     assert_eq!(summary["verified"]["min_similarity"], 0.95);
-    let plan = dedup(&format!("plan {other} --base {archive} --json"))
-        .ok()
-        .json();
+    let plan = dedup_json(&format!("plan {other} --base {archive} --json"));
     assert_eq!(plan["max_distance"], 1);
-    let explained = dedup(&format!("explain one two --base {archive} --json"))
-        .ok()
-        .json();
+    let explained = dedup_json(&format!("explain one two --base {archive} --json"));
     assert_eq!(explained["max_distance"], 1);
 }
 
@@ -141,7 +131,7 @@ fn a_batch_alone_is_verified_by_its_texts() {
     let all: Vec<(String, String)> = [&*documents.base, &*documents.new].concat();
     write(&new, &all);
     let run = format!("run {new} -o {output} --decisions {decisions}");
-    let ran = dedup(&format!("{run} --fingerprints {fingerprints}")).ok();
+    let ran = dedup_ok(&format!("{run} --fingerprints {fingerprints}"));
     assert!(
         ran.stdout.contains("verified by text (jaccard)"),
         "{}",
@@ -183,20 +173,18 @@ fn a_batch_alone_is_verified_by_its_texts() {
     }
     // An empty archive-to-be is as none; the paper's profile and ready fingerprints verify nothing, and say so.
     fs::create_dir(dir.join("empty")).unwrap();
-    let with_base = dedup(&format!("{run} --base {} --json", dir.at("empty")))
-        .ok()
-        .json();
+    let with_base = dedup_json(&format!("{run} --base {} --json", dir.at("empty")));
     assert_eq!(with_base["hits"], expected.len());
     for unverified in [
         format!("{run} --profile paper"),
         format!("run {fingerprints} -o {output}"),
         format!("run {new} --base {fingerprints} -o {output}"),
     ] {
-        let ran = dedup(&unverified).ok();
+        let ran = dedup_ok(&unverified);
         assert!(ran.stdout.contains("pairs within 3 bits"), "{}", ran.stdout);
         assert!(ran.stdout.contains("not verified"), "{}", ran.stdout);
     }
-    let ran = dedup(&format!("{run} --verify none")).ok();
+    let ran = dedup_ok(&format!("{run} --verify none"));
     assert!(ran.stdout.contains("pairs within 7 bits"), "{}", ran.stdout);
 }
 
@@ -205,7 +193,7 @@ fn an_index_answers_as_the_runs_of_its_archive_do() {
     let documents = Documents::make();
     let (dir, archive) = prepared(&documents);
     let index = dir.at("index");
-    dedup(&format!("index build --base {archive} --output {index}")).ok();
+    dedup_ok(&format!("index build --base {archive} --output {index}"));
     let queries = dir.at("queries.jsonl");
     let lines = documents
         .new
@@ -214,7 +202,7 @@ fn an_index_answers_as_the_runs_of_its_archive_do() {
     fs::write(&queries, lines.collect::<Vec<_>>().join("\n")).unwrap();
     let lookup = |options: &str| {
         let line = format!("lookup --index {index} {queries} --json {options}");
-        dedup(&line).ok().stdout
+        dedup_ok(&line).stdout
     };
     let found = lookup("");
     assert_eq!(found, lookup("-k 7 --min-similarity 0.755"));
@@ -225,8 +213,7 @@ fn an_index_answers_as_the_runs_of_its_archive_do() {
 #[test]
 fn an_archive_of_another_format_is_refused() {
     let dir = Dir::new();
-    let archive = dir.at("archive");
-    dedup(&format!("archive create {archive}")).ok();
+    let archive = dir.archive("archive", "");
     let engine = OtherEngine::new(&archive);
     let earlier = engine.metadata(|metadata, _| {
         metadata["configuration"]
@@ -254,11 +241,11 @@ fn an_archive_of_another_format_is_refused() {
 fn equal_texts_are_duplicates_at_any_length() {
     let dir = Dir::new();
     let (archive, decisions) = (dir.at("archive"), dir.at("decisions.csv"));
-    dedup(&format!("archive create {archive}")).ok();
+    dedup_ok(&format!("archive create {archive}"));
     let day = |name: &str, documents: &[(&str, &str)], options: &str| {
         write_documents(dir.join(name), documents);
         let line = format!("run {} --decisions {decisions} {options}", dir.at(name));
-        let ran = dedup(&line).ok();
+        let ran = dedup_ok(&line);
         let rows = fs::read_to_string(&decisions).unwrap();
         (
             rows.lines().skip(1).map(str::to_owned).collect::<Vec<_>>(),
@@ -333,8 +320,7 @@ fn a_run_is_refused_before_it_publishes() {
     let plain = format!("run {old} -o {}", dir.at("pairs.csv"));
     dedup(&format!("{plain} --max-dropped 0.5")).fails(64, &["need decisions"]);
     assert!(!std::path::Path::new(&output).exists());
-    let version =
-        || dedup(&format!("archive info {archive} --json")).ok().json()["version"].clone();
+    let version = || dedup_json(&format!("archive info {archive} --json"))["version"].clone();
     assert_eq!(version(), 1);
     let ran = run(&old, "--day 2026-01-02 --max-dropped 1 --min-new 60 --json").ok();
     assert!(
@@ -353,7 +339,7 @@ fn a_run_is_refused_before_it_publishes() {
         "run {old} --base {archive} --day 2026-01-01 --refuse-repeats --decisions {output} -o {}",
         dir.at("p.csv")
     );
-    dedup(&rerun).ok();
+    dedup_ok(&rerun);
 }
 
 /// Records made from one template have very many candidates; comparing all their texts would take hours.
@@ -370,7 +356,7 @@ fn the_distance_is_lowered_for_records_of_one_template() {
         })
         .collect();
     write(&new, &records);
-    let ran = dedup(&format!("run {new} -o {output} --json")).ok();
+    let ran = dedup_ok(&format!("run {new} -o {output} --json"));
     assert!(
         ran.stderr.contains("are within 7 bits, as if"),
         "{}",
@@ -379,7 +365,7 @@ fn the_distance_is_lowered_for_records_of_one_template() {
     let lowered = ran.json()["max_distance"].as_u64().unwrap();
     assert!((3..7).contains(&lowered));
     let bytes = fs::read(&output).unwrap();
-    let given = dedup(&format!("run {new} -o {output} -k {lowered} --json")).ok();
+    let given = dedup_ok(&format!("run {new} -o {output} -k {lowered} --json"));
     assert!(!given.stderr.contains("template"), "{}", given.stderr);
     assert!(fs::read(&output).unwrap() == bytes);
 }
@@ -394,9 +380,8 @@ fn an_archive_that_learns_nothing_takes_no_options_of_files() {
     }
     assert!(!std::path::Path::new(&archive).exists());
     std::fs::write(dir.at("texts.csv"), "id;text\n1;one\n2;two\n").unwrap();
-    dedup(&format!(
+    dedup_ok(&format!(
         "archive create {archive} --learn {} --delimiter ;",
         dir.at("texts.csv")
-    ))
-    .ok();
+    ));
 }

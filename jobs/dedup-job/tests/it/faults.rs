@@ -31,9 +31,7 @@ impl Fixture {
         let storage = seaweed()?;
         let at = storage.unique("faults");
         let data = format!("--new 500 --base {documents} --days 2 --seed 5");
-        storage
-            .dedup(&format!("generate pages --output {at} {data}"))
-            .ok();
+        storage.dedup_ok(&format!("generate pages --output {at} {data}"));
         let expected = storage.get(&format!("{at}/expected.parquet")).unwrap();
         storage.put(&format!("{at}/hits.parquet"), EARLIER_OUTPUT.into());
         let log = storage.log(&format!("{at}/archive"));
@@ -343,13 +341,10 @@ fn a_lost_answer_to_a_large_upload() {
     let Some(storage) = seaweed() else { return };
     let (dir, at) = (Dir::new(), storage.unique("large"));
     let local = dir.at("data");
-    dedup(&format!(
+    dedup_ok(&format!(
         "generate fingerprints --output {local} --new 1800000 --base 1000 --pairs 10"
-    ))
-    .ok();
-    storage
-        .dedup(&format!("archive create --profile paper {at}/archive"))
-        .ok();
+    ));
+    storage.dedup_ok(&format!("archive create --profile paper {at}/archive"));
     let completed = Arc::new(AtomicU64::new(0));
     let (first, seen) = (times(1), Arc::clone(&completed));
     let (lossy, _proxy) = storage.through(move |request| {
@@ -363,11 +358,9 @@ fn a_lost_answer_to_a_large_upload() {
             Fault::Pass
         }
     });
-    lossy
-        .dedup(&format!(
-            "fingerprint --input {local}/day.parquet --append {at}/archive --day 2026-01-01"
-        ))
-        .ok();
+    lossy.dedup_ok(&format!(
+        "fingerprint --input {local}/day.parquet --append {at}/archive --day 2026-01-01"
+    ));
     assert!(completed.load(Ordering::Relaxed) >= 1);
     let info = storage.dedup(&format!("archive info {at}/archive --verify --json"));
     assert_eq!(info.ok().json()["fingerprints"], 1_800_000);
@@ -401,13 +394,8 @@ fn killed_around_the_log_entry() {
                 Fault::Hang
             }
         });
-        let mut child = storage
-            .command()
-            .args(fixture.line("").replace("4s", "60s").split_whitespace())
-            .stdout(std::process::Stdio::null())
-            .stderr(std::process::Stdio::null())
-            .spawn()
-            .unwrap();
+        let line = fixture.line("").replace("4s", "60s");
+        let mut child = start_unheard(storage.command(), &line);
         let begin = Instant::now();
         while !reached.load(Ordering::Relaxed) {
             assert!(begin.elapsed() < Duration::from_secs(60));
@@ -567,10 +555,9 @@ fn a_long_log_is_read_in_pages() {
     let Some(storage) = seaweed() else { return };
     let (dir, at) = (Dir::new(), storage.unique("long"));
     let local = dir.at("data");
-    dedup(&format!(
+    dedup_ok(&format!(
         "generate fingerprints --output {local} --new 100 --base 1000 --days 3"
-    ))
-    .ok();
+    ));
     for (path, bytes) in contents(dir.join("data")) {
         let below = path
             .strip_prefix(dir.join("data"))
@@ -622,10 +609,9 @@ fn a_store_without_conditional_creates_is_refused() {
     // dedup-job refuses to append to an archive that was copied there.
     let dir = Dir::new();
     let local = dir.at("data");
-    dedup(&format!(
+    dedup_ok(&format!(
         "generate fingerprints --output {local} --new 100 --base 1000"
-    ))
-    .ok();
+    ));
     for (path, bytes) in contents(dir.join("data")) {
         let below = path
             .strip_prefix(dir.join("data"))
@@ -704,11 +690,10 @@ fn what_is_wrong_with_credentials_is_said() {
     assert!(!ran.stderr.contains("canary-password"));
     // Only the batch is in the store, and the server's refusal has no body.
     let local = Dir::new();
-    dedup(&format!(
+    dedup_ok(&format!(
         "archive create --profile paper {}",
         local.at("archive")
-    ))
-    .ok();
+    ));
     storage
         .with(secret, Some(wrong))
         .dedup(&format!(
@@ -831,14 +816,9 @@ fn signals_stop_a_run_that_waits_for_storage() {
             Fault::Pass
         }
     });
-    for (signal, code) in [("INT", 130), ("TERM", 143)] {
-        let child = storage
-            .command()
-            .args(fixture.line("").replace("2s", "60s").split_whitespace())
-            .stdout(std::process::Stdio::piped())
-            .stderr(std::process::Stdio::piped())
-            .spawn()
-            .unwrap();
+    for (name, code) in [("INT", 130), ("TERM", 143)] {
+        let line = fixture.line("").replace("2s", "60s");
+        let child = start(storage.command(), &line);
         let begin = Instant::now();
         let commits = || proxy.requests().iter().filter(|r| is_put(r, ENTRY)).count();
         let before = commits();
@@ -847,10 +827,7 @@ fn signals_stop_a_run_that_waits_for_storage() {
             std::thread::sleep(Duration::from_millis(20));
         }
         let begin = Instant::now();
-        let killed = std::process::Command::new("kill")
-            .args([&format!("-{signal}"), &child.id().to_string()])
-            .status();
-        assert!(killed.unwrap().success());
+        signal(&child, name);
         let ran = Ran::of(child.wait_with_output().unwrap());
         ran.fails(code, &["stopped by", "may be in the archive"]);
         // docs/faults.md allows 2 seconds; this is no benchmark.
@@ -865,10 +842,9 @@ fn signals_stop_a_run_that_waits_for_storage() {
 fn a_full_disk_is_named_and_nothing_is_lost() {
     let dir = Dir::new();
     let data = dir.at("data");
-    dedup(&format!(
+    dedup_ok(&format!(
         "generate pages --output {data} --new 20000 --base 2000"
-    ))
-    .ok();
+    ));
     let hits = dir.at("hits.parquet");
     fs::write(&hits, EARLIER_OUTPUT).unwrap();
     let archived = contents(dir.join("data/archive"));
@@ -894,7 +870,7 @@ fn a_full_disk_is_named_and_nothing_is_lost() {
         }
     }
     assert!(failed >= 3, "{failed}");
-    dedup(&run).ok();
+    dedup_ok(&run);
     assert!(fs::read(&hits).unwrap() == fs::read(dir.join("data/expected.parquet")).unwrap());
 }
 

@@ -19,12 +19,11 @@ const IDS: [&str; 4] = ["tab\there", "line\nbreak, comma", "quote\"s", "plain"];
 fn base(dir: &Dir) -> String {
     let documents: Vec<(&str, &str)> = ["x", "y", "z", "w"].into_iter().zip(TEXTS).collect();
     write_documents(dir.join("old.parquet"), &documents[1..3]);
-    dedup(&format!(
+    dedup_ok(&format!(
         "fingerprint --input {} --output {}",
         dir.at("old.parquet"),
         dir.at("base.parquet")
-    ))
-    .ok();
+    ));
     dir.at("base.parquet")
 }
 
@@ -113,7 +112,7 @@ fn usual_column_names_need_no_options_and_others_do() {
         dir.at("own-hits.parquet")
     );
     dedup(&run).fails(65, &["own.parquet", "no id column", "key, dump"]);
-    dedup(&format!("{run} --id-column key --text-column words")).ok();
+    dedup_ok(&format!("{run} --id-column key --text-column words"));
     assert_eq!(read_hits(dir.join("own-hits.parquet")), expected);
 }
 
@@ -194,14 +193,12 @@ fn awkward_ids_and_texts() {
         dir.join("bytes.parquet"),
         vec![("id", strings(["a", "b", "c"])), ("text", texts)],
     );
-    let ran = dedup(&format!(
+    let ran = dedup_json(&format!(
         "run --new {} --base {} --verify none --output {} --json",
         dir.at("bytes.parquet"),
         dir.at("base"),
         dir.at("h.parquet")
-    ))
-    .ok()
-    .json();
+    ));
     assert_eq!(
         (
             &ran["new"]["invalid_utf8"],
@@ -233,14 +230,12 @@ fn awkward_ids_and_texts() {
     }
     assert!(changed > 0);
     fs::write(&path, bytes).unwrap();
-    let ran = dedup(&format!(
+    let ran = dedup_json(&format!(
         "run --new {} --base {} --verify none --output {} --json",
         path.display(),
         dir.at("base"),
         dir.at("h.parquet")
-    ))
-    .ok()
-    .json();
+    ));
     assert_eq!(ran["new"]["invalid_utf8"], 1);
 }
 

@@ -25,13 +25,11 @@ fn prepared() -> Dir {
 #[test]
 fn groups_grow_from_day_to_day() {
     let dir = prepared();
-    let found = dedup(&format!(
+    let found = dedup_json(&format!(
         "groups {} {} --json",
         dir.at("1.csv"),
         dir.at("2.csv")
-    ))
-    .ok()
-    .json();
+    ));
     assert_eq!(found["documents"], 9);
     assert_eq!(found["kept"], 4);
     assert_eq!(found["duplicates_within"], 2);
@@ -56,9 +54,7 @@ fn groups_grow_from_day_to_day() {
         .map(|day: usize| found["days"][day]["largest_group"].as_u64().unwrap())
         .collect();
     assert_eq!(largest, [3, 3]);
-    let text = dedup(&format!("groups {} -n 1", dir.at("*.csv")))
-        .ok()
-        .stdout;
+    let text = dedup_ok(&format!("groups {} -n 1", dir.at("*.csv"))).stdout;
     assert!(
         text.starts_with(
             "9 documents in 2 files: 4 kept, 3 duplicates of earlier days, 2 duplicates within"
@@ -74,9 +70,7 @@ fn groups_grow_from_day_to_day() {
     let alone = dir.at("alone.csv");
     let header = "id,kept,duplicate_of,duplicate_day,distance,similarity,group_size\n";
     fs::write(&alone, format!("{header}old,true,,,,,1\n")).unwrap();
-    let found = dedup(&format!("groups {alone} {} --json", dir.at("2.csv")))
-        .ok()
-        .json();
+    let found = dedup_json(&format!("groups {alone} {} --json", dir.at("2.csv")));
     assert_eq!(found["groups_without_kept"], 1, "b alone: {found}");
     // In an archive without decisions, a document may be a duplicate of another duplicate.
     let days = [
@@ -91,9 +85,7 @@ fn groups_grow_from_day_to_day() {
         )
         .unwrap();
     }
-    let found = dedup(&format!("groups {} --json", dir.at("plain-*.csv")))
-        .ok()
-        .json();
+    let found = dedup_json(&format!("groups {} --json", dir.at("plain-*.csv")));
     assert_eq!(
         (&found["groups"], &found["groups_without_kept"]),
         (&4.into(), &1.into()),
@@ -115,9 +107,7 @@ fn groups_grow_from_day_to_day() {
     }
     // The empty id is an id, in CSV, too.
     fs::write(dir.join("bad.csv"), format!("{header}a,false,,,1,,2\n")).unwrap();
-    let found = dedup(&format!("groups {} --json", dir.at("bad.csv")))
-        .ok()
-        .json();
+    let found = dedup_json(&format!("groups {} --json", dir.at("bad.csv")));
     assert_eq!((&found["kept"], &found["groups"]), (&0.into(), &1.into()));
 }
 
@@ -125,23 +115,17 @@ fn groups_grow_from_day_to_day() {
 fn groups_of_real_days_are_those_of_their_decisions() {
     let dir = Dir::new();
     let data = dir.at("data");
-    dedup(&format!(
+    dedup_ok(&format!(
         "generate pages --output {data} --new 500 --base 900 --days 3"
-    ))
-    .ok();
-    let archive = dir.at("archive");
-    dedup(&format!(
-        "archive create --profile paper {archive} --decisions"
-    ))
-    .ok();
+    ));
+    let archive = dir.archive("archive", "--profile paper --decisions");
     // Both days have the same pages, so that every page of the second day is a duplicate.
     let mut expected: BTreeMap<(i32, String), u64> = BTreeMap::new();
     for day in ["2026-01-01", "2026-01-02"] {
         let output = dir.at(&format!("{day}.parquet"));
-        dedup(&format!(
+        dedup_ok(&format!(
             "run {data}/day.parquet --base {archive} --append --day {day} --decisions {output}"
-        ))
-        .ok();
+        ));
         for row in crate::decisions::read_decisions(&output) {
             let own = crate::decisions::days_since_epoch(day);
             let group = match row.duplicate_of {
@@ -151,12 +135,10 @@ fn groups_of_real_days_are_those_of_their_decisions() {
             *expected.entry(group).or_default() += 1;
         }
     }
-    let found = dedup(&format!(
+    let found = dedup_json(&format!(
         "groups {} --json -n 1000",
         dir.at("2026-*.parquet")
-    ))
-    .ok()
-    .json();
+    ));
     assert_eq!(found["groups"].as_u64().unwrap(), expected.len() as u64);
     assert_eq!(found["documents"], 1000);
     assert_eq!(found["groups_without_kept"], 0);
@@ -181,13 +163,12 @@ fn components_chain_pairs_and_say_so() {
         .collect();
     let (new, decisions, pairs) = (dir.at("new.parquet"), dir.at("d.csv"), dir.at("p.csv"));
     write_fingerprints(&new, &rows);
-    dedup(&format!(
+    dedup_ok(&format!(
         "run {new} -k 1 --decisions {decisions} -o {pairs}"
-    ))
-    .ok();
+    ));
     let components = dir.at("components.csv");
     let run = format!("groups {decisions} --pairs {pairs} --components {components}");
-    let ran = dedup(&run).ok();
+    let ran = dedup_ok(&run);
     assert!(
         ran.stdout.contains(
             "largest component: 00 (documents: 60, groups: 30, documents of its largest group: 2)"
@@ -208,7 +189,7 @@ fn components_chain_pairs_and_say_so() {
         "{text}"
     );
     assert_eq!(text.lines().count(), 61);
-    let found = dedup(&format!("{run} --json")).ok().json();
+    let found = dedup_json(&format!("{run} --json"));
     assert_eq!(found["components"]["suspicious"], 1);
     // A group counts its documents in all files, and its kept document even if that is in none of
     // them.
@@ -234,7 +215,7 @@ fn components_chain_pairs_and_say_so() {
         dir.at("day-*.csv"),
         dir.at("days.csv")
     );
-    let ran = dedup(&line).ok();
+    let ran = dedup_ok(&line);
     assert!(
         ran.stdout
             .contains("(documents: 30, groups: 1, documents of its largest group: 31)"),
@@ -248,7 +229,7 @@ fn components_chain_pairs_and_say_so() {
     .fails(64, &["--components -"]);
     // An empty day of JSON Lines does not say its kind.
     fs::write(dir.join("empty.jsonl"), "").unwrap();
-    dedup(&format!("groups {decisions} {}", dir.at("empty.jsonl"))).ok();
+    dedup_ok(&format!("groups {decisions} {}", dir.at("empty.jsonl")));
     // `groups` replaces its own output, but no other file.
     dedup(&format!(
         "groups {decisions} --pairs {pairs} --components {pairs}"
@@ -279,7 +260,7 @@ fn a_kept_document_after_its_duplicates_counts_once() {
     fs::write(&pairs, format!("new_id,base_id,distance,base_day\n{rows}")).unwrap();
     let components = dir.at("components.csv");
     let line = format!("groups {decisions} --pairs {pairs} --components {components} --json");
-    let found = dedup(&line).ok().json();
+    let found = dedup_json(&line);
     assert_eq!(
         found["components"]["largest"],
         json!({"component": "a", "documents": 3, "groups": 1, "largest_group": 3})

@@ -13,11 +13,9 @@ use crate::helpers::support::*;
 fn generated_pages_give_the_expected_hits() {
     let dir = Dir::new();
     let data = dir.at("data");
-    let made = dedup(&format!(
+    let made = dedup_json(&format!(
         "generate pages --output {data} --new 600 --base 4000 --json"
-    ))
-    .ok()
-    .json();
+    ));
     assert!(made["expected"].as_u64().unwrap() > 100);
     let hits = dir.at("hits.parquet");
     let summary = dedup(&format!(
@@ -48,9 +46,13 @@ fn generated_fingerprints_give_the_expected_hits() {
     for (k, ids) in [(0, "string"), (3, "bigint"), (5, "string"), (7, "bigint")] {
         let dir = Dir::new();
         let data = dir.at("data");
-        dedup(&format!("generate fingerprints --output {data} --new 3000 --base 40000 -k {k} --id-type {ids} --seed 9")).ok();
+        dedup_ok(&format!(
+            "generate fingerprints --output {data} --new 3000 --base 40000 -k {k} --id-type {ids} --seed 9"
+        ));
         let hits = dir.at("hits.parquet");
-        dedup(&format!("run --new {data}/day.parquet --base {data}/archive --day 2026-01-31 -k {k} --output {hits}")).ok();
+        dedup_ok(&format!(
+            "run --new {data}/day.parquet --base {data}/archive --day 2026-01-31 -k {k} --output {hits}"
+        ));
         assert_eq!(
             fs::read(&hits).unwrap(),
             fs::read(format!("{data}/expected.parquet")).unwrap(),
@@ -64,11 +66,10 @@ fn generated_fingerprints_give_the_expected_hits() {
 fn generation_is_fixed_by_its_seed() {
     let dir = Dir::new();
     for (name, seed) in [("a", 5), ("b", 5), ("c", 6)] {
-        dedup(&format!(
+        dedup_ok(&format!(
             "generate pages --output {} --new 50 --base 50 --seed {seed}",
             dir.at(name)
-        ))
-        .ok();
+        ));
     }
     let day = |name: &str| fs::read(dir.join(&format!("{name}/day.parquet"))).unwrap();
     assert!(day("a") == day("b") && day("a") != day("c"));
@@ -105,10 +106,9 @@ fn the_output_is_the_same_bytes_for_any_threads_and_files() {
         let (day, base) = crowded(&dir, history_files, day_files);
         for threads in [1, 2, 7] {
             let hits = dir.at("hits.parquet");
-            dedup(&format!(
+            dedup_ok(&format!(
                 "run --new {day} --base {base} --threads {threads} --output {hits}"
-            ))
-            .ok();
+            ));
             outputs.push(fs::read(&hits).unwrap());
         }
     }
@@ -116,17 +116,14 @@ fn the_output_is_the_same_bytes_for_any_threads_and_files() {
     assert!(outputs.iter().all(|output| *output == outputs[0]));
     // With an archive as --base, base_day is set, and nothing else differs.
     let (day, base) = crowded(&dir, 1, 1);
-    let archive = dir.at("archive");
-    dedup(&format!("archive create --profile paper {archive}")).ok();
-    dedup(&format!(
+    let archive = dir.archive("archive", "--profile paper");
+    dedup_ok(&format!(
         "archive append {archive} --input {base} --day 2026-02-01"
-    ))
-    .ok();
-    dedup(&format!(
+    ));
+    dedup_ok(&format!(
         "run --new {day} --base {archive} --output {}",
         dir.at("from-archive.parquet")
-    ))
-    .ok();
+    ));
     let plain = read_hits(dir.join("hits.parquet"));
     let archived = read_hits(dir.join("from-archive.parquet"));
     let without_day = |hits: &[Hit]| {
@@ -180,10 +177,9 @@ fn hits_equal_brute_force_for_every_design_and_k() {
         for within in [true, false] {
             let flag = if within { "--within" } else { "--no-within" };
             let hits = dir.at("hits.parquet");
-            dedup(&format!(
+            dedup_ok(&format!(
                 "run --new {day} --base {base} -k {k} --design {design} {flag} --output {hits}"
-            ))
-            .ok();
+            ));
             let mut expected: Vec<(String, String, i32)> = oracle::pairs_within(&new, &old, k)
                 .into_iter()
                 .map(|(i, j, d)| (new_ids[i].clone(), old_ids[j].clone(), d.cast_signed()))
@@ -225,7 +221,7 @@ fn pairs_inside_the_day_name_the_smaller_id_as_base_and_the_day() {
     let row = |new: &str, base: &str, distance: i32, day: Option<i32>| {
         (new.to_owned(), base.to_owned(), distance, day)
     };
-    dedup(&format!("run --new {day} --base {base} --output {hits}")).ok();
+    dedup_ok(&format!("run --new {day} --base {base} --output {hits}"));
     assert_eq!(
         read_hits(&hits),
         [
@@ -234,15 +230,13 @@ fn pairs_inside_the_day_name_the_smaller_id_as_base_and_the_day() {
             row("30", "7", 1, None)
         ]
     );
-    dedup(&format!(
+    dedup_ok(&format!(
         "run --new {day} --base {base} --day 1970-01-03 -k 0 --output {hits}"
-    ))
-    .ok();
+    ));
     assert_eq!(read_hits(&hits), [row("30", "-5", 0, Some(2))]);
-    dedup(&format!(
+    dedup_ok(&format!(
         "run --new {day} --base {base} --no-within --output {hits}"
-    ))
-    .ok();
+    ));
     assert!(read_hits(&hits).is_empty());
 }
 
@@ -255,25 +249,23 @@ fn days_of_plain_files_come_from_their_paths() {
         &[("old".into(), 9)],
     );
     write_fingerprints(dir.join("day.parquet"), &[("new".into(), 8)]);
-    dedup(&format!(
+    dedup_ok(&format!(
         "run --new {} --base {} --output {}",
         dir.at("day.parquet"),
         dir.at("base"),
         dir.at("hits.parquet")
-    ))
-    .ok();
+    ));
     assert_eq!(
         read_hits(dir.join("hits.parquet")),
         [("new".to_owned(), "old".to_owned(), 1, Some(10))]
     );
     // A pattern serves as well as a directory.
     let pattern = dir.at("base/*/x.parq*");
-    dedup(&format!(
+    dedup_ok(&format!(
         "run --new {} --base {pattern} --output {}",
         dir.at("day.parquet"),
         dir.at("again.parquet")
-    ))
-    .ok();
+    ));
     assert_eq!(
         fs::read(dir.join("hits.parquet")).unwrap(),
         fs::read(dir.join("again.parquet")).unwrap()
@@ -355,7 +347,7 @@ fn documents_with_one_id_and_one_text_are_a_pair() {
         dir.at("hits.parquet")
     );
     for limit in ["", " --max-hits-per-document 1"] {
-        let ran = dedup(&format!("{run}{limit}")).ok();
+        let ran = dedup_ok(&format!("{run}{limit}"));
         assert!(ran.stdout.contains("9 repeated ids"), "{}", ran.stdout);
         assert_eq!(
             read_hits(dir.join("hits.parquet")),
@@ -378,7 +370,7 @@ fn copies_with_one_id_stay_one_row() {
         dir.at("hits.jsonl")
     );
     for limit in ["", " --max-hits-per-document 1"] {
-        dedup(&format!("{run}{limit}")).ok();
+        dedup_ok(&format!("{run}{limit}"));
         let row = "{\"new_id\":\"x\",\"base_id\":\"x\",\"distance\":0,\"base_day\":null,\"similarity\":1.0}\n";
         assert_eq!(fs::read_to_string(dir.join("hits.jsonl")).unwrap(), row);
     }
@@ -417,10 +409,10 @@ fn repeated_ids_equal_brute_force() {
             dir.at("day.parquet"),
             dir.at("base")
         );
-        dedup(&run).ok();
+        dedup_ok(&run);
         assert_eq!(read_hits(&hits), expected);
         for limit in [1, 2, 5, 1000] {
-            dedup(&format!("{run} --max-hits-per-document {limit}")).ok();
+            dedup_ok(&format!("{run} --max-hits-per-document {limit}"));
             let kept: Vec<_> = expected
                 .chunk_by(|a, b| a.0 == b.0)
                 .flat_map(|of_id| of_id.iter().take(limit))
@@ -458,12 +450,11 @@ fn nulls_row_groups_and_disorder_hide_no_hit() {
     std::fs::rename(dir.join("old"), dir.join("old.parquet")).unwrap();
     std::fs::rename(dir.join("new"), dir.join("new.parquet")).unwrap();
     let hits = dir.at("hits.parquet");
-    dedup(&format!(
+    dedup_ok(&format!(
         "run --new {} --base {} --no-within --output {hits}",
         dir.at("new.parquet"),
         dir.at("old.parquet")
-    ))
-    .ok();
+    ));
     let present = |rows: &[Option<u64>]| -> (Vec<usize>, Vec<u64>) {
         rows.iter()
             .enumerate()
@@ -503,13 +494,12 @@ fn copies_by_the_thousand_give_every_pair() {
     };
     write_fingerprints(dir.join("day.parquet"), &copies("new", 300));
     write_fingerprints(dir.join("base.parquet"), &copies("old", 5000));
-    let ran = dedup(&format!(
+    let ran = dedup_ok(&format!(
         "run --new {} --base {} --output {} --json",
         dir.at("day.parquet"),
         dir.at("base.parquet"),
         dir.at("h.parquet")
-    ))
-    .ok();
+    ));
     assert_eq!(ran.json()["hits"], 300 * 5000 + 300 * 299 / 2);
     assert_eq!(ran.json()["new"]["distinct_fingerprints"], 1);
 }
@@ -521,7 +511,7 @@ fn the_nearest_hits_of_each_document_are_kept() {
     let run = |options: &str| {
         let hits = dir.at("hits.parquet");
         let line = format!("run --new {new} --base {base} --output {hits} --json {options}");
-        (dedup(&line).ok().json(), read_hits(&hits))
+        (dedup_json(&line), read_hits(&hits))
     };
     let (summary, all) = run("");
     assert_eq!(summary["hits_left_out"], 0);
@@ -568,7 +558,7 @@ fn copies_on_both_sides_stay_linear_with_a_limit() {
     let line = format!(
         "run --new {new} --base {base} --output {hits} --max-hits-per-document 2 --json --memory-limit 256MiB"
     );
-    let summary = dedup(&line).ok().json();
+    let summary = dedup_json(&line);
     // Each document has 50,001 pairs with the archive. Within the batch, each copy has a pair with
     // each copy before it and one with the other document.
     let (n, within) = (copies, copies * (copies - 1) / 2 + copies);
@@ -591,20 +581,17 @@ fn copies_on_both_sides_stay_linear_with_a_limit() {
 fn little_memory_cuts_the_day_into_parts_and_finds_the_same() {
     let dir = Dir::new();
     let data = dir.at("data");
-    dedup(&format!(
+    dedup_ok(&format!(
         "generate fingerprints --output {data} --new 200000 --base 150000 --seed 3 --id-type bigint"
-    ))
-    .ok();
+    ));
     let run = format!("--new {data}/day.parquet --base {data}/archive --design choose-6-3");
     let limit = "--memory-limit 40MiB";
-    let plan = dedup(&format!("plan {run} {limit} --json")).ok().json();
+    let plan = dedup_json(&format!("plan {run} {limit} --json"));
     assert!(plan["designs"][0]["passes"].as_u64().unwrap() > 1);
     let hits = dir.at("hits.parquet");
-    let summary = dedup(&format!(
+    let summary = dedup_json(&format!(
         "run {run} {limit} --day 2026-01-31 --output {hits} --json"
-    ))
-    .ok()
-    .json();
+    ));
     assert!(summary["passes"].as_u64().unwrap() > 1);
     assert!(fs::read(&hits).unwrap() == fs::read(format!("{data}/expected.parquet")).unwrap());
 }
@@ -628,10 +615,9 @@ fn pairs_that_do_not_fit_into_memory_are_sorted_on_the_disk() {
         ("fp", numbers((0..20_000).map(fingerprint))),
     ];
     write_parquet_in_groups(&new, columns, 2000);
-    dedup(&format!(
+    dedup_ok(&format!(
         "run {new} -k 0 --output {whole} --memory-limit 2GiB"
-    ))
-    .ok();
+    ));
     let rows: usize = read_parquet(&whole)
         .iter()
         .map(|batch| batch.num_rows())
@@ -640,7 +626,7 @@ fn pairs_that_do_not_fit_into_memory_are_sorted_on_the_disk() {
     let whole = fs::read(&whole).unwrap();
     for (threads, limit) in [(1, 40), (2, 40), (2, 64), (8, 40), (8, 100)] {
         let run = format!("run {new} -k 0 --output {hits} --threads {threads}");
-        dedup(&format!("{run} --memory-limit {limit}MiB")).ok();
+        dedup_ok(&format!("{run} --memory-limit {limit}MiB"));
         assert!(fs::read(&hits).unwrap() == whole, "{threads} {limit}");
     }
 }
@@ -650,10 +636,9 @@ fn pairs_that_do_not_fit_into_memory_are_sorted_on_the_disk() {
 fn a_batch_alone() {
     let dir = Dir::new();
     let data = dir.at("data");
-    dedup(&format!(
+    dedup_ok(&format!(
         "generate pages --output {data} --new 300 --base 300"
-    ))
-    .ok();
+    ));
     let (alone, empty) = (dir.at("alone.parquet"), dir.at("empty"));
     let nothing = dir.at("nothing.parquet");
     std::fs::create_dir(&empty).unwrap();
@@ -663,10 +648,10 @@ fn a_batch_alone() {
         "-k 8 --verify jaccard",
     ] {
         let day = format!("{data}/day.parquet");
-        let ran = dedup(&format!("run {day} --output {alone} {options}")).ok();
+        let ran = dedup_ok(&format!("run {day} --output {alone} {options}"));
         assert!(!ran.stderr.contains("archive:"), "{}", ran.stderr);
         let run = format!("run --new {day} --base {empty} --output {nothing} {options}");
-        dedup(&run).ok();
+        dedup_ok(&run);
         assert!(std::fs::read(&alone).unwrap() == std::fs::read(&nothing).unwrap());
         assert!(read_parquet(&alone).iter().any(|rows| rows.num_rows() > 0));
     }
@@ -674,7 +659,7 @@ fn a_batch_alone() {
     let config = dir.at("run.toml");
     std::fs::write(&config, "[run]\nnew = [\"elsewhere.parquet\"]\n").unwrap();
     let day = format!("{data}/day.parquet");
-    dedup(&format!("run --config {config} {day} --output {alone}")).ok();
+    dedup_ok(&format!("run --config {config} {day} --output {alone}"));
     dedup(&format!("run {day} --new {day}")).fails(64, &["--new"]);
     dedup("run").fails(64, &["documents of the batch", "--new"]);
     dedup(&format!("run {day} --append --day 2026-01-01")).fails(64, &["--append needs --base"]);
@@ -699,10 +684,9 @@ fn dense_matches_with_pages_without_any_between_them_are_read() {
         dir.at("base.parquet"),
         dir.at("hits.parquet"),
     );
-    dedup(&format!(
+    dedup_ok(&format!(
         "run --new {new} --base {base} -k 0 --no-within --output {hits}"
-    ))
-    .ok();
+    ));
     let found = read_hits(&hits);
     assert_eq!(found.len(), batch.len());
     for hit in found {
@@ -725,12 +709,11 @@ fn pairs_of_classes_have_one_row_for_each_document() {
     fs::write(&new, lines).unwrap();
     fs::write(&base, "id,fp\nx,1\ny,1\n").unwrap();
     let archive = dir.at("base.parquet");
-    dedup(&format!("fingerprint {base} --output {archive}")).ok();
+    dedup_ok(&format!("fingerprint {base} --output {archive}"));
     let rows = |options: &str| -> Vec<(String, String, u32)> {
-        dedup(&format!(
+        dedup_ok(&format!(
             "run {new} --base {archive} --output {output} --overwrite {options}"
-        ))
-        .ok();
+        ));
         let text = fs::read_to_string(&output).unwrap();
         let row = |line: &str| {
             let fields: Vec<&str> = line.split(',').collect();
@@ -773,12 +756,11 @@ fn pairs_of_classes_have_one_row_for_each_document() {
     let many = dir.at("many.csv");
     let lines: Vec<String> = (0..250).map(|document| format!("{document},7")).collect();
     fs::write(&many, format!("id,fp\n{}", lines.join("\n"))).unwrap();
-    let ran = dedup(&format!("run {many} --output {output} --overwrite")).ok();
+    let ran = dedup_ok(&format!("run {many} --output {output} --overwrite"));
     assert!(ran.stderr.contains("--pairs classes"), "{}", ran.stderr);
-    let quiet = dedup(&format!(
+    let quiet = dedup_ok(&format!(
         "run {many} --output {output} --overwrite --pairs classes"
-    ))
-    .ok();
+    ));
     assert!(!quiet.stderr.contains("many documents"), "{}", quiet.stderr);
     dedup(&format!(
         "run {many} --pairs classes --max-hits-per-document 2"
@@ -809,10 +791,10 @@ fn texts_tell_classes_apart_where_they_are_compared() {
         let row = |line: &str| line.split(',').take(2).collect::<Vec<_>>().join("-");
         text.lines().skip(1).map(row).collect::<Vec<_>>()
     };
-    dedup(&run).ok();
+    dedup_ok(&run);
     assert_eq!(found(), ["a2-a1", "a3-a1", "b2-b1"]);
     // Without a comparison of texts, their fingerprints are equal.
-    dedup(&format!("{run} --verify none")).ok();
+    dedup_ok(&format!("{run} --verify none"));
     assert_eq!(found(), ["a2-a1", "a3-a1", "b1-a1", "b2-a1"]);
     dedup(&format!(
         "split {} {new} --output {output} --pairs classes",

@@ -16,11 +16,10 @@ fn text(number: usize) -> String {
 /// The decisions of a run over `new`, as JSON, and what it logged.
 fn run(dir: &Dir, new: &str, options: &str) -> (Vec<serde_json::Value>, String) {
     let decisions = dir.at("decisions.jsonl");
-    let ran = dedup(&format!(
+    let ran = dedup_ok(&format!(
         "run --new {} --decisions {decisions} --overwrite {options}",
         dir.at(new)
-    ))
-    .ok();
+    ));
     let rows = fs::read_to_string(&decisions).unwrap();
     let rows = rows.lines().map(|row| serde_json::from_str(row).unwrap());
     (rows.collect(), ran.stderr)
@@ -180,7 +179,7 @@ fn inputs_without_documents_have_copies_without_documents() {
     for _ in 0..2 {
         fs::create_dir_all(dir.join("copies/a")).unwrap();
         fs::write(dir.join("copies/a/day.jsonl"), "{\"id\": 7}\n").unwrap();
-        dedup(&format!("run {input} --kept {copies} --overwrite")).ok();
+        dedup_ok(&format!("run {input} --kept {copies} --overwrite"));
         assert_eq!(fs::read(dir.join("copies/a/day.jsonl")).unwrap(), b"");
         let copy = fs::read(dir.join("copies/b/day.jsonl")).unwrap();
         assert_eq!(copy, fs::read(dir.join("in/b/day.jsonl")).unwrap());
@@ -188,7 +187,7 @@ fn inputs_without_documents_have_copies_without_documents() {
     let (input, copy) = (dir.at("in/a/day.jsonl"), dir.at("copy.jsonl"));
     fs::write(&copy, "{\"id\": 7}\n").unwrap();
     dedup(&format!("run {input} --kept {copy}")).fails(64, &["copy.jsonl", "--overwrite"]);
-    dedup(&format!("run {input} --kept {copy} --overwrite")).ok();
+    dedup_ok(&format!("run {input} --kept {copy} --overwrite"));
     assert_eq!(fs::read(&copy).unwrap(), b"");
 }
 
@@ -288,16 +287,16 @@ fn kept_documents_of_many_files_of_lines_are_one_file() {
     run(&format!("--kept {kept}")).fails(64, &["kept.jsonl exists"]);
     // Parts make the same file.
     let job = dir.at("job");
-    let split = |options: &str| dedup(&format!("split {job} {options} --json")).ok().json();
+    let split = |options: &str| dedup_json(&format!("split {job} {options} --json"));
     let options = format!("{} --kept {kept} --overwrite --parts 2", dir.at("day"));
     let mut planned = split(&options);
     while planned["ready"] == false {
         let last = planned["parts"].as_u64().unwrap() - 1;
-        dedup(&format!("map {job} --part 0..{last}")).ok();
+        dedup_ok(&format!("map {job} --part 0..{last}"));
         planned = split("");
     }
     fs::write(&kept, "").unwrap();
-    dedup(&format!("reduce {job}")).ok();
+    dedup_ok(&format!("reduce {job}"));
     assert_eq!(fs::read_to_string(&kept).unwrap(), expected);
     run(&format!("--kept {}", dir.at("kept.jsonl.gz"))).fails(64, &["a.jsonl", "in .jsonl.gz"]);
     fs::write(dir.join("day/e.jsonl"), format!("[{}]", line(6, 6))).unwrap();

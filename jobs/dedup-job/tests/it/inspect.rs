@@ -58,13 +58,11 @@ fn explain_takes_ids_files_and_texts() {
         .map(|bit| 1u64 << bit.as_u64().unwrap())
         .sum();
     assert_eq!(listed, difference);
-    let archive = dir.at("archive");
-    dedup(&format!("archive create --profile paper {archive}")).ok();
+    let archive = dir.archive("archive", "--profile paper");
     let output = dir.at("hits.parquet");
-    dedup(&format!(
+    dedup_ok(&format!(
         "run --new {documents} --base {archive} -k 16 --output {output}"
-    ))
-    .ok();
+    ));
     let hits = read_hits(&output);
     assert_eq!(hits.len(), 1);
     assert_eq!(hits[0].2.unsigned_abs(), difference.count_ones());
@@ -150,13 +148,7 @@ fn explain_follows_the_spec() {
 #[test]
 fn tune_counts_what_a_run_would_find() {
     let dir = Dir::new();
-    let mut state = 3u64;
-    let mut random = move |below: usize| {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1);
-        (state >> 33) as usize % below
-    };
+    let mut random = numbers_below(3);
     let mut documents = Vec::new();
     for number in 0..40 {
         let words: Vec<String> = (0..100).map(|_| format!("w{}", random(3000))).collect();
@@ -179,12 +171,11 @@ fn tune_counts_what_a_run_would_find() {
         20,
     );
     let tune = format!("tune {path} --weight sqrt-tf");
-    let tuned = dedup(&format!("{tune} --json")).ok().json();
+    let tuned = dedup_json(&format!("{tune} --json"));
     assert_eq!(tuned["documents"], documents.len());
     assert_eq!(tuned["sampled"], documents.len());
     assert_eq!(tuned["without_fingerprint"], 1);
-    let archive = dir.at("archive");
-    dedup(&format!("archive create --profile paper {archive}")).ok();
+    let archive = dir.archive("archive", "--profile paper");
     let shingles = |text: &str| -> std::collections::BTreeSet<Vec<String>> {
         let words: Vec<String> = text.split(' ').map(str::to_owned).collect();
         words.windows(3).map(<[String]>::to_vec).collect()
@@ -207,17 +198,15 @@ fn tune_counts_what_a_run_would_find() {
     assert!(wanted > 40);
     for k in [0, 3, 8, 16] {
         let output = dir.at("hits.parquet");
-        dedup(&format!(
+        dedup_ok(&format!(
             "run --new {path} --base {archive} -k {k} --output {output}"
-        ))
-        .ok();
+        ));
         let at = &tuned["distances"][k];
         assert_eq!(at["max_distance"], k);
         assert_eq!(at["pairs"], read_hits(&output).len(), "k = {k}");
-        dedup(&format!(
+        dedup_ok(&format!(
             "run --new {path} --base {archive} -k {k} --verify jaccard --output {output} --quiet"
-        ))
-        .ok();
+        ));
         // The mean of the documents' shares.
         let mut recalled = 0.0;
         for batch in read_parquet(&output) {
@@ -237,25 +226,24 @@ fn tune_counts_what_a_run_would_find() {
     }
     // The sample does not depend on the number of threads.
     let sample = |threads: u32| {
-        let ran = dedup(&format!("{tune} --sample 50 --threads {threads} --json")).ok();
+        let ran = dedup_ok(&format!("{tune} --sample 50 --threads {threads} --json"));
         ran.json()
     };
     assert_eq!(sample(1), sample(5));
     assert_eq!(sample(1)["sampled"], 50);
-    let shown = dedup(&tune).ok().stdout;
+    let shown = dedup_ok(&tune).stdout;
     assert!(
         shown.contains("recommended: ") && shown.contains("with 95 % confidence"),
         "{shown}"
     );
-    let without = dedup(&format!("{tune} --sketch 0")).ok().stdout;
+    let without = dedup_ok(&format!("{tune} --sketch 0")).stdout;
     assert!(without.contains("--verify jaccard\n"), "{without}");
     // A run that verifies by sketches keeps as many pairs as `tune` predicts.
     for (number, bits) in [64, 128, 256].into_iter().enumerate() {
         let sketched = dir.at(&format!("sketched-{bits}"));
-        dedup(&format!(
+        dedup_ok(&format!(
             "archive create --profile paper {sketched} --sketch {bits}"
-        ))
-        .ok();
+        ));
         for k in [3, 8] {
             let at = &tuned["distances"][k]["sketches"][number];
             assert_eq!(at["bits"], bits);
@@ -263,7 +251,7 @@ fn tune_counts_what_a_run_would_find() {
             let output = dir.at("hits.parquet");
             let line = format!("run --new {path} --base {sketched} -k {k} --output {output}");
             let line = format!("{line} --verify sketch --min-similarity {least} --json");
-            let summary = dedup(&line).ok().json();
+            let summary = dedup_json(&line);
             assert_eq!(summary["hits"], at["pairs"], "{bits}, {k}, {least}");
         }
     }
@@ -304,7 +292,7 @@ fn tune_compares_specs_and_prints_commands() {
         20,
     );
     let tune = format!("tune {path} --archive-size 100000000");
-    let tuned = dedup(&format!("{tune} --json")).ok().json();
+    let tuned = dedup_json(&format!("{tune} --json"));
     let compared = tuned["compared"].as_array().unwrap();
     assert_eq!(compared.len(), 12);
     for each in compared {
@@ -315,7 +303,7 @@ fn tune_compares_specs_and_prints_commands() {
         );
         assert_eq!(each["learnt"], each["spec"]["idf"].is_string());
     }
-    let quarter = dedup(&format!("{tune} --idf-power 1/4 --json")).ok().json();
+    let quarter = dedup_json(&format!("{tune} --idf-power 1/4 --json"));
     assert_eq!(quarter["compared"][1]["spec"]["idf_power"], "1/4");
     // An earlier name of the option still works, also in a configuration file.
     std::fs::write(dir.join("job.toml"), "[tune]\narchive-size = 100000000\n").unwrap();
@@ -324,7 +312,7 @@ fn tune_compares_specs_and_prints_commands() {
     assert_eq!(earlier.ok().json(), tuned);
     let names = &tuned["differ_in_a_name"];
     assert!(names["part"].as_u64().unwrap() > 200, "{names}");
-    let shown = dedup(&tune).ok().stdout;
+    let shown = dedup_ok(&tune).stdout;
     assert!(
         shown.contains("the same words but for one or two names"),
         "{shown}"
@@ -342,7 +330,7 @@ fn tune_compares_specs_and_prints_commands() {
         Ran::of(output.unwrap()).ok();
     }
     let archive = dir.at("archive");
-    let info = dedup(&format!("archive info {archive} --json")).ok().json();
+    let info = dedup_json(&format!("archive info {archive} --json"));
     let digest_free = |spec: &serde_json::Value| {
         let mut spec = spec.clone();
         spec["idf"] = spec["idf"].is_string().into();
@@ -378,14 +366,14 @@ fn tune_collapses_equal_texts_and_notices_templates() {
     }
     std::fs::write(dir.join("d.jsonl"), lines.join("\n")).unwrap();
     let tune = format!("tune {}", dir.at("d.jsonl"));
-    let tuned = dedup(&format!("{tune} --json")).ok().json();
+    let tuned = dedup_json(&format!("{tune} --json"));
     assert_eq!(
         (&tuned["sampled"], &tuned["copies"]),
         (&101.into(), &999.into())
     );
     let shop = serde_json::json!([{ "source": "shop.example", "pages": 50, "alike": 50 }]);
     assert_eq!(tuned["alike_sources"], shop);
-    let shown = dedup(&tune).ok().stdout;
+    let shown = dedup_ok(&tune).stdout;
     assert!(
         shown.contains("50 of 50 pages of shop.example differ"),
         "{shown}"
@@ -405,7 +393,7 @@ fn tune_collapses_equal_texts_and_notices_templates() {
             .join("\n"),
     )
     .unwrap();
-    let tuned = dedup(&format!("{tune} --json")).ok().json();
+    let tuned = dedup_json(&format!("{tune} --json"));
     assert_eq!(tuned["documents_wanted"], 0);
     assert_eq!(
         tuned["advice"],
@@ -419,15 +407,13 @@ fn tune_collapses_equal_texts_and_notices_templates() {
 fn sql_has_the_functions_of_the_job() {
     let dir = Dir::new();
     let data = dir.at("data");
-    dedup(&format!(
+    dedup_ok(&format!(
         "generate pages --output {data} --new 200 --base 200"
-    ))
-    .ok();
+    ));
     let fingerprints = dir.at("fp.parquet");
-    dedup(&format!(
+    dedup_ok(&format!(
         "fingerprint --input {data}/day.parquet --output {fingerprints}"
-    ))
-    .ok();
+    ));
     let sql = |query: &str, json: bool| {
         let (pages, made) = (
             format!("pages={data}/day.parquet"),
@@ -529,8 +515,7 @@ fn sql_names_no_options_that_it_lacks() {
 #[test]
 fn the_history_of_a_document_has_its_captures() {
     let dir = Dir::new();
-    let archive = dir.at("archive");
-    dedup(&format!("archive create {archive}")).ok();
+    let archive = dir.archive("archive", "");
     let day = |day: u32, documents: &[(&str, &str)]| {
         let new = dir.at("new.jsonl");
         let lines = documents.iter().map(|(id, of)| {
@@ -538,16 +523,15 @@ fn the_history_of_a_document_has_its_captures() {
             serde_json::json!({ "id": id, "text": words.join(" ") }).to_string()
         });
         fs::write(&new, lines.collect::<Vec<_>>().join("\n")).unwrap();
-        dedup(&format!(
+        dedup_ok(&format!(
             "run {new} --base {archive} --append --day 2026-03-0{day} -o {archive}.csv"
-        ))
-        .ok();
+        ));
     };
     day(1, &[("page", "first"), ("other", "x")]);
     // The same content: dropped, as a duplicate of the first capture.
     day(2, &[("page", "first")]);
     day(3, &[("page", "second"), ("more", "y")]);
-    let history = dedup(&format!("history {archive} page --json")).ok().json();
+    let history = dedup_json(&format!("history {archive} page --json"));
     let captures = history["captures"].as_array().unwrap();
     let seen: Vec<_> = captures
         .iter()
@@ -568,11 +552,11 @@ fn the_history_of_a_document_has_its_captures() {
     );
     assert!(captures[2]["distance"].as_u64().unwrap() > 7);
     assert!(captures[2]["similarity"].as_f64().unwrap() < 0.3);
-    let text = dedup(&format!("history {archive} page")).ok().stdout;
+    let text = dedup_ok(&format!("history {archive} page")).stdout;
     assert!(
         text.contains("3 captures of page") && text.contains("2026-03-02"),
         "{text}"
     );
-    let none = dedup(&format!("history {archive} nobody")).ok().stdout;
+    let none = dedup_ok(&format!("history {archive} nobody")).stdout;
     assert!(none.contains("no document has the id nobody"), "{none}");
 }

@@ -251,11 +251,10 @@ fn every_byte_of_a_data_file_is_covered() {
     let near = history.iter().step_by(40).enumerate();
     let near: Vec<_> = near.map(|(n, row)| (format!("n{n}"), row.1 ^ 1)).collect();
     write_fingerprints(&day, &near);
-    dedup(&format!("archive create --profile paper {archive}")).ok();
-    dedup(&format!(
+    dedup_ok(&format!("archive create --profile paper {archive}"));
+    dedup_ok(&format!(
         "archive append {archive} --input {past} --day 2026-01-01"
-    ))
-    .ok();
+    ));
     let run = |archive: &str, output: &str| {
         dedup(&format!(
             "run --new {day} --base {archive} --output {output} --threads 1"
@@ -352,15 +351,14 @@ fn an_archive_is_made_where_a_run_died_before_the_first_entry() {
             fs::write(log.join(name), "{\"protocol\":").unwrap();
         }
         dedup(&format!("archive info {archive}")).fails(78, &["not an archive"]);
-        let created = dedup(&format!("archive create --profile paper {archive} --json")).ok();
+        let created = dedup_ok(&format!("archive create --profile paper {archive} --json"));
         assert_eq!(created.json()["version"], 0);
         let input = dir.at("day.parquet");
         write_fingerprints(&input, &[("a1".to_owned(), far(1))]);
-        dedup(&format!(
+        dedup_ok(&format!(
             "archive append {archive} --input {input} --day 2026-01-01"
-        ))
-        .ok();
-        let info = dedup(&format!("archive info {archive} --verify --json")).ok();
+        ));
+        let info = dedup_ok(&format!("archive info {archive} --verify --json"));
         assert_eq!(info.json()["fingerprints"], 1);
         dedup(&format!("archive create --profile paper {archive}")).fails(64, &["already"]);
     }
@@ -381,7 +379,7 @@ fn a_committed_day_is_recognised_without_its_date() {
     };
     committed.iter().for_each(is_recognised);
     let line = days.line(&committed[1].input, "").replace("--json", "");
-    let said = dedup(&line).ok().stdout;
+    let said = dedup_ok(&line).stdout;
     assert!(said.contains("day 2026-01-02 of the archive"), "{said}");
 
     // The day is still recognised after another day, after a second day of the same documents, and
@@ -389,7 +387,7 @@ fn a_committed_day_is_recognised_without_its_date() {
     days.commit(DAYS[3], &[("d1", far(1)), ("d2", far(5))]);
     committed.iter().for_each(is_recognised);
     let line = days.line(&committed[1].input, &format!("--append --day {}", DAYS[4]));
-    assert!(dedup(&line).ok().json()["commit"]["committed"].is_u64());
+    assert!(dedup_json(&line)["commit"]["committed"].is_u64());
     committed.iter().for_each(is_recognised);
     engine.optimize(Some(DAYS[1]));
     committed.iter().for_each(is_recognised);
@@ -407,10 +405,9 @@ fn a_committed_day_is_recognised_without_its_date() {
 fn a_damaged_entry_of_the_log_is_named() {
     let dir = Dir::new();
     let data = dir.at("data");
-    dedup(&format!(
+    dedup_ok(&format!(
         "generate pages --output {data} --new 20 --base 30"
-    ))
-    .ok();
+    ));
     let entry = format!("{data}/archive/_delta_log/00000000000000000002.json");
     let whole = fs::read(&entry).unwrap();
     let half = whole[..whole.len() / 2].to_vec();

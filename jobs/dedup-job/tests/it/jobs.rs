@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
 use rand::seq::SliceRandom as _;
@@ -46,12 +46,7 @@ fn ran(program: Program<'_>, line: &str) -> Ran {
 
 /// Starts a command, and kills it after a random time; it may have ended before.
 fn killed(program: Program<'_>, line: &str, random: &mut ChaCha8Rng) {
-    let mut child = program()
-        .args(line.split_whitespace())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
+    let mut child = start_unheard(program(), line);
     std::thread::sleep(Duration::from_millis(random.random_range(0..60)));
     let _ = child.kill();
     child.wait().unwrap();
@@ -102,15 +97,7 @@ fn do_rounds(
                 killed(program, &map, random);
             }
             if misfortunes.repeats && random.random_bool(0.3) {
-                let both: Vec<_> = (0..2)
-                    .map(|_| {
-                        let mut command = program();
-                        command.args(map.split_whitespace());
-                        command.stdout(Stdio::piped()).stderr(Stdio::piped());
-                        command.spawn().unwrap()
-                    })
-                    .collect();
-                for child in both {
+                for child in [0, 1].map(|_| start(program(), &map)) {
                     Ran::of(child.wait_with_output().unwrap()).ok();
                 }
             } else {
@@ -153,12 +140,12 @@ impl Twins {
             "generate pages --output {} --new 300 --base 900 --days 3 --day 2026-01-31 --seed {seed}",
             dir.at("data")
         );
-        dedup(&line).ok();
+        dedup_ok(&line);
         let twins = Self { dir };
         for twin in ["run", "job"] {
             fs::create_dir(twins.dir.join(twin)).unwrap();
             let archive = twins.at(twin, "archive");
-            dedup(&format!("archive create {archive} {create}")).ok();
+            dedup_ok(&format!("archive create {archive} {create}"));
             for (day, name) in ["2026-01-29", "2026-01-30"]
                 .into_iter()
                 .zip(["old-1", "old-2"])
@@ -167,13 +154,13 @@ impl Twins {
                     "generate pages --output {}/{name} --new 200 --base 0 --days 1 --day {day} --seed {seed}",
                     twins.at(twin, "")
                 );
-                dedup(&line).ok();
+                dedup_ok(&line);
                 let new = twins.at(twin, &format!("{name}/day.parquet"));
                 let line = format!(
                     "run {new} --base {archive} --append --day {day} --output {}",
                     twins.at(twin, "old.parquet")
                 );
-                dedup(&line).ok();
+                dedup_ok(&line);
             }
         }
         twins
@@ -196,7 +183,7 @@ impl Twins {
         random: &mut ChaCha8Rng,
     ) -> Vec<Vec<String>> {
         let parts = random.random_range(1..6);
-        let run = dedup(&format!("run {} --json", self.options("run", options))).ok();
+        let run = dedup_ok(&format!("run {} --json", self.options("run", options)));
         let job = self.dir.at("JOB");
         let options = format!("{} --parts {parts}", self.options("job", options));
         let rounds = do_rounds(&command, &job, &options, misfortunes, random);
@@ -204,7 +191,7 @@ impl Twins {
         if misfortunes.kills {
             (0..3).for_each(|_| killed(&command, &reduce, random));
         }
-        let reduced = dedup(&reduce).ok();
+        let reduced = dedup_ok(&reduce);
         self.same_outputs();
         // A `reduce` that was killed behind its commit finds the day committed.
         if !misfortunes.kills {
@@ -279,7 +266,7 @@ fn a_job_is_a_run() {
             "generate pages --output {} --new 300 --base 0 --days 1 --day 2026-01-31 --seed 9",
             data.at("learnt")
         );
-        dedup(&line).ok();
+        dedup_ok(&line);
         let create = create.replace("DATA", &data.at("learnt/day.parquet"));
         let twins = Twins::new(seed, &create);
         let batch = twins.dir.at("data/day.parquet");
@@ -358,7 +345,7 @@ fn batches_of_every_kind_without_an_archive() {
                 dir.at(input)
             )
         };
-        let run = dedup(&format!("run {} --json", options("run"))).ok().json();
+        let run = dedup_json(&format!("run {} --json", options("run")));
         let job = dir.at(&format!("JOB-{input}"));
         do_rounds(
             &command,
@@ -367,7 +354,7 @@ fn batches_of_every_kind_without_an_archive() {
             ALL,
             &mut random,
         );
-        let reduced = dedup(&format!("reduce {job} --json")).ok().json();
+        let reduced = dedup_json(&format!("reduce {job} --json"));
         assert_eq!(numbers(&run), numbers(&reduced));
         assert!(reduced["decisions"]["kept"].as_u64().unwrap() > 0);
     }
@@ -393,12 +380,12 @@ fn large_crawls_are_cut_for_parts() {
             dir.at("in")
         )
     };
-    let run = dedup(&format!("run {} --json", options("run"))).ok().json();
+    let run = dedup_json(&format!("run {} --json", options("run")));
     let job = dir.at("JOB");
     let options = format!("{} --parts 4", options("job"));
     let rounds = do_rounds(&command, &job, &options, NONE, &mut random);
     assert_eq!(rounds[..3], [["pages"], ["pages"], ["fingerprint"]]);
-    let reduced = dedup(&format!("reduce {job} --json")).ok().json();
+    let reduced = dedup_json(&format!("reduce {job} --json"));
     assert_eq!(numbers(&run), numbers(&reduced));
     Twins { dir }.same_outputs();
 }
@@ -433,17 +420,17 @@ fn what_is_no_answer() {
     dedup(&format!("map {job} --part 0")).fails(64, &["there is no job"]);
     dedup(&format!("split {job}")).fails(64, &["there is no job yet", "NEW"]);
     dedup(&format!("split {job} {options} --metrics m.prom")).fails(64, &["--metrics", "reduce"]);
-    dedup(&format!("split {job} {options}")).ok();
+    dedup_ok(&format!("split {job} {options}"));
     dedup(&format!("split {job} {options} -k 5")).fails(64, &["other options", "--restart"]);
     dedup(&format!("map {job} --part 1..9")).fails(64, &["--part 3", "parts 0 to"]);
     dedup(&format!("map {job} --part x")).fails(64, &["no list of parts"]);
     dedup(&format!("reduce {job}")).fails(75, &["dedup-job map"]);
-    let parts = dedup(&format!("map {job} --part 0 --json")).ok().json();
+    let parts = dedup_json(&format!("map {job} --part 0 --json"));
     assert_eq!(parts["parts"][0]["was_done"], false);
-    let parts = dedup(&format!("map {job} --part 0 --json")).ok().json();
+    let parts = dedup_json(&format!("map {job} --part 0 --json"));
     assert_eq!(parts["parts"][0]["was_done"], true);
-    dedup(&format!("map {job} --part 1,2")).ok();
-    dedup(&format!("split {job}")).ok();
+    dedup_ok(&format!("map {job} --part 1,2"));
+    dedup_ok(&format!("split {job}"));
 
     // The fingerprints of the batch that all parts read.
     let plan = fs::read_to_string(work(&job).join("round-2/plan.json")).unwrap();
@@ -472,7 +459,7 @@ fn what_is_no_answer() {
 
     // A damaged answer is named, and made again.
     let part = work(&job).join("round-2/part-00001");
-    dedup(&format!("map {job} --part 0..2")).ok();
+    dedup_ok(&format!("map {job} --part 0..2"));
     let sound = fs::read(&part).unwrap();
     let mut damaged = sound.clone();
     damaged[sound.len() / 2] ^= 1;
@@ -481,14 +468,14 @@ fn what_is_no_answer() {
         let line = format!("dedup-job map {job} --part 1");
         dedup(&format!("split {job}")).fails(75, &["part 1 damaged", &line]);
         dedup(&format!("reduce {job}")).fails(75, &["part 1 damaged", &line]);
-        dedup(&format!("map {job} --part 1")).ok();
+        dedup_ok(&format!("map {job} --part 1"));
     }
     // So is one of another part, or of another job.
     fs::copy(work(&job).join("round-2/part-00000"), &part).unwrap();
     dedup(&format!("split {job}")).fails(78, &["part-00001", "another part"]);
     let other = twins.dir.at("OTHER");
-    dedup(&format!("split {other} {options}")).ok();
-    dedup(&format!("map {other} --part 0..2")).ok();
+    dedup_ok(&format!("split {other} {options}"));
+    dedup_ok(&format!("map {other} --part 0..2"));
     fs::copy(work(&other).join("round-1/part-00000"), &part).unwrap();
     dedup(&format!("split {job}")).fails(78, &["part-00001", "another job"]);
     fs::remove_file(&part).unwrap();
@@ -513,7 +500,7 @@ fn what_is_no_answer() {
     fs::write(&record, json).unwrap();
 
     // The job itself, when it is ready: no bit of its plans may change.
-    dedup(&format!("map {job} --part 1")).ok();
+    dedup_ok(&format!("map {job} --part 1"));
     let mut random = ChaCha8Rng::seed_from_u64(1);
     do_rounds(&command, &job, &options, NONE, &mut random);
     let plans = ["round-1/plan.json", "round-2/plan.json", "batch.json"];
@@ -563,13 +550,13 @@ fn what_is_no_answer() {
     .unwrap();
     fs::rename(twins.at("job", "other.parquet"), &batch).unwrap();
     dedup(&format!("split {other}")).fails(78, &["batch.parquet", "--restart"]);
-    dedup(&format!("map {job} --part 1")).ok();
+    dedup_ok(&format!("map {job} --part 1"));
     dedup(&format!("reduce {job}")).fails(78, &["batch.parquet", "--restart"]);
     // Anew, with another batch and other options; the record is damaged, too.
     fs::write(&record, "{").unwrap();
     let options = format!("{options} -k 4 --restart");
     do_rounds(&command, &job, &options, NONE, &mut random);
-    dedup(&format!("reduce {job} --keep-job")).ok();
+    dedup_ok(&format!("reduce {job} --keep-job"));
     assert!(work(&job).join("round-1/plan.json").exists());
 }
 
@@ -607,11 +594,11 @@ fn damaged_copies_are_made_again() {
             let reduce = dedup(&format!("reduce {job}"));
             let part = reduce.stderr.split(&part).nth(1).unwrap()[..1].to_owned();
             reduce.fails(75, &["damaged"]);
-            dedup(&format!("map {job} --part {part}")).ok();
+            dedup_ok(&format!("map {job} --part {part}"));
             assert_eq!(fs::read(copy).unwrap(), sound);
         }
     }
-    dedup(&format!("reduce {job}")).ok();
+    dedup_ok(&format!("reduce {job}"));
     for name in ["a", "b"] {
         let [before, after] = ["in", "kept"].map(|of| dir.join(&format!("{of}/{name}.jsonl")));
         assert_eq!(fs::read(after).unwrap(), fs::read(before).unwrap());
@@ -638,10 +625,10 @@ fn another_day_is_committed_meanwhile() {
         &mut random,
     );
     for twin in ["run", "job"] {
-        dedup(&format!("run {}", twins.options(twin, other))).ok();
+        dedup_ok(&format!("run {}", twins.options(twin, other)));
     }
-    dedup(&format!("run {}", twins.options("run", &options))).ok();
-    let reduced = dedup(&format!("reduce {job} --json")).ok().json();
+    dedup_ok(&format!("run {}", twins.options("run", &options)));
+    let reduced = dedup_json(&format!("reduce {job} --json"));
     assert_eq!(reduced["comparisons"], 2);
     twins.same_outputs();
 }
@@ -705,7 +692,7 @@ fn pins_updates_and_batches_are_those_of_a_run() {
         let twins = Twins { dir: Dir::new() };
         for twin in ["run", "job"] {
             fs::create_dir(twins.dir.join(twin)).unwrap();
-            dedup(&format!("archive create {}", twins.at(twin, "archive"))).ok();
+            dedup_ok(&format!("archive create {}", twins.at(twin, "archive")));
         }
         let mut committed = Vec::new();
         for number in 0..5_usize {
@@ -728,7 +715,7 @@ fn pins_updates_and_batches_are_those_of_a_run() {
             for command in ["archive info", "groups"] {
                 let [run, job] = ["run", "job"].map(|twin| {
                     let line = format!("{command} {} --json", twins.at(twin, "archive"));
-                    dedup(&line).ok().stdout.replace(&twins.at(twin, ""), "")
+                    dedup_ok(&line).stdout.replace(&twins.at(twin, ""), "")
                 });
                 assert_eq!(run, job, "seed {seed}, batch {number}: {command}");
             }
@@ -742,7 +729,7 @@ fn pins_that_are_removed_meanwhile_stay_removed() {
     let mut random = ChaCha8Rng::seed_from_u64(31);
     let dir = Dir::new();
     let (archive, job, ids) = (dir.at("archive"), dir.at("JOB"), dir.at("ids.txt"));
-    dedup(&format!("archive create {archive}")).ok();
+    dedup_ok(&format!("archive create {archive}"));
     let options = |day: u32, id: &str| {
         let [new, pins, output] =
             ["parquet", "csv", "jsonl"].map(|of| dir.at(&format!("{day}.{of}")));
@@ -753,13 +740,13 @@ fn pins_that_are_removed_meanwhile_stay_removed() {
             "{new} --base {archive} --append --day 2026-01-0{day} --pins {pins} --output {output}"
         )
     };
-    dedup(&format!("run {}", options(1, "secret"))).ok();
+    dedup_ok(&format!("run {}", options(1, "secret")));
     do_rounds(&command, &job, &options(2, "d"), NONE, &mut random);
     fs::write(&ids, "secret\n").unwrap();
     let remove = format!("archive remove {archive} --ids {ids}");
-    dedup(&remove).ok();
-    dedup(&format!("reduce {job}")).ok();
-    let again = dedup(&remove).ok().stdout;
+    dedup_ok(&remove);
+    dedup_ok(&format!("reduce {job}"));
+    let again = dedup_ok(&remove).stdout;
     assert!(again.contains("nothing to remove"), "{again}");
 }
 
@@ -783,11 +770,11 @@ fn jobs_that_were_left_behind() {
             dir.at("a.parquet"),
             dir.at("h.csv")
         );
-        dedup(&line).ok();
+        dedup_ok(&line);
     }
     let vacuum = |options: &str| {
         let line = format!("archive vacuum --jobs {} --json {options}", dir.at("jobs"));
-        let jobs = dedup(&line).ok().json()["jobs"].as_array().unwrap().clone();
+        let jobs = dedup_json(&line)["jobs"].as_array().unwrap().clone();
         let names = jobs.iter().map(|job| {
             job["job"]
                 .as_str()
@@ -837,22 +824,20 @@ fn documents_are_removed_before_a_reduce_is_repeated() {
     );
     // The commit of another process stands for that of the `reduce`.
     for twin in ["run", "job"] {
-        dedup(&format!("run {}", twins.options(twin, &options))).ok();
+        dedup_ok(&format!("run {}", twins.options(twin, &options)));
         fs::remove_file(twins.at(twin, "out/d.csv")).unwrap();
         let ids = twins.at(twin, "ids.txt");
         fs::write(&ids, "new/0000000001\nnew/0000000002\n").unwrap();
-        dedup(&format!(
+        dedup_ok(&format!(
             "archive remove {} --ids {ids}",
             twins.at(twin, "archive")
-        ))
-        .ok();
+        ));
     }
-    dedup(&format!(
+    dedup_ok(&format!(
         "run {} --overwrite",
         twins.options("run", &options)
-    ))
-    .ok();
-    dedup(&format!("reduce {job}")).ok();
+    ));
+    dedup_ok(&format!("reduce {job}"));
     twins.same_outputs();
 }
 
@@ -877,7 +862,7 @@ fn what_is_beside_a_job_stays() {
     );
     do_rounds(&command, &job, &options, NONE, &mut random);
     dedup(&format!("split {job} {options} --restart --append")).fails(64, &["--append needs"]);
-    dedup(&format!("reduce {job}")).ok();
+    dedup_ok(&format!("reduce {job}"));
     for name in [
         "p/objects/mine",
         "p/copies/mine",
@@ -888,11 +873,10 @@ fn what_is_beside_a_job_stays() {
         assert!(dir.join(name).exists(), "{name}");
     }
     // The options of the job are enough to begin anew.
-    dedup(&format!("split {job} --restart")).ok();
+    dedup_ok(&format!("split {job} --restart"));
     dedup(&format!("split {}/p/copies/a.parquet --base x", dir.at("")))
         .fails(64, &["is a file", "the place of the job"]);
-    let archive = dir.at("archive");
-    dedup(&format!("archive create --profile paper {archive}")).ok();
+    let archive = dir.archive("archive", "--profile paper");
     let options = format!("{} --base {archive}", dir.at("p/copies/a.parquet"));
     dedup(&format!("split {archive}/job {options}")).fails(64, &["a place of its own"]);
 }
@@ -907,7 +891,7 @@ fn two_reduces_at_once() {
     let options = format!(
         "{batch} --base {{}}/archive --append --day 2026-01-31 --output {{}}/out/h.parquet"
     );
-    dedup(&format!("run {}", twins.options("run", &options))).ok();
+    dedup_ok(&format!("run {}", twins.options("run", &options)));
     let job = twins.dir.at("JOB");
     do_rounds(
         &command,
@@ -916,30 +900,19 @@ fn two_reduces_at_once() {
         NONE,
         &mut random,
     );
-    let both: Vec<_> = (0..2)
-        .map(|_| {
-            let mut command = command();
-            command.args(["reduce", &job, "--json"]);
-            command.stdout(Stdio::piped()).stderr(Stdio::piped());
-            command.spawn().unwrap()
-        })
-        .collect();
-    for child in both {
+    let reduce = format!("reduce {job} --json");
+    for child in [0, 1].map(|_| start(command(), &reduce)) {
         Ran::of(child.wait_with_output().unwrap()).ok();
     }
     twins.same_outputs();
-    let info = dedup(&format!(
+    let info = dedup_json(&format!(
         "archive info {} --json",
         twins.at("job", "archive")
-    ))
-    .ok()
-    .json();
-    let run = dedup(&format!(
+    ));
+    let run = dedup_json(&format!(
         "archive info {} --json",
         twins.at("run", "archive")
-    ))
-    .ok()
-    .json();
+    ));
     assert_eq!(info["rows"], run["rows"]);
 }
 
@@ -954,9 +927,7 @@ fn a_job_in_a_store() {
         "{} --base {{}}/archive --decisions {{}}/out/d.csv --kept {{}}/out/k.parquet -k 8 --verify sketch",
         twins.dir.at("data/day.parquet")
     );
-    let run = dedup(&format!("run {} --json", twins.options("run", &local)))
-        .ok()
-        .json();
+    let run = dedup_json(&format!("run {} --json", twins.options("run", &local)));
     let root = storage.unique("job");
     storage.upload(
         twins.dir.join("data/day.parquet"),

@@ -270,12 +270,12 @@ fn a_null_id_is_named_by_its_line() {
     let null = b"{\"id\":null,\"text\":\"a\"}\n";
     fs::write(&texts, [&before[..], &null[..], &after[..]].concat()).unwrap();
     let base = dir.at("made.parquet");
-    dedup(&format!("fingerprint --input {new} --output {base}")).ok();
+    dedup_ok(&format!("fingerprint --input {new} --output {base}"));
     let hits = dir.at("hits.parquet");
     let line = format!(
         "run --new {new} --base {base} --output {hits} --no-within -k 0 --verify jaccard --base-text {texts} --json"
     );
-    let run = dedup(&line).ok().json();
+    let run = dedup_json(&line);
     assert_eq!(run["verified"]["without_text"], 0);
     assert_eq!(run["hits"], 10);
 }
@@ -285,7 +285,7 @@ fn a_null_id_is_named_by_its_line() {
 fn an_archive_with_text_ids_takes_integers_and_strings() {
     let dir = Dir::new();
     let (archive, output) = (dir.at("archive"), dir.at("hits.csv"));
-    dedup(&format!("archive create --profile paper {archive}")).ok();
+    dedup_ok(&format!("archive create --profile paper {archive}"));
     let text = text(1, 20);
     let file = |name: &str, ids: &[&str]| {
         let lines = ids
@@ -540,7 +540,7 @@ fn all_frames_and_members_are_read() {
         arguments.push("--json".into());
         assert_eq!(documents(dedup_job(arguments)), 90, "{name}");
         let idf = dir.at("idf.parquet");
-        let learnt = dedup(&format!("idf {new} --output {idf} --json")).ok();
+        let learnt = dedup_ok(&format!("idf {new} --output {idf} --json"));
         assert_eq!(learnt.json()["documents"], 90, "{name}");
     }
 }
@@ -554,15 +554,13 @@ fn all_frames_and_members_of_an_object_are_read() {
         let new = format!("{at}/{name}");
         storage.put(&new, content);
         let base = dir.at(&format!("{name}.base.parquet"));
-        storage
-            .dedup(&format!("fingerprint --input {new} --output {base}"))
-            .ok();
+        storage.dedup_ok(&format!("fingerprint --input {new} --output {base}"));
         // Every document is in the archive, and its text is found there.
         let hits = dir.at("hits.parquet");
         let line = format!(
             "run --new {new} --base {base} --output {hits} --no-within -k 0 --verify jaccard --base-text {new} --json"
         );
-        let run = storage.dedup(&line).ok().json();
+        let run = storage.dedup_ok(&line).json();
         assert_eq!(run["new"]["documents"], 90, "{name}");
         assert_eq!(run["verified"]["without_text"], 0, "{name}");
         assert_eq!(run["hits"], 90, "{name}");
@@ -665,7 +663,7 @@ fn a_line_may_say_the_delimiter() {
         let file = format!("{mark}sep=;\r\nid;text\r\n1;{text}\r\n2;{text}\r\n");
         fs::write(dir.join("a.csv"), &file).unwrap();
         let run = format!("run {} --output - --quiet", dir.at("a.csv"));
-        let pairs = dedup(&run).ok().stdout;
+        let pairs = dedup_ok(&run).stdout;
         assert!(
             pairs.contains("\"new_id\":\"2\",\"base_id\":\"1\""),
             "{pairs}"
@@ -675,7 +673,7 @@ fn a_line_may_say_the_delimiter() {
             dir.at("a.csv"),
             dir.at("k.csv")
         );
-        dedup(&kept).ok();
+        dedup_ok(&kept);
         let kept = fs::read_to_string(dir.join("k.csv")).unwrap();
         assert_eq!(kept, file.replace(&format!("2;{text}\r\n"), ""));
     }

@@ -249,7 +249,9 @@ fn the_index_follows_its_archive() {
 fn lookups_find_the_pairs_of_a_run() {
     let dir = Dir::new();
     let data = dir.at("data");
-    dedup(&format!("generate fingerprints --output {data} --new 3000 --base 30000 --days 3 --id-type bigint -k 8")).ok();
+    dedup_ok(&format!(
+        "generate fingerprints --output {data} --new 3000 --base 30000 --days 3 --id-type bigint -k 8"
+    ));
     let (archive, index) = (format!("{data}/archive"), dir.at("index"));
     build(&archive, &index, "");
     let new: Vec<(String, i64)> = read_parquet(format!("{data}/day.parquet"))
@@ -276,7 +278,9 @@ fn lookups_find_the_pairs_of_a_run() {
     std::fs::write(&file, lines.join("\n")).unwrap();
     for k in [0, 3, 8] {
         let output = dir.at("hits.parquet");
-        dedup(&format!("run --new {data}/day.parquet --base {archive} --no-within -k {k} --output {output} --quiet")).ok();
+        dedup_ok(&format!(
+            "run --new {data}/day.parquet --base {archive} --no-within -k {k} --output {output} --quiet"
+        ));
         let expected: Vec<(String, String, i32)> = read_hits(&output)
             .into_iter()
             .map(|hit| (hit.0, hit.1, hit.2))
@@ -326,14 +330,12 @@ fn texts_are_looked_up_by_the_spec_of_the_archive() {
         .map(|(id, text)| (id.as_str(), text.as_str()))
         .collect();
     write_documents(&old, &documents);
-    dedup(&format!(
+    dedup_ok(&format!(
         "archive create --profile paper {archive} --learn {old} --sketch 256"
-    ))
-    .ok();
-    dedup(&format!(
+    ));
+    dedup_ok(&format!(
         "archive append {archive} --input {old} --day 2026-03-04"
-    ))
-    .ok();
+    ));
     build(&archive, &index, "");
     let queries = [text(7, 0), text(7, 1), text(99, 0), "two words".into()];
     let lines: Vec<String> = queries
@@ -460,15 +462,12 @@ fn bad_requests_are_refused() {
         assert_eq!(ran.stdout.lines().count(), 1);
     }
     // Another archive, of another spec or of the same.
-    let other = days.dir.at("other");
-    dedup(&format!(
-        "archive create --profile paper {other} --tokenizer chars-3"
-    ))
-    .ok();
+    let other = days
+        .dir
+        .archive("other", "--profile paper --tokenizer chars-3");
     dedup(&format!("index build --base {other} --output {index}"))
         .fails(78, &["tokenizer", "chars-3"]);
-    let same = days.dir.at("same");
-    dedup(&format!("archive create --profile paper {same}")).ok();
+    let same = days.dir.archive("same", "--profile paper");
     dedup(&format!("index build --base {same} --output {index}")).fails(78, &["another archive"]);
 }
 
@@ -491,10 +490,9 @@ fn segment_files(index: &str) -> Vec<std::path::PathBuf> {
 fn damaged_files_are_errors_that_name_them() {
     let dir = Dir::new();
     let data = dir.at("data");
-    dedup(&format!(
+    dedup_ok(&format!(
         "generate fingerprints --output {data} --new 100 --base 5000 --days 1"
-    ))
-    .ok();
+    ));
     let index = dir.at("index");
     build(&format!("{data}/archive"), &index, "");
     let lines: Vec<String> = (0..200)
@@ -689,12 +687,7 @@ fn build_twice_at_once(days: &Days, index: &IndexAt<'_>, rounds: u64) -> u64 {
         std::thread::sleep(takes.mul_f64((round % 4) as f64 / 4.0));
         let removing = removed.map(|day| {
             let line = format!("archive remove {archive} --day {day} --json");
-            command()
-                .args(line.split_whitespace())
-                .stdout(Stdio::piped())
-                .stderr(Stdio::piped())
-                .spawn()
-                .unwrap()
+            start(command(), &line)
         });
         let merge = if round / 4 % 2 == 1 {
             "--merge-all"
@@ -763,10 +756,7 @@ fn an_index_in_a_store_is_used_from_copies() {
         "index build --base {} --output {index} --json",
         days.archive
     );
-    let built = storage
-        .dedup(&format!("{line} --cache {cache}"))
-        .ok()
-        .json();
+    let built = storage.dedup_ok(&format!("{line} --cache {cache}")).json();
     assert_eq!(
         (&built["rows"], &built["added_rows"]),
         (&json!(13), &json!(13))
@@ -774,7 +764,7 @@ fn an_index_in_a_store_is_used_from_copies() {
     let info = format!("index info {index} --verify --json --cache");
     for cache in [&cache, &other] {
         assert_eq!(
-            storage.dedup(&format!("{info} {cache}")).ok().json()["rows"],
+            storage.dedup_ok(&format!("{info} {cache}")).json()["rows"],
             13
         );
     }
@@ -798,12 +788,12 @@ fn an_index_in_a_store_is_used_from_copies() {
     let mut bytes = whole.clone();
     bytes[100] ^= 1;
     std::fs::write(&copy, bytes).unwrap();
-    storage.dedup(&format!("{info} {other}")).ok();
+    storage.dedup_ok(&format!("{info} {other}"));
     assert!(std::fs::read(&copy).unwrap() == whole);
     std::fs::remove_file(&copy).unwrap();
-    storage.dedup(&format!("{info} {other}")).ok();
+    storage.dedup_ok(&format!("{info} {other}"));
     days.commit(DAYS[3], &[("d1", far(1) ^ 2)]);
-    storage.dedup(&format!("{line} --cache {cache}")).ok();
+    storage.dedup_ok(&format!("{line} --cache {cache}"));
     let ids: Vec<String> = hits(storage.dedup(&query))
         .remove(0)
         .into_iter()

@@ -49,7 +49,7 @@ fn the_summary_says_which_sources_lose_most_and_some_that_are_dropped() {
     let (new, decisions) = (dir.at("d.jsonl"), dir.at("decisions.csv"));
     write_lines(&new, &sites());
     let run = format!("run {new} --decisions {decisions}");
-    let summary = dedup(&format!("{run} --audit 8 --json")).ok().json();
+    let summary = dedup_json(&format!("{run} --audit 8 --json"));
     let found = &summary["decisions"];
     assert_eq!(
         found["sources"],
@@ -86,12 +86,10 @@ fn the_summary_says_which_sources_lose_most_and_some_that_are_dropped() {
     );
     // The same documents for any number of threads.
     for threads in [1, 3] {
-        let other = dedup(&format!("{run} --audit 8 --json --threads {threads}"))
-            .ok()
-            .json();
+        let other = dedup_json(&format!("{run} --audit 8 --json --threads {threads}"));
         assert_eq!(&other["decisions"], found);
     }
-    let said = dedup(&run).ok().stdout;
+    let said = dedup_ok(&run).stdout;
     assert!(
         said.contains("dropped by source: b.example 10 of 12, c.example 1 of 2\n"),
         "{said}"
@@ -110,12 +108,12 @@ fn the_summary_says_which_sources_lose_most_and_some_that_are_dropped() {
             None => document["id"].clone(),
         }),
     );
-    let summary = dedup(&format!("{run} --json")).ok().json();
+    let summary = dedup_json(&format!("{run} --json"));
     assert_eq!(&summary["decisions"]["sources"], &found["sources"]);
     write_lines(&new, &renamed(|document| document["id"].clone()));
-    let summary = dedup(&format!("{run} --json --source shop")).ok().json();
+    let summary = dedup_json(&format!("{run} --json --source shop"));
     assert_eq!(summary["decisions"]["sources"][0]["source"], "b");
-    let summary = dedup(&format!("{run} --json")).ok().json();
+    let summary = dedup_json(&format!("{run} --json"));
     assert_eq!(summary["decisions"]["sources"], json!([]));
     for option in ["--source", "--columns", "--prefer"] {
         dedup(&format!("{run} {option} nosuch"))
@@ -144,18 +142,16 @@ fn an_audit_finds_what_was_dropped_wrongly() {
     };
     write_lines(&old, &documents("old"));
     write_lines(&new, &documents("new"));
-    dedup(&format!(
+    dedup_ok(&format!(
         "archive create {archive} --profile paper --decisions"
-    ))
-    .ok();
-    dedup(&format!(
+    ));
+    dedup_ok(&format!(
         "archive append {archive} --input {old} --day 2026-01-01 --fingerprint-column fp"
-    ))
-    .ok();
+    ));
     let ready = "--fingerprint-column fp";
     let run = format!("run {new} {ready} --base {archive} --decisions {decisions} -k 0 --json");
     let audit = |options: &str| {
-        let summary = dedup(&format!("{run} {options}")).ok().json();
+        let summary = dedup_json(&format!("{run} {options}"));
         assert_eq!(summary["decisions"]["duplicates_of_archive"], 30);
         summary["decisions"]["audit"].clone()
     };
@@ -180,7 +176,7 @@ fn an_audit_finds_what_was_dropped_wrongly() {
         .collect();
     write_lines(&new, &same);
     let alone = format!("run {new} {ready} --decisions {decisions} --audit 9 --json");
-    let found = dedup(&alone).ok().json()["decisions"]["audit"].clone();
+    let found = dedup_json(&alone)["decisions"]["audit"].clone();
     assert_eq!(
         (&found["compared"], &found["below"]),
         (&json!(7), &json!(7))
@@ -202,7 +198,7 @@ fn a_run_that_drops_too_much_of_a_source_is_refused() {
         .fails(65, &["source \"b.example\", 10 of 12", "--max-dropped 0.8"]);
     assert!(!fs::exists(&decisions).unwrap());
     // One of two of c.example is more than that, and means nothing.
-    dedup(&format!("{run} 0.84")).ok();
+    dedup_ok(&format!("{run} 0.84"));
 }
 
 #[test]
@@ -216,7 +212,7 @@ fn empty_documents_are_dropped_if_asked() {
     write_lines(&new, &sites());
     let run = format!("run {new} --decisions {decisions} --kept {kept} --overwrite --json");
     let counts = |options: &str| {
-        let summary = dedup(&format!("{run} {options}")).ok().json();
+        let summary = dedup_json(&format!("{run} {options}"));
         let kept = fs::read_to_string(&kept).unwrap();
         let of_kept = kept.lines().count();
         assert_eq!(summary["decisions"]["kept"], of_kept);
@@ -235,14 +231,13 @@ fn empty_documents_are_dropped_if_asked() {
     assert_eq!((empty, is_kept), (json!(2), false));
     assert!(rows.contains("\ne0,false,,,,,0\n"), "{rows}");
     // Empty documents are in no group.
-    let groups = dedup(&format!("groups {decisions} --json")).ok().json();
+    let groups = dedup_json(&format!("groups {decisions} --json"));
     assert_eq!(groups["documents"], 27);
     // A rerun of a day decides as its first run did.
-    let archive = dir.at("archive");
-    dedup(&format!("archive create {archive}")).ok();
+    let archive = dir.archive("archive", "");
     let append =
         format!("run {new} --base {archive} --append --day 2026-01-01 --decisions {decisions}");
-    dedup(&append).ok();
+    dedup_ok(&append);
     dedup(&format!("{append} --drop-empty")).fails(65, &["drop-empty"]);
     dedup(&format!("{run} --drop-empty --profile paper")).fails(64, &["--drop-empty", "too short"]);
 }
@@ -267,7 +262,7 @@ fn of_equal_pages_the_one_with_the_longer_text_is_kept() {
             json!({ "id": "c", "text": page(0, &article.replace(' ', " \u{200b} \n ")) }),
         ],
     );
-    dedup(&format!("run {new} --decisions {decisions} --markup text")).ok();
+    dedup_ok(&format!("run {new} --decisions {decisions} --markup text"));
     let rows = fs::read_to_string(&decisions).unwrap();
     let kept: Vec<&str> = rows.lines().filter(|row| row.contains(",true,")).collect();
     assert_eq!(kept.len(), 1, "{rows}");
@@ -306,19 +301,16 @@ fn long_texts_of_one_kind_are_kept() {
     };
     write_lines(&new, &lines(&documents));
     let dropped = |options: &str| {
-        let summary = dedup(&format!(
+        let summary = dedup_json(&format!(
             "run {new} --decisions {decisions} --json {options}"
-        ))
-        .ok()
-        .json();
+        ));
         let found = &summary["decisions"];
         found["duplicates_of_archive"].as_u64().unwrap()
             + found["duplicates_within"].as_u64().unwrap()
     };
     assert!(dropped("--profile paper") > 5);
     assert_eq!(dropped(""), 0);
-    let archive = dir.at("archive");
-    dedup(&format!("archive create {archive}")).ok();
+    let archive = dir.archive("archive", "");
     for (day, half) in [(1, &documents[..18]), (2, &documents[18..])] {
         write_lines(&new, &lines(half));
         assert_eq!(
@@ -345,13 +337,13 @@ fn documents_that_fingerprints_tell_apart_badly_are_counted() {
     documents.push(json!({ "id": "long", "text": text("word", 80_000) }));
     write_lines(&new, &documents);
     let run = format!("run {new} --decisions {decisions} --overwrite");
-    let paper = dedup(&format!("{run} --profile paper")).ok();
+    let paper = dedup_ok(&format!("{run} --profile paper"));
     let said = "6 documents are mostly digits, 1 documents have more than 300 kB";
     assert!(paper.stdout.contains(said), "{}", paper.stdout);
     // Verified decisions need no hint.
-    let sharp = dedup(&run).ok();
+    let sharp = dedup_ok(&run);
     assert!(!sharp.stdout.contains("mostly digits"), "{}", sharp.stdout);
-    let json = dedup(&format!("{run} --json")).ok().json();
+    let json = dedup_json(&format!("{run} --json"));
     assert_eq!(
         (&json["new"]["number_texts"], &json["new"]["long_texts"]),
         (&6.into(), &1.into())

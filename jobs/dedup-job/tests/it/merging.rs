@@ -18,7 +18,7 @@ fn write(path: &str, documents: &[(&str, String)]) {
 }
 
 fn info(archive: &str) -> serde_json::Value {
-    dedup(&format!("archive info {archive} --json")).ok().json()
+    dedup_json(&format!("archive info {archive} --json"))
 }
 
 #[test]
@@ -26,15 +26,14 @@ fn days_keep_their_decisions() {
     let dir = Dir::new();
     let [a, b] = ["a", "b"].map(|name| dir.at(name));
     for archive in [&a, &b] {
-        dedup(&format!("archive create {archive}")).ok();
+        dedup_ok(&format!("archive create {archive}"));
     }
     let day = |archive: &str, day: &str, documents: &[(&str, String)]| {
         let new = dir.at(&format!("{day}.jsonl"));
         write(&new, documents);
-        dedup(&format!(
+        dedup_ok(&format!(
             "run {new} --base {archive} --append --day {day} -o {archive}.csv"
-        ))
-        .ok();
+        ));
         new
     };
     day(&a, "2026-01-01", &[("a1", text(1, 0..100))]);
@@ -46,16 +45,14 @@ fn days_keep_their_decisions() {
     );
     day(&b, "2026-01-03", &[("z", text(3, 0..100))]);
     let before = info(&b);
-    let merged = dedup(&format!("archive append {a} --input {b} --json"))
-        .ok()
-        .json();
+    let merged = dedup_json(&format!("archive append {a} --input {b} --json"));
     assert_eq!(merged["days"], 2);
     assert_eq!(merged["fingerprints"], 3);
     assert_eq!(info(&b), before);
     // The days have their rows and decisions, and a rerun of a day finds it.
     let rerun = dir.at("rerun.csv");
     let run = format!("run {second} --base {a} --append --day 2026-01-02 --decisions {rerun}");
-    let ran = dedup(&format!("{run} --json")).ok().json();
+    let ran = dedup_json(&format!("{run} --json"));
     assert_eq!(ran["commit"], "already_there", "{ran}");
     // Near `y` alone, which nobody kept: no duplicate of it.
     let (new, output) = (dir.at("new.jsonl"), dir.at("new.csv"));
@@ -64,61 +61,55 @@ fn days_keep_their_decisions() {
         &[("near", text(2, 3..103)), ("nearz", text(3, 0..99))],
     );
     let decide = |archive: &str| {
-        dedup(&format!(
+        dedup_ok(&format!(
             "run {new} --base {archive} --decisions {output} --overwrite"
-        ))
-        .ok();
+        ));
         fs::read_to_string(&output).unwrap()
     };
     assert_eq!(decide(&a), decide(&b));
     assert!(decide(&a).contains("near,false,x"), "{}", decide(&a));
 
     // Again: nothing to do. One day alone, of an archive that has more.
-    let again = dedup(&format!("archive append {a} --input {b}")).ok();
+    let again = dedup_ok(&format!("archive append {a} --input {b}"));
     assert!(
         again.stdout.contains("2 days were there already"),
         "{}",
         again.stdout
     );
-    let c = dir.at("c");
-    dedup(&format!("archive create {c}")).ok();
+    let c = dir.archive("c", "");
     let one = dedup(&format!(
         "archive append {c} --input {b} --day 2026-01-03 --json"
     ));
     assert_eq!(one.ok().json()["days"], 1);
     dedup(&format!("archive append {c} --input {b} --day 2026-01-09")).fails(65, &["2026-01-09"]);
     // Several at once.
-    let both = dedup(&format!("archive append {c} --input {a} {b} --json"))
-        .ok()
-        .json();
+    let both = dedup_json(&format!("archive append {c} --input {a} {b} --json"));
     assert_eq!(
         (&both["days"], &both["days_already_there"]),
         (&json!(2), &json!(3))
     );
-    dedup(&format!("archive info {c} --verify")).ok();
+    dedup_ok(&format!("archive info {c} --verify"));
 }
 
 #[test]
 fn what_cannot_be_merged_is_refused_before_anything_is_copied() {
     let dir = Dir::new();
     let [a, b, plain, other] = ["a", "b", "plain", "other"].map(|name| dir.at(name));
-    dedup(&format!("archive create {a}")).ok();
-    dedup(&format!("archive create {b}")).ok();
-    dedup(&format!("archive create {plain} --profile paper")).ok();
-    dedup(&format!("archive create {other} --sketch 128")).ok();
+    dedup_ok(&format!("archive create {a}"));
+    dedup_ok(&format!("archive create {b}"));
+    dedup_ok(&format!("archive create {plain} --profile paper"));
+    dedup_ok(&format!("archive create {other} --sketch 128"));
     let new = dir.at("n.jsonl");
     for (archive, id) in [(&a, "1"), (&b, "2")] {
         write(&new, &[(id, text(4, 0..50))]);
-        dedup(&format!(
+        dedup_ok(&format!(
             "run {new} --base {archive} --append --day 2026-01-05 -o {archive}.csv"
-        ))
-        .ok();
+        ));
     }
     write(&new, &[("3", text(5, 0..50))]);
-    dedup(&format!(
+    dedup_ok(&format!(
         "run {new} --base {b} --append --day 2026-01-04 -o {b}.csv"
-    ))
-    .ok();
+    ));
     let version = info(&a)["version"].clone();
     // Both have a day, with other documents: nothing of the other day is copied either.
     dedup(&format!("archive append {a} --input {b}"))
@@ -129,23 +120,17 @@ fn what_cannot_be_merged_is_refused_before_anything_is_copied() {
     dedup(&format!("archive append {a} --input {new}")).fails(64, &["--day"]);
     assert_eq!(info(&a)["version"], version);
     // An archive without decisions takes none.
-    let decided = dir.at("decided");
-    dedup(&format!(
-        "archive create {decided} --profile paper --decisions"
-    ))
-    .ok();
+    let decided = dir.archive("decided", "--profile paper --decisions");
     write(&new, &[("3", text(5, 0..50))]);
-    dedup(&format!(
+    dedup_ok(&format!(
         "run {new} --base {decided} --append --day 2026-01-04 -o {decided}.csv"
-    ))
-    .ok();
+    ));
     dedup(&format!("archive append {plain} --input {decided}"))
         .fails(65, &["which documents are kept"]);
     // One with decisions takes the days of one without: all their documents count as kept.
-    dedup(&format!(
+    dedup_ok(&format!(
         "archive append {plain} --input {new} --day 2026-01-06"
-    ))
-    .ok();
-    dedup(&format!("archive append {decided} --input {plain}")).ok();
-    dedup(&format!("archive info {decided} --verify")).ok();
+    ));
+    dedup_ok(&format!("archive append {decided} --input {plain}"));
+    dedup_ok(&format!("archive info {decided} --verify"));
 }

@@ -18,16 +18,15 @@ fn value(text: &str, name: &str) -> f64 {
 fn metrics_of_a_run_go_to_a_file_whether_it_ends_well_or_not() {
     let dir = Dir::new();
     let data = dir.at("data");
-    dedup(&format!(
+    dedup_ok(&format!(
         "generate pages --output {data} --new 300 --base 1000"
-    ))
-    .ok();
+    ));
     let metrics = dir.at("{day}.prom");
     let run = format!(
         "run --new {data}/day.parquet --base {data}/archive --day 2026-01-31 --append --output {} --metrics {metrics} --json",
         dir.at("hits.parquet")
     );
-    let summary = dedup(&run).ok().json();
+    let summary = dedup_json(&run);
     let path = dir.join("2026-01-31.prom");
     let text = std::fs::read_to_string(&path).unwrap();
     assert!(text.ends_with("# EOF\n"), "{text}");
@@ -78,10 +77,9 @@ fn metrics_of_a_run_go_to_a_file_whether_it_ends_well_or_not() {
 fn metrics_are_pushed_to_a_gateway_and_their_loss_is_no_failure() {
     let dir = Dir::new();
     let data = dir.at("data");
-    dedup(&format!(
+    dedup_ok(&format!(
         "generate fingerprints --output {data} --new 100 --base 300"
-    ))
-    .ok();
+    ));
     let gateway = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = gateway.local_addr().unwrap();
     let pushed = std::thread::spawn(move || {
@@ -128,15 +126,13 @@ fn metrics_are_pushed_to_a_gateway_and_their_loss_is_no_failure() {
 fn log_lines_are_json_when_asked_for() {
     let dir = Dir::new();
     let data = dir.at("data");
-    dedup(&format!(
+    dedup_ok(&format!(
         "generate fingerprints --output {data} --new 100 --base 300"
-    ))
-    .ok();
-    let ran = dedup(&format!(
+    ));
+    let ran = dedup_ok(&format!(
         "run --new {data}/day.parquet --base {data}/archive --output {} -vv --log-format json",
         dir.at("hits.parquet")
-    ))
-    .ok();
+    ));
     assert!(ran.stderr.lines().count() > 3);
     for line in ran.stderr.lines() {
         let line: serde_json::Value = serde_json::from_str(line).unwrap();

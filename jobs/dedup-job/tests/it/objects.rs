@@ -11,7 +11,7 @@ const COUNTS: &str = "--new 3000 --base 20000 --filler 60000 --days 5";
 fn same_as_local(storage: &Storage) {
     let dir = Dir::new();
     let local = dir.at("data");
-    dedup(&format!("generate pages --output {local} {COUNTS}")).ok();
+    dedup_ok(&format!("generate pages --output {local} {COUNTS}"));
     let remote = storage.unique("data");
     let made = storage.dedup(&format!("generate pages --output {remote} {COUNTS} --json"));
     assert_eq!(made.ok().json()["output"], remote);
@@ -34,12 +34,11 @@ fn same_as_local(storage: &Storage) {
              --append --day 2026-01-31 --json"
         )
     };
-    let here = dedup(&line(&local, &hits, &kept)).ok().json();
+    let here = dedup_json(&line(&local, &hits, &kept));
     let there_hits = format!("{remote}/out/hits-{{day}}.parquet");
     let there_kept = format!("{remote}/out/fp.parquet");
     let there = storage
-        .dedup(&line(&remote, &there_hits, &there_kept))
-        .ok()
+        .dedup_ok(&line(&remote, &there_hits, &there_kept))
         .json();
     let there_hits = there_hits.replace("{day}", "2026-01-31");
     for field in [
@@ -102,7 +101,7 @@ fn same_as_local(storage: &Storage) {
         )
     };
     let (decisions, clean) = (dir.at("decisions.csv"), dir.at("clean.parquet"));
-    let here = dedup(&decide(&local, &decisions, &clean)).ok().json();
+    let here = dedup_json(&decide(&local, &decisions, &clean));
     let out = format!("{remote}/out");
     let there_decisions = format!("{out}/decisions.csv");
     let there_clean = format!("{out}/clean.parquet");
@@ -112,7 +111,7 @@ fn same_as_local(storage: &Storage) {
     assert!(storage.get(&there_decisions).unwrap() == fs::read(&decisions).unwrap());
     assert!(storage.get(&there_clean).unwrap() == fs::read(&clean).unwrap());
     let several = format!("run {pages}/ --base {remote}/archive --kept {out}/pages/");
-    storage.dedup(&several).ok();
+    storage.dedup_ok(&several);
     storage
         .dedup(&several)
         .fails(64, &["exists", "--overwrite"]);
@@ -126,8 +125,7 @@ fn same_as_local(storage: &Storage) {
     assert_eq!(rows.lines().count() as u64, kept.as_u64().unwrap());
 
     let info = storage
-        .dedup(&format!("archive info {remote}/archive --verify --json"))
-        .ok()
+        .dedup_ok(&format!("archive info {remote}/archive --verify --json"))
         .json();
     assert_eq!(info["verified_files"], 6);
     let plan = storage.dedup(&format!(
@@ -228,15 +226,12 @@ fn every_path_can_be_in_a_store() {
     ));
     assert_eq!(learnt.ok().json()["documents"], 40);
     storage
-        .dedup(&format!(
+        .dedup_ok(&format!(
             "archive create --profile paper {at}/archive --idf {at}/idf.parquet --stop-words {at}/stop.txt"
-        ))
-        .ok();
-    storage
-        .dedup(&format!(
-            "fingerprint --input {at}/docs.parquet --append {at}/archive --day 2026-01-01"
-        ))
-        .ok();
+        ));
+    storage.dedup_ok(&format!(
+        "fingerprint --input {at}/docs.parquet --append {at}/archive --day 2026-01-01"
+    ));
     let run = storage.dedup(&format!(
         "run --new {at}/docs.parquet --base {at}/archive --day 2026-02-01 --output {at}/hits.parquet --no-within -k 0 \
          --verify jaccard --base-text {at}/docs.parquet --json"
@@ -248,11 +243,9 @@ fn every_path_can_be_in_a_store() {
         "explain d3 {at}/page.txt --documents {at}/docs.parquet --base {at}/archive --json"
     ));
     assert_eq!(explained.ok().json()["distance"], 0);
-    storage
-        .dedup(&format!(
-            "fingerprint --input {at}/docs.parquet --output {at}/fp.parquet"
-        ))
-        .ok();
+    storage.dedup_ok(&format!(
+        "fingerprint --input {at}/docs.parquet --output {at}/fp.parquet"
+    ));
     assert!(storage.get(&format!("{at}/fp.parquet")).is_some());
 }
 

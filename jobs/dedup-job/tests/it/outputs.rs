@@ -4,7 +4,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Child, Stdio};
+use std::process::Child;
 use std::time::{Duration, Instant};
 
 use crate::helpers::servers::seaweed;
@@ -103,15 +103,15 @@ fn every_format_has_the_same_rows() {
     let dir = Dir::new();
     let run = awkward(&dir);
     let parquet = dir.at("hits.parquet");
-    dedup(&format!("{run} --output {parquet}")).ok();
+    dedup_ok(&format!("{run} --output {parquet}"));
     let expected = as_text(read_hits(&parquet));
     assert_eq!(expected.len(), 2 * IDS.len() + 8 * 7 / 2);
     let mut outputs = Vec::new();
     for threads in [1, 2, 7] {
         let (comma, json) = (dir.at("hits.csv"), dir.at("hits.jsonl"));
-        dedup(&format!("{run} --output {comma} --threads {threads}")).ok();
-        dedup(&format!("{run} --output {json} --threads {threads}")).ok();
-        let ran = dedup(&format!("{run} -o - --threads {threads}")).ok();
+        dedup_ok(&format!("{run} --output {comma} --threads {threads}"));
+        dedup_ok(&format!("{run} --output {json} --threads {threads}"));
+        let ran = dedup_ok(&format!("{run} -o - --threads {threads}"));
         let (comma, json) = (
             fs::read_to_string(comma).unwrap(),
             fs::read_to_string(json).unwrap(),
@@ -131,11 +131,10 @@ fn verified_pairs_have_their_similarity_in_every_format() {
     let dir = Dir::new();
     let page = "the same six words on every page";
     write_documents(dir.join("day.parquet"), &[("a", page), ("b", page)]);
-    dedup(&format!(
+    dedup_ok(&format!(
         "archive create --profile paper {}",
         dir.at("archive")
-    ))
-    .ok();
+    ));
     let run = format!(
         "run --new {} --base {} --verify edit",
         dir.at("day.parquet"),
@@ -144,14 +143,14 @@ fn verified_pairs_have_their_similarity_in_every_format() {
     let comma = dir.at("hits.csv");
     // A second run replaces its own output.
     for _ in 0..2 {
-        dedup(&format!("{run} --output {comma}")).ok();
+        dedup_ok(&format!("{run} --output {comma}"));
     }
     assert_eq!(
         fs::read_to_string(&comma).unwrap(),
         "new_id,base_id,distance,base_day,similarity\nb,a,0,,1.0\n"
     );
     assert_eq!(
-        dedup(&format!("{run} --output -")).ok().stdout,
+        dedup_ok(&format!("{run} --output -")).stdout,
         "{\"new_id\":\"b\",\"base_id\":\"a\",\"distance\":0,\"base_day\":null,\"similarity\":1.0}\n"
     );
 }
@@ -170,7 +169,7 @@ fn numbers_stay_numbers_and_no_rows_are_an_output() {
         dir.at("base")
     );
     let row = "{\"new_id\":9223372036854775807,\"base_id\":-5,\"distance\":0,\"base_day\":null}\n";
-    assert_eq!(dedup(&format!("{run} -o -")).ok().stdout, row);
+    assert_eq!(dedup_ok(&format!("{run} -o -")).stdout, row);
     // Each run replaces the output of the one before, whatever its rows.
     for (name, full, empty) in [
         (
@@ -182,9 +181,9 @@ fn numbers_stay_numbers_and_no_rows_are_an_output() {
     ] {
         let read = || fs::read_to_string(dir.join(name)).unwrap();
         for _ in 0..2 {
-            dedup(&format!("{run} -o {}", dir.at(name))).ok();
+            dedup_ok(&format!("{run} -o {}", dir.at(name)));
             assert_eq!(read(), full);
-            dedup(&format!("{run} -o {} --no-within", dir.at(name))).ok();
+            dedup_ok(&format!("{run} -o {} --no-within", dir.at(name)));
             assert_eq!(read(), empty);
         }
     }
@@ -195,7 +194,7 @@ fn numbers_stay_numbers_and_no_rows_are_an_output() {
 fn other_endings_are_refused_before_any_work() {
     let dir = Dir::new();
     let (archive, docs) = (dir.at("archive"), dir.at("docs.parquet"));
-    dedup(&format!("archive create --profile paper {archive}")).ok();
+    dedup_ok(&format!("archive create --profile paper {archive}"));
     write_documents(&docs, &[("a", "some words that are a document")]);
     let (before, archived) = (dir.names(), contents(&archive));
     let run = format!("run --new {docs} --base {archive} --append --day 2026-01-01");
@@ -246,7 +245,7 @@ fn files_of_other_programs_are_not_replaced() {
         assert!(fs::read(&path).unwrap() == bytes, "{name}");
         // After --overwrite, the file is an output of the program.
         for option in ["--overwrite", ""] {
-            dedup(&format!("{run} --output {path} {option}")).ok();
+            dedup_ok(&format!("{run} --output {path} {option}"));
             assert!(fs::read(&path).unwrap() != bytes, "{name}");
         }
     }
@@ -265,14 +264,14 @@ fn files_of_other_programs_are_not_replaced() {
         fs::write(&foreign, &parquet).unwrap();
         dedup(&line).fails(64, &["foreign.parquet", "--overwrite"]);
         assert!(fs::read(&foreign).unwrap() == parquet);
-        dedup(&format!("{line} --overwrite")).ok();
+        dedup_ok(&format!("{line} --overwrite"));
         let made = fs::read(&foreign).unwrap();
-        dedup(&line).ok();
+        dedup_ok(&line);
         assert!(fs::read(&foreign).unwrap() == made && made != parquet);
     }
     // A run recognises outputs of older versions, which can have any name.
     fs::copy(dir.join("hits.parquet"), dir.join("old.csv")).unwrap();
-    dedup(&format!("{run} --output {}", dir.at("old.csv"))).ok();
+    dedup_ok(&format!("{run} --output {}", dir.at("old.csv")));
     assert!(
         fs::read(dir.join("old.csv"))
             .unwrap()
@@ -302,7 +301,7 @@ fn other_kinds_of_outputs_are_not_replaced() {
         (format!("{run} --output {spare} --metrics"), &metrics),
     ];
     for (line, own) in &lines {
-        dedup(&format!("{line} {own}")).ok();
+        dedup_ok(&format!("{line} {own}"));
     }
     for (line, own) in &lines {
         for (_, other) in lines.iter().filter(|(_, other)| other != own) {
@@ -314,7 +313,7 @@ fn other_kinds_of_outputs_are_not_replaced() {
             assert_eq!(ran.code, 64, "{line} {other}: {}", ran.stderr);
             assert!(fs::read(other).unwrap() == before, "{line} {other}");
         }
-        dedup(&format!("{line} {own}")).ok();
+        dedup_ok(&format!("{line} {own}"));
     }
     dedup(&format!("{run} --output {idf}")).fails(64, &["another kind", "--overwrite"]);
 }
@@ -327,11 +326,10 @@ fn tables_and_named_files_are_not_replaced() {
     let run = awkward(&dir);
     let (archive, docs) = (dir.at("archive"), dir.at("docs.parquet"));
     write_documents(&docs, &[("a", "some words that are a document")]);
-    dedup(&format!("archive create --profile paper {archive}")).ok();
-    dedup(&format!(
+    dedup_ok(&format!("archive create --profile paper {archive}"));
+    dedup_ok(&format!(
         "archive append {archive} --input {docs} --day 2026-01-01"
-    ))
-    .ok();
+    ));
     let before = contents(&archive);
     let files = before.iter().map(|(path, _)| path.to_str().unwrap());
     let data = files
@@ -354,7 +352,7 @@ fn tables_and_named_files_are_not_replaced() {
     }
     assert!(contents(&archive) == before);
     let (idf, words) = (dir.at("idf.parquet"), dir.at("words.parquet"));
-    dedup(&format!("idf {docs} --output {idf}")).ok();
+    dedup_ok(&format!("idf {docs} --output {idf}"));
     fs::write(&words, "the\n").unwrap();
     let kept = [fs::read(&idf).unwrap(), fs::read(&words).unwrap()];
     for line in [
@@ -375,7 +373,7 @@ fn long_names_are_written() {
     let dir = Dir::new();
     let run = awkward(&dir);
     let name = format!("{}.jsonl", "n".repeat(249));
-    dedup(&format!("{run} --output {}", dir.at(&name))).ok();
+    dedup_ok(&format!("{run} --output {}", dir.at(&name)));
     assert_eq!(
         fs::read_to_string(dir.join(&name)).unwrap().lines().count(),
         44
@@ -398,12 +396,12 @@ fn metrics_do_not_replace_documents() {
         assert!(fs::read(dir.join("day.parquet")).unwrap() == day);
     }
     assert!(!Path::new(&hits).exists());
-    dedup(&format!("{run} --output {hits}")).ok();
+    dedup_ok(&format!("{run} --output {hits}"));
     let bytes = fs::read(&hits).unwrap();
     dedup(&format!("{line} {hits} --overwrite")).fails(64, &["--metrics", "same file"]);
     assert!(fs::read(&hits).unwrap() == bytes);
     for option in ["--overwrite", ""] {
-        dedup(&format!("{line} {docs} {option}")).ok();
+        dedup_ok(&format!("{line} {docs} {option}"));
         assert!(fs::read(&docs).unwrap().starts_with(b"# HELP dedup_job_"));
     }
 }
@@ -413,19 +411,19 @@ fn metrics_do_not_replace_documents() {
 fn standard_output_has_rows_alone() {
     let dir = Dir::new();
     let run = awkward(&dir);
-    let json = dedup(&format!("{run} --output - --json")).ok();
+    let json = dedup_ok(&format!("{run} --output - --json"));
     assert_eq!(json_lines(&json.stdout).len(), 44);
     let summary: serde_json::Value = serde_json::from_str(&json.stderr).unwrap();
     assert_eq!(summary["hits"], 44);
     assert_eq!(summary["output_bytes"], json.stdout.len());
-    let people = dedup(&format!("{run} --output -")).ok();
+    let people = dedup_ok(&format!("{run} --output -"));
     assert!(people.stdout == json.stdout);
     assert!(
         people.stderr.contains("44 pairs within"),
         "{}",
         people.stderr
     );
-    let quiet = dedup(&format!("{run} --output - --quiet")).ok();
+    let quiet = dedup_ok(&format!("{run} --output - --quiet"));
     assert!(quiet.stdout == json.stdout && quiet.stderr.is_empty());
     // The base cannot be read to its end.
     let broken = dir.at("base/z.parquet");
@@ -446,19 +444,14 @@ fn a_closed_pipe_ends_well() {
         dir.at("docs.parquet"),
         dir.at("kept.parquet"),
     );
-    dedup(&format!("archive create --profile paper {archive}")).ok();
+    dedup_ok(&format!("archive create --profile paper {archive}"));
     // The output has more rows than a pipe holds.
     let page = "the same six words on every page";
     let ids: Vec<String> = (0..300).map(|n| format!("page-{n}")).collect();
     let documents: Vec<(&str, &str)> = ids.iter().map(|id| (id.as_str(), page)).collect();
     write_documents(&docs, &documents);
     let read_nothing = |line: &str| {
-        let mut child = command()
-            .args(line.split_whitespace())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut child = start(command(), line);
         drop(child.stdout.take());
         Ran::of(child.wait_with_output().unwrap())
     };
@@ -475,9 +468,9 @@ fn a_closed_pipe_ends_well() {
     read_nothing(&line).fails(74, &["2026-01-01 is committed", "same command again"]);
     // The day was not committed in this run.
     read_nothing(&line).ok();
-    let rows = dedup(&line).ok().stdout;
+    let rows = dedup_ok(&line).stdout;
     assert_eq!(rows.lines().count(), 300 * 299 / 2);
-    let info = dedup(&format!("archive info {archive} --json")).ok();
+    let info = dedup_ok(&format!("archive info {archive} --json"));
     assert_eq!(info.json()["fingerprints"], 300);
     // A full standard output is an error.
     if fs::metadata("/dev/full").is_ok() {
@@ -505,13 +498,13 @@ fn objects_of_other_programs_are_not_replaced() {
         ("docs.parquet", fs::read(&foreign).unwrap()),
     ] {
         let (here, there) = (dir.at(&format!("here-{name}")), format!("{at}/{name}"));
-        dedup(&format!("{run} --output {here}")).ok();
+        dedup_ok(&format!("{run} --output {here}"));
         storage.put(&there, bytes.clone());
         let line = format!("{run} --output {there}");
         storage.dedup(&line).fails(64, &[&there, "--overwrite"]);
         assert!(storage.get(&there).unwrap() == bytes);
         for option in ["--overwrite", ""] {
-            storage.dedup(&format!("{line} {option}")).ok();
+            storage.dedup_ok(&format!("{line} {option}"));
             assert!(storage.get(&there).unwrap() == fs::read(&here).unwrap());
         }
     }
@@ -532,10 +525,9 @@ fn temporary(dir: &Dir) -> Vec<String> {
 fn leftovers_of_killed_runs_are_swept() {
     let dir = Dir::new();
     let data = dir.at("data");
-    dedup(&format!(
+    dedup_ok(&format!(
         "generate fingerprints --output {data} --new 30000 --base 1000000 --days 1"
-    ))
-    .ok();
+    ));
     let scratch = dir.at("scratch");
     fs::create_dir(&scratch).unwrap();
     let run = format!(
@@ -544,13 +536,8 @@ fn leftovers_of_killed_runs_are_swept() {
     );
     // The exhaustive design compares all pairs, so the run takes long.
     let start = |others: &[String]| -> (Child, String) {
-        let child = command()
-            .args(run.split_whitespace())
-            .args(["--design", "exhaustive", "--threads", "1"])
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
+        let line = format!("{run} --design exhaustive --threads 1");
+        let child = start_unheard(command(), &line);
         let begin = Instant::now();
         let name = loop {
             let mut found = temporary(&dir);
@@ -578,7 +565,7 @@ fn leftovers_of_killed_runs_are_swept() {
     let known: Vec<String> = stays.iter().chain([&left]).cloned().collect();
     let (mut living, held) = start(&known);
     assert!(!temporary(&dir).contains(&left));
-    dedup(&run).ok();
+    dedup_ok(&run);
     let now = temporary(&dir);
     assert!(
         now.contains(&held) && now.len() == stays.len() + 1,
@@ -587,7 +574,7 @@ fn leftovers_of_killed_runs_are_swept() {
     assert!(living.try_wait().unwrap().is_none(), "it is at work still");
     living.kill().unwrap();
     living.wait().unwrap();
-    dedup(&run).ok();
+    dedup_ok(&run);
     let mut stays = stays.to_vec();
     stays.sort();
     assert_eq!(temporary(&dir), stays);

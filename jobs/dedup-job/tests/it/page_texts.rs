@@ -45,27 +45,24 @@ fn pages_are_verified_and_explained_by_the_texts_of_their_fingerprints() {
     write_edition(&dir, 2);
     for markup in ["main", "text"] {
         let archive = dir.at(&format!("archive-{markup}"));
-        dedup(&format!(
+        dedup_ok(&format!(
             "archive create --profile paper {archive} --markup {markup}"
-        ))
-        .ok();
-        dedup(&format!(
+        ));
+        dedup_ok(&format!(
             "fingerprint --input {} --append {archive} --day 2026-01-01 --id-from url",
             dir.at("site1.warc.gz")
-        ))
-        .ok();
+        ));
         for (old, new) in [
             ("site1.warc.gz", "site2.warc.gz"),
             ("site1.warc.gz", "site1.warc.gz"),
         ] {
             for measure in ["jaccard", "cosine", "edit"] {
                 let hits = dir.at("hits.parquet");
-                let summary = dedup(&format!(
+                let summary = dedup_json(&format!(
                     "run {} --base {archive} --day 2026-01-02 --no-within --id-from url --verify {measure} --min-similarity 0.99 --base-text {} --output {hits} --overwrite --json",
-                    dir.at(new), dir.at(old),
-                ))
-                .ok()
-                .json();
+                    dir.at(new),
+                    dir.at(old),
+                ));
                 // The links are no part of the main text, and of nothing else than the same text.
                 let expected = if markup == "main" || old == new {
                     PAGES
@@ -80,12 +77,10 @@ fn pages_are_verified_and_explained_by_the_texts_of_their_fingerprints() {
         }
         let pages = [dir.at("site1"), dir.at("site2")];
         for options in [format!("--base {archive}"), format!("--markup {markup}")] {
-            let explained = dedup(&format!(
+            let explained = dedup_json(&format!(
                 "explain site1/3.html site2/3.html --documents {} --documents {} {options} --json",
                 pages[0], pages[1]
-            ))
-            .ok()
-            .json();
+            ));
             let is_same = explained["distance"] == 0;
             assert_eq!(is_same, markup == "main", "{options}: {explained}");
             let features = explained["texts"][0]["features"].as_u64().unwrap();

@@ -138,7 +138,7 @@ fn links_are_read_once() {
     fs::create_dir_all(dir.join("new/deep")).unwrap();
     let document = dir.join("new/b.parquet");
     write_documents(&document, &[("n1", PAGE), ("n2", OTHER)]);
-    dedup(&format!("fingerprint --input {new} --output {base}")).ok();
+    dedup_ok(&format!("fingerprint --input {new} --output {base}"));
     symlink(&document, dir.join("new/a.parquet")).unwrap();
     fs::hard_link(&document, dir.join("new/deep/c.parquet")).unwrap();
     symlink(dir.join("new"), dir.join("new/deep/up")).unwrap();
@@ -243,15 +243,13 @@ fn an_archive_of_another_spec_is_no_new_day() {
         dir.at("base.parquet"),
     );
     write_documents(&day, &[("n1", PAGE), ("n2", OTHER)]);
-    dedup(&format!("fingerprint --input {day} --output {base}")).ok();
-    dedup(&format!(
+    dedup_ok(&format!("fingerprint --input {day} --output {base}"));
+    dedup_ok(&format!(
         "archive create --profile paper {archive} --weight log-tf"
-    ))
-    .ok();
-    dedup(&format!(
+    ));
+    dedup_ok(&format!(
         "archive append {archive} --input {day} --day 2026-01-01"
-    ))
-    .ok();
+    ));
     let hits = dir.at("hits.parquet");
     dedup(&format!(
         "run --new {archive} --base {base} --output {hits}"

@@ -143,7 +143,7 @@ fn rules_decide_in_their_order() {
         let separator = if round % 2 == 0 { "," } else { " --prefer " };
         let threads = 1 + round % 2;
         let prefer = rules.join(separator);
-        dedup(&format!("{run} --prefer {prefer} --threads {threads}")).ok();
+        dedup_ok(&format!("{run} --prefer {prefer} --threads {threads}"));
         let mut expected: Vec<&str> = Vec::new();
         for group in &groups {
             let best = group.iter().min_by(|a, b| {
@@ -180,7 +180,7 @@ fn sources_may_be_ranked_in_a_file() {
     fs::write(&new, HOSTS.map(line).join("\n")).unwrap();
     fs::write(&ranks, "# the best first\nb.example\nd.example\n").unwrap();
     let run = format!("run {new} --decisions {output} --overwrite");
-    dedup(&format!("{run} --prefer source=@{ranks}")).ok();
+    dedup_ok(&format!("{run} --prefer source=@{ranks}"));
     let decisions = fs::read_to_string(&output).unwrap();
     assert!(decisions.contains("b.example,true"), "{decisions}");
     // The summary of a day's settings names few sources, and the digest of many.
@@ -211,17 +211,17 @@ fn parts_of_a_job_know_the_order_of_the_files() {
         "{} --prefer path,source=@{ranks} --verify none",
         files.join(" ")
     );
-    dedup(&format!("run {options} --decisions {expected}")).ok();
+    dedup_ok(&format!("run {options} --decisions {expected}"));
     let decisions = fs::read_to_string(&expected).unwrap();
     assert!(decisions.contains("c,true"), "{decisions}");
     let mut line = format!("split {job} {options} --decisions {output} --parts 3 --json");
     loop {
-        let split = dedup(&line).ok().json();
+        let split = dedup_json(&line);
         if split["ready"] == true {
             break;
         }
         for part in 0..split["parts"].as_u64().unwrap() {
-            dedup(&format!("map {job} --part {part}")).ok();
+            dedup_ok(&format!("map {job} --part {part}"));
         }
         line = format!("split {job} --json");
     }
@@ -229,6 +229,6 @@ fn parts_of_a_job_know_the_order_of_the_files() {
     fs::write(&ranks, "y\n").unwrap();
     dedup(&format!("reduce {job}")).fails(78, &["--prefer"]);
     fs::write(&ranks, "x\n").unwrap();
-    dedup(&format!("reduce {job}")).ok();
+    dedup_ok(&format!("reduce {job}"));
     assert_eq!(fs::read_to_string(&output).unwrap(), decisions);
 }

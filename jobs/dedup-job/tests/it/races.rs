@@ -1,7 +1,7 @@
 //! Tests of runs at the same time. Fault numbers are those of docs/faults.md.
 
 use std::fs;
-use std::process::{Child, Stdio};
+use std::process::Child;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use testkit::proxy::{Fault, Request};
@@ -28,15 +28,6 @@ fn day(number: u64) -> Vec<(String, u64)> {
 fn is_commit(request: &Request, version: u64) -> bool {
     let entry = format!("/_delta_log/{version:020}.json");
     request.method == "PUT" && request.path().ends_with(&entry)
-}
-
-fn start(mut command: std::process::Command, line: &str) -> Child {
-    command
-        .args(line.split_whitespace())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap()
 }
 
 fn end(child: Child) -> Ran {
@@ -121,9 +112,7 @@ fn different_days_at_once_are_compared_with_each_other_on_s3() {
 fn the_same_day_at_once_is_one_commit_on_s3() {
     let Some(storage) = seaweed() else { return };
     let (dir, archive) = (Dir::new(), storage.unique("same"));
-    storage
-        .dedup(&format!("archive create --profile paper {archive}"))
-        .ok();
+    storage.dedup_ok(&format!("archive create --profile paper {archive}"));
     let new = dir.at("day.parquet");
     write_fingerprints(&new, &day(1));
     let runs: Vec<Child> = (0..4)
@@ -142,8 +131,7 @@ fn the_same_day_at_once_is_one_commit_on_s3() {
         .count();
     assert_eq!(committed, 1);
     let info = storage
-        .dedup(&format!("archive info {archive} --verify --json"))
-        .ok()
+        .dedup_ok(&format!("archive info {archive} --verify --json"))
         .json();
     assert_eq!(
         (&info["version"], &info["fingerprints"]),
@@ -160,9 +148,7 @@ fn the_same_day_at_once_is_one_commit_on_s3() {
 fn a_day_that_is_overtaken_is_compared_again() {
     let Some(storage) = seaweed() else { return };
     let (dir, archive) = (Dir::new(), storage.unique("overtaken"));
-    storage
-        .dedup(&format!("archive create --profile paper {archive}"))
-        .ok();
+    storage.dedup_ok(&format!("archive create --profile paper {archive}"));
     let files: Vec<String> = (1..=2)
         .map(|number| {
             let new = dir.at(&format!("{number}.parquet"));
@@ -181,7 +167,7 @@ fn a_day_that_is_overtaken_is_compared_again() {
     );
     let (slow, _proxy) = storage.through(move |request| {
         if is_commit(request, 1) && !once.swap(true, Ordering::Relaxed) {
-            other.dedup(&second).ok();
+            other.dedup_ok(&second);
         }
         Fault::Pass
     });
@@ -217,21 +203,17 @@ fn a_day_that_is_overtaken_is_compared_again() {
 fn maintenance_beside_a_run_changes_nothing() {
     let Some(storage) = seaweed() else { return };
     let (dir, archive) = (Dir::new(), storage.unique("beside"));
-    storage
-        .dedup(&format!("archive create --profile paper {archive}"))
-        .ok();
+    storage.dedup_ok(&format!("archive create --profile paper {archive}"));
     let file = |number: u64| {
         let new = dir.at(&format!("{number}.parquet"));
         write_fingerprints(&new, &day(number));
         new
     };
-    storage
-        .dedup(&format!(
-            "run --new {} --base {archive} --append --day 2026-01-01 --rows-per-file 20 --output {}",
-            file(1),
-            dir.at("first.parquet")
-        ))
-        .ok();
+    storage.dedup_ok(&format!(
+        "run --new {} --base {archive} --append --day 2026-01-01 --rows-per-file 20 --output {}",
+        file(1),
+        dir.at("first.parquet")
+    ));
     let (other, target, once) = (storage.clone(), archive.clone(), AtomicBool::new(false));
     let (slow, _proxy) = storage.through(move |request| {
         if is_commit(request, 2) && !once.swap(true, Ordering::Relaxed) {
@@ -254,8 +236,7 @@ fn maintenance_beside_a_run_changes_nothing() {
     let found: Vec<String> = read_hits(&hits).into_iter().map(|hit| hit.1).collect();
     assert_eq!(found, ["1/shared"]);
     let info = storage
-        .dedup(&format!("archive info {archive} --verify --json"))
-        .ok()
+        .dedup_ok(&format!("archive info {archive} --verify --json"))
         .json();
     assert_eq!(info["fingerprints"], 402);
     assert_eq!(info["files"], 2);
@@ -266,9 +247,7 @@ fn maintenance_beside_a_run_changes_nothing() {
 fn data_files_that_went_away_are_not_committed() {
     let Some(storage) = seaweed() else { return };
     let (dir, archive) = (Dir::new(), storage.unique("removed"));
-    storage
-        .dedup(&format!("archive create --profile paper {archive}"))
-        .ok();
+    storage.dedup_ok(&format!("archive create --profile paper {archive}"));
     for number in [1, 2] {
         write_fingerprints(dir.join(&format!("{number}.parquet")), &day(number));
     }
@@ -282,11 +261,9 @@ fn data_files_that_went_away_are_not_committed() {
             for file in other.list(&format!("{target}/day=2026-01-01")) {
                 other.delete(&file);
             }
-            other
-                .dedup(&format!(
-                    "run --new {second} --base {target} --append --day 2026-01-02 --output {output}"
-                ))
-                .ok();
+            other.dedup_ok(&format!(
+                "run --new {second} --base {target} --append --day 2026-01-02 --output {output}"
+            ));
         }
         Fault::Pass
     });
@@ -301,7 +278,7 @@ fn data_files_that_went_away_are_not_committed() {
         info.ok().json()["days"].as_object().unwrap().len()
     };
     assert_eq!(days(), 1);
-    let summary = storage.dedup(&line).ok().json();
+    let summary = storage.dedup_ok(&line).json();
     assert_eq!(summary["commit"]["committed"], 2);
     assert_eq!(days(), 2);
 }

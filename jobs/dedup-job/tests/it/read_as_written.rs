@@ -195,11 +195,10 @@ fn a_charset_that_is_named_counts_more() {
     fs::write(dir.join("b.txt"), words).unwrap();
     let fingerprint = |name: &str, charset: &str| {
         let file = dir.at("f.parquet");
-        dedup(&format!(
+        dedup_ok(&format!(
             "fingerprint {} --charset {charset} --output {file} --overwrite",
             dir.at(name)
-        ))
-        .ok();
+        ));
         let rows = read_parquet(&file);
         rows[0].column(0).as_primitive::<Int64Type>().value(0)
     };
@@ -303,12 +302,11 @@ fn the_first_line_says_which_columns_are_read() {
     };
     let lines: String = (0..3).map(|id| format!("{}\n", line(id))).collect();
     fs::write(dir.join("day.jsonl"), lines).unwrap();
-    let said = dedup(&format!(
+    let said = dedup_ok(&format!(
         "run {} --text-column page.body --output {}",
         dir.at("day.jsonl"),
         dir.at("out.parquet")
-    ))
-    .ok();
+    ));
     let first = said.stdout.lines().next().unwrap_or_default();
     assert_eq!(first, "read: id: url, text: page.body, source: host of url");
 }

@@ -77,7 +77,7 @@ fn a_day_that_is_not_there_is_nothing_to_remove() {
         let removed = days.maintain("remove", &format!("--day {day}"));
         assert!(removed["version"].is_null());
         let line = format!("archive remove {} --day {day}", days.archive);
-        assert!(dedup(&line).ok().stdout.contains("nothing to remove"));
+        assert!(dedup_ok(&line).stdout.contains("nothing to remove"));
         assert!(contents(&days.archive) == before);
     }
     days.same_again(&committed[1]);
@@ -171,17 +171,15 @@ fn a_day_of_which_all_documents_are_removed_stays_committed() {
 fn ids_to_remove_are_of_the_archives_type() {
     let dir = Dir::new();
     let (archive, input) = (dir.at("archive"), dir.at("day.parquet"));
-    dedup(&format!(
+    dedup_ok(&format!(
         "archive create --profile paper {archive} --id-type bigint"
-    ))
-    .ok();
+    ));
     let fingerprints = || numbers([1, 2, 3].map(|n| far(n).cast_signed()));
     let columns = vec![("id", numbers([1, 2, -3])), ("fp", fingerprints())];
     write_parquet(&input, columns);
-    dedup(&format!(
+    dedup_ok(&format!(
         "archive append {archive} --input {input} --day 2026-01-01"
-    ))
-    .ok();
+    ));
     let before = contents(&archive);
     for (name, text, parts) in [
         ("ids.txt", "2\nseven\n", ["bigint", "\"seven\""]),
@@ -199,19 +197,18 @@ fn ids_to_remove_are_of_the_archives_type() {
     let ids = dir.at("ids.jsonl");
     fs::write(&ids, "{\"id\":-3}\n2\n\"99\"\n").unwrap();
     let remove = format!("archive remove {archive} --ids {ids}");
-    assert!(dedup(&remove).ok().stdout.contains("2 fingerprints"));
+    assert!(dedup_ok(&remove).stdout.contains("2 fingerprints"));
     let before = contents(&archive);
-    assert!(dedup(&remove).ok().stdout.contains("nothing to remove"));
+    assert!(dedup_ok(&remove).stdout.contains("nothing to remove"));
     assert!(contents(&archive) == before);
     let (new, output) = (dir.at("new.parquet"), dir.at("hits.parquet"));
     write_parquet(
         &new,
         vec![("id", numbers([11, 12, 13])), ("fp", fingerprints())],
     );
-    dedup(&format!(
+    dedup_ok(&format!(
         "run --new {new} --base {archive} --output {output}"
-    ))
-    .ok();
+    ));
     let hit = ("11".to_owned(), "1".to_owned(), 0, date("2026-01-01"));
     assert_eq!(read_hits(&output), [hit]);
     for options in ["", "--day 2026-01-01 --ids x"] {
@@ -312,22 +309,21 @@ fn a_day_that_is_not_there_is_committed_by_replace_day() {
 fn ids_that_no_document_has_are_named() {
     let dir = Dir::new();
     let (archive, new, ids) = (dir.at("archive"), dir.at("n.csv"), dir.at("ids.txt"));
-    dedup(&format!("archive create {archive} --profile paper")).ok();
+    dedup_ok(&format!("archive create {archive} --profile paper"));
     fs::write(&new, "id,fp\na,1\nb,2\n").unwrap();
-    dedup(&format!(
+    dedup_ok(&format!(
         "archive append {archive} --input {new} --day 2026-01-01"
-    ))
-    .ok();
+    ));
     let missing: Vec<String> = (10..23).map(|number| format!("none{number}")).collect();
     fs::write(&ids, format!("{}\na\n", missing.join("\n"))).unwrap();
     let remove = format!("archive remove {archive} --ids {ids}");
-    let text = dedup(&remove).ok().stdout;
+    let text = dedup_ok(&remove).stdout;
     assert!(text.contains("1 of 14 ids were found"), "{text}");
     assert!(
         text.contains("none10, none11") && text.contains("none19 and 3 more"),
         "{text}"
     );
-    let json = dedup(&format!("{remove} --json")).ok().json();
+    let json = dedup_json(&format!("{remove} --json"));
     assert_eq!(json["ids_not_found"], 14);
     assert_eq!(json["first_ids_not_found"][0], "a");
 }

@@ -37,10 +37,9 @@ fn prepared() -> Dir {
         dir.at("decisions.parquet"),
         dir.at("pairs.csv"),
     );
-    dedup(&format!(
+    dedup_ok(&format!(
         "run {new} -k 8 --verify none --sketch 128 --day 2026-01-05 --decisions {decisions} -o {pairs}"
-    ))
-    .ok();
+    ));
     dir
 }
 
@@ -51,7 +50,7 @@ fn a_report_is_one_page_with_escaped_texts() {
     for rows in ["decisions.parquet", "pairs.csv"] {
         let page = dir.at("report.html");
         let report = format!("report {} --documents {new} -o {page}", dir.at(rows));
-        let summary = dedup(&format!("{report} --json")).ok().json();
+        let summary = dedup_json(&format!("{report} --json"));
         let html = fs::read_to_string(&page).unwrap();
         assert_eq!(summary["bytes"], html.len());
         assert!(summary["samples"].as_u64().unwrap() > 5, "{summary}");
@@ -76,13 +75,13 @@ fn a_report_is_one_page_with_escaped_texts() {
         assert!(!html.contains('\u{202e}'));
         assert!(!html.contains("src=\"") && !html.contains("url(") && !html.contains("@import"));
         // The same bytes for the same input.
-        dedup(&report).ok();
+        dedup_ok(&report);
         assert!(fs::read_to_string(&page).unwrap() == html);
         // --no-text leaves out the texts, but the page still says how many words differ.
-        dedup(&format!("{report} --no-text")).ok();
+        dedup_ok(&format!("{report} --no-text"));
         let without = fs::read_to_string(&page).unwrap();
         assert!(!without.contains("window.hostile") && without.contains("words differ"));
-        dedup(&format!("report {} -o {page}", dir.at(rows))).ok();
+        dedup_ok(&format!("report {} -o {page}", dir.at(rows)));
         let bare = fs::read_to_string(&page).unwrap();
         assert!(!bare.contains("words differ") && bare.contains("one.example"));
     }
@@ -99,7 +98,7 @@ fn a_report_counts_what_the_output_says() {
     let decisions = dir.at("decisions.csv");
     fs::write(&decisions, format!("{header}{rows}")).unwrap();
     let page = dir.at("report.html");
-    let ran = dedup(&format!("report {decisions} -o {page}")).ok();
+    let ran = dedup_ok(&format!("report {decisions} -o {page}"));
     assert!(
         ran.stdout.contains("6 documents, 2 kept, 4 samples"),
         "{}",
@@ -147,13 +146,12 @@ fn what_looks_wrong_is_warned_of() {
         .collect();
     let (new, archive, decisions) = (dir.at("new.parquet"), dir.at("archive"), dir.at("d.jsonl"));
     write_fingerprints(&new, &rows);
-    dedup(&format!("archive create --profile paper {archive}")).ok();
-    dedup(&format!(
+    dedup_ok(&format!("archive create --profile paper {archive}"));
+    dedup_ok(&format!(
         "run {new} --base {archive} --append --day 2026-01-01 --decisions {decisions}"
-    ))
-    .ok();
+    ));
     let page = dir.at("report.html");
-    dedup(&format!("report {decisions} --archive {archive} -o {page}")).ok();
+    dedup_ok(&format!("report {decisions} --archive {archive} -o {page}"));
     let html = fs::read_to_string(&page).unwrap();
     assert!(
         html.contains("The largest group has 1,500 documents, 75 % of all"),
@@ -169,8 +167,8 @@ fn nothing_else_is_replaced() {
     let (pairs, page) = (dir.at("pairs.csv"), dir.at("report.html"));
     fs::write(&page, "<!doctype html>my own page").unwrap();
     dedup(&format!("report {pairs} -o {page}")).fails(64, &["did not write"]);
-    dedup(&format!("report {pairs} -o {page} --overwrite")).ok();
-    dedup(&format!("report {pairs} -o {page}")).ok();
+    dedup_ok(&format!("report {pairs} -o {page} --overwrite"));
+    dedup_ok(&format!("report {pairs} -o {page}"));
     dedup(&format!("report {pairs} -o {}", dir.at("report.pdf"))).fails(64, &[".html"]);
     dedup(&format!("report {pairs}")).fails(64, &["--output"]);
     dedup(&format!("report -o {page}")).fails(64, &["PAIRS or DECISIONS"]);
@@ -179,7 +177,7 @@ fn nothing_else_is_replaced() {
         .fails(65, &["neither pairs nor decisions"]);
     // `report` accepts an output without pairs.
     fs::write(dir.join("none.csv"), "new_id,base_id,distance,base_day\n").unwrap();
-    dedup(&format!("report {} -o {page}", dir.at("none.csv"))).ok();
+    dedup_ok(&format!("report {} -o {page}", dir.at("none.csv")));
     assert!(
         fs::read_to_string(&page)
             .unwrap()

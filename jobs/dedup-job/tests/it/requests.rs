@@ -18,7 +18,7 @@ struct Sent {
 /// Sends the command `line` through a proxy, and counts its requests.
 fn sent(storage: &Storage, line: &str) -> Sent {
     let (through, proxy) = storage.through(|_| Fault::Pass);
-    through.dedup(line).ok();
+    through.dedup_ok(line);
     let requests = proxy.requests();
     let is_data = |path: &str| path.contains("/part-") && path.ends_with(".parquet");
     let to_data = requests.iter().filter(|sent| is_data(sent.path())).count();
@@ -39,9 +39,7 @@ fn requests_grow_by_one_for_each_day_at_most() {
     let at = sizes.map(|days| {
         let at = storage.unique(&format!("days-{days}"));
         let of = format!("--new 50 --base {} --days {days}", 20 * days);
-        storage
-            .dedup(&format!("generate fingerprints --output {at} {of} -q"))
-            .ok();
+        storage.dedup_ok(&format!("generate fingerprints --output {at} {of} -q"));
         at
     });
     // Each with the requests that it sends for each data file.

@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use crate::helpers::support::*;
@@ -47,12 +46,7 @@ fn chunks(dir: &Dir) -> Vec<PathBuf> {
 
 /// Starts a run, and kills it once there are `least` chunks.
 fn killed(dir: &Dir, line: &str, least: usize) {
-    let mut run = command()
-        .args(line.split_whitespace())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
+    let mut run = start_unheard(command(), line);
     let begin = Instant::now();
     while chunks(dir).len() < least && run.try_wait().unwrap().is_none() {
         assert!(begin.elapsed() < Duration::from_secs(60));
@@ -97,8 +91,8 @@ fn a_run_that_was_killed_goes_on() {
     // The rerun removes a draft that a killed run left.
     let draft = damaged.with_file_name(".tmpXXXXXX");
     fs::write(&draft, "half a chunk").unwrap();
-    let alone = dedup(&format!("run {new} --decisions {expected} --json")).ok();
-    let ran = dedup(&line).ok();
+    let alone = dedup_ok(&format!("run {new} --decisions {expected} --json"));
+    let ran = dedup_ok(&line);
     assert_eq!(ran.json()["new"], alone.json()["new"]);
     assert!(!draft.exists());
     assert!((1..FILES / 2).contains(&found(&ran)), "{}", ran.stderr);
@@ -108,16 +102,14 @@ fn a_run_that_was_killed_goes_on() {
     // Chunks are of no use to another spec, which makes other fingerprints, or to another --prefer.
     fs::remove_dir_all(dir.join("kept")).unwrap();
     killed(&dir, &line, 1);
-    let other = dedup(&format!(
+    let other = dedup_ok(&format!(
         "run {new} --resume {resume} --decisions {output} --weight tf"
-    ))
-    .ok();
+    ));
     assert_eq!(found(&other), 0, "{}", other.stderr);
     killed(&dir, &line, 1);
-    let other = dedup(&format!(
+    let other = dedup_ok(&format!(
         "run {new} --resume {resume} --decisions {output} --prefer n"
-    ))
-    .ok();
+    ));
     assert_eq!(found(&other), 0, "{}", other.stderr);
     assert!(fs::read(&output).unwrap() != fs::read(&expected).unwrap());
 }
@@ -151,7 +143,7 @@ fn ids_by_file_and_row_are_those_of_all_files() {
         "{\"text\":\"one two three four five six\"}\n",
     )
     .unwrap();
-    dedup(&line).ok();
+    dedup_ok(&line);
     let text = fs::read_to_string(&output).unwrap();
     assert!(
         text.lines()
@@ -165,11 +157,10 @@ fn an_empty_batch_can_be_resumed() {
     let dir = Dir::new();
     let (new, output) = (dir.at("empty.jsonl"), dir.at("o.csv"));
     fs::write(&new, "").unwrap();
-    dedup(&format!(
+    dedup_ok(&format!(
         "run {new} --resume {} --decisions {output}",
         dir.at("resume")
-    ))
-    .ok();
+    ));
     assert_eq!(fs::read_to_string(&output).unwrap().lines().count(), 1);
 }
 
@@ -192,7 +183,7 @@ fn what_is_kept_is_used_by_one_run_at_a_time() {
     lock.lock().unwrap();
     dedup(&run).fails(64, &["--resume", "another run"]);
     drop(lock);
-    assert!(found(&dedup(&run).ok()) >= 1);
+    assert!(found(&dedup_ok(&run)) >= 1);
     let lock = dir.join("resume/lock");
     assert_eq!(fs::read_to_string(lock).unwrap(), "of the user");
     let file = dir.at("in/0.jsonl");

@@ -77,10 +77,9 @@ fn is_private(scratch: &Path, found: &[PathBuf]) {
 /// A batch and an archive whose run is slow, because all pairs are compared.
 fn long_run(dir: &Dir) -> String {
     let data = dir.at("data");
-    dedup(&format!(
+    dedup_ok(&format!(
         "generate fingerprints --output {data} --new 30000 --base 2000000 --days 1 -k 3"
-    ))
-    .ok();
+    ));
     fs::create_dir(dir.join("scratch")).unwrap();
     format!(
         "run --new {data}/day.parquet --base {data}/archive --design exhaustive --append --day 2026-01-31 \
@@ -133,14 +132,12 @@ fn scratch_is_private_and_hangup_stops_a_run() {
 /// Builds a small index; returns its path.
 fn build_index(dir: &Dir) -> String {
     let (data, index) = (dir.at("data"), dir.at("index"));
-    dedup(&format!(
+    dedup_ok(&format!(
         "generate pages --new 10 --base 10 --output {data}"
-    ))
-    .ok();
-    dedup(&format!(
+    ));
+    dedup_ok(&format!(
         "index build --base {data}/archive --output {index}"
-    ))
-    .ok();
+    ));
     index
 }
 
@@ -192,12 +189,11 @@ fn scratch_of_killed_processes_is_removed() {
     for path in entries(&scratch) {
         make_old(&path);
     }
-    dedup(&format!(
+    dedup_ok(&format!(
         "generate pages --new 10 --base 10 --output {} --scratch {}",
         dir.at("more"),
         scratch.display()
-    ))
-    .ok();
+    ));
     let now = entries(&scratch);
     assert!(!now.contains(&left[0]) && now.contains(&other), "{now:?}");
     assert_eq!(now.len(), 2, "{now:?}");
@@ -272,12 +268,11 @@ fn live_scratch_stays_whoever_it_belongs_to() {
         // The directory of another program.
         make("dedup-jobs", true, true),
     ];
-    dedup(&format!(
+    dedup_ok(&format!(
         "generate pages --new 10 --base 10 --output {} --scratch {}",
         dir.at("more"),
         scratch.display()
-    ))
-    .ok();
+    ));
     for path in &removed {
         assert!(!path.exists(), "{}", path.display());
     }
@@ -306,12 +301,11 @@ fn a_pipe_in_a_scratch_directory_is_skipped() {
     assert!(made.unwrap().success());
     let old = SystemTime::now() - Duration::from_secs(600);
     fs::File::open(&other).unwrap().set_modified(old).unwrap();
-    dedup(&format!(
+    dedup_ok(&format!(
         "run {} --output {} --scratch {}",
         dir.at("x.parquet"),
         dir.at("o.csv"),
         dir.at("s")
-    ))
-    .ok();
+    ));
     assert!(other.exists());
 }

@@ -175,11 +175,10 @@ fn index() -> (Days, String) {
 }
 
 fn build(days: &Days, index: &str) {
-    dedup(&format!(
+    dedup_ok(&format!(
         "index build --base {} --output {index}",
         days.archive
-    ))
-    .ok();
+    ));
 }
 
 fn ids(answer: &Value) -> Vec<&str> {
@@ -700,15 +699,13 @@ fn texts_are_shown_beside_hits() {
     let (archive, index, texts) = (dir.at("archive"), dir.at("index"), dir.at("old.parquet"));
     let text = "a page about the ferry that crosses the river every morning at seven";
     write_documents(&texts, &[("ferry", text)]);
-    dedup(&format!(
+    dedup_ok(&format!(
         "archive create --profile paper {archive} --sketch 64"
-    ))
-    .ok();
-    dedup(&format!(
+    ));
+    dedup_ok(&format!(
         "archive append {archive} --input {texts} --day 2026-03-04"
-    ))
-    .ok();
-    dedup(&format!("index build --base {archive} --output {index}")).ok();
+    ));
+    dedup_ok(&format!("index build --base {archive} --output {index}"));
     let served = Serving::start(&index, &format!("--texts {texts}"));
     let answer = served.look_up(&json!({ "text": text }));
     let hit = &answer["hits"][0];
@@ -864,12 +861,11 @@ fn an_answer_with_long_texts_is_refused_within_the_memory() {
     let text = (0..30_000).map(|n| format!("w{n} ")).collect::<String>();
     let line = |n: usize| format!("{}\n", json!({ "id": format!("p{n}"), "text": text }));
     std::fs::write(&pages, (0..600).map(line).collect::<String>()).unwrap();
-    dedup(&format!("archive create --profile paper {archive}")).ok();
-    dedup(&format!(
+    dedup_ok(&format!("archive create --profile paper {archive}"));
+    dedup_ok(&format!(
         "fingerprint {pages} --append {archive} --day 2026-01-01"
-    ))
-    .ok();
-    dedup(&format!("index build --base {archive} --output {index}")).ok();
+    ));
+    dedup_ok(&format!("index build --base {archive} --output {index}"));
     let served = Serving::start(&index, &format!("--texts {pages}"));
     let before = served.memory();
     let request = json!({ "text": text, "limit": 10_000 }).to_string();

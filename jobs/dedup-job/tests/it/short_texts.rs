@@ -31,10 +31,7 @@ fn a_summary_counts_short_documents() {
         .collect();
     write(&path, &documents);
     let run = |options: &str| {
-        dedup(&format!("run {path} --output {output} --json {options}"))
-            .ok()
-            .json()["new"]
-            .clone()
+        dedup_json(&format!("run {path} --output {output} --json {options}"))["new"].clone()
     };
     let short = |options: &str| run(options)["short"].clone();
     let below = |features: usize| {
@@ -57,22 +54,22 @@ fn a_summary_counts_short_documents() {
     for options in ["-k 0", "--weight set", "--tokenizer chars-4"] {
         assert!(run(options).get("short").is_none(), "{options}");
     }
-    let shown = dedup(&format!("run {path} -k 3 --output {output}")).ok();
+    let shown = dedup_ok(&format!("run {path} -k 3 --output {output}"));
     let line = "  4 documents have fewer than 400 features (words): -k 3 can miss";
     assert!(shown.stdout.contains(line), "{}", shown.stdout);
 
     // `fingerprint` takes the default of -k. Ready fingerprints have no texts.
     let ready = dir.at("ready.parquet");
     let make = format!("fingerprint --input {path} --output {ready}");
-    let made = dedup(&format!("{make} --json")).ok().json();
+    let made = dedup_json(&format!("{make} --json"));
     assert_eq!(made["short"], below(400));
-    let shown = dedup(&format!("{make} --overwrite")).ok();
+    let shown = dedup_ok(&format!("{make} --overwrite"));
     assert!(shown.stdout.contains(line), "{}", shown.stdout);
-    let of_ready = dedup(&format!("run {ready} --output {output} --json")).ok();
+    let of_ready = dedup_ok(&format!("run {ready} --output {output} --json"));
     assert!(of_ready.json()["new"].get("short").is_none());
     // Nothing is said if no document is short.
     write(&path, &documents[6..]);
-    let shown = dedup(&format!("run {path} --output {output}")).ok();
+    let shown = dedup_ok(&format!("run {path} --output {output}"));
     assert!(!shown.stdout.contains("fewer than"), "{}", shown.stdout);
     assert_eq!(short("")["documents"], 0);
 }
@@ -100,7 +97,7 @@ fn tune_measures_texts_of_each_length() {
     }
     write(&path, &documents);
     let tune = format!("tune {path} --weight sqrt-tf");
-    let tuned = dedup(&format!("{tune} --json")).ok().json();
+    let tuned = dedup_json(&format!("{tune} --json"));
     let lengths = tuned["lengths"].as_array().unwrap();
     let column = |field: &str| -> Vec<u64> {
         let values = lengths.iter().map(|at| at[field].as_u64().unwrap());
@@ -153,7 +150,7 @@ fn tune_measures_texts_of_each_length() {
             assert_eq!(*found, expected);
         }
     }
-    let shown = dedup(&tune).ok().stdout;
+    let shown = dedup_ok(&tune).stdout;
     for part in [
         "the share that is found, by length",
         "shorter documents",
@@ -163,10 +160,10 @@ fn tune_measures_texts_of_each_length() {
     }
     assert!(shown.contains(" sharp, -k 7 "), "{shown}");
     // A sample that is too small shows no lengths; all documents count for the length.
-    let small = dedup(&format!("{tune} --sample 50 --json")).ok().json();
+    let small = dedup_json(&format!("{tune} --sample 50 --json"));
     assert_eq!(small["reliable_length"], Value::Null);
     assert_eq!(small["lengths"][0]["shorter_documents"], 7);
-    let shown = dedup(&format!("{tune} --sample 50")).ok().stdout;
+    let shown = dedup_ok(&format!("{tune} --sample 50")).stdout;
     assert!(!shown.contains("by length"), "{shown}");
 }
 

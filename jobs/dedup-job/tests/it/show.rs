@@ -38,7 +38,7 @@ fn pairs_are_shown_in_the_order_asked_for() {
     let dir = prepared();
     let pairs = dir.at("pairs.csv");
     let order = |options: &str| -> Vec<String> {
-        let ran = dedup(&format!("show {pairs} {options} --json")).ok();
+        let ran = dedup_ok(&format!("show {pairs} {options} --json"));
         let lines = ran.stdout.lines();
         let value = |line| serde_json::from_str::<serde_json::Value>(line).unwrap();
         let name = |line| {
@@ -54,7 +54,7 @@ fn pairs_are_shown_in_the_order_asked_for() {
     assert_eq!(order("--sort distance"), ["da", "cx", "ba", "ca"]);
     assert_eq!(order("--near 0.7"), ["da", "ca", "ba", "cx"]);
     assert_eq!(order("--near 0.7 -n 1"), ["da"]);
-    let shown = dedup(&format!("show {pairs} -n 2")).ok();
+    let shown = dedup_ok(&format!("show {pairs} -n 2"));
     assert!(
         shown.stdout.ends_with("2 of 4 pairs; -n shows more\n"),
         "{}",
@@ -66,9 +66,7 @@ fn pairs_are_shown_in_the_order_asked_for() {
 fn words_that_differ_are_marked_and_nothing_steers_the_terminal() {
     let dir = prepared();
     let (pairs, documents) = (dir.at("pairs.csv"), dir.at("d.parquet"));
-    let shown = dedup(&format!("show {pairs} --documents {documents}"))
-        .ok()
-        .stdout;
+    let shown = dedup_ok(&format!("show {pairs} --documents {documents}")).stdout;
     let expected = "1. b and a: distance 2, similarity 0.90\n";
     assert!(shown.starts_with(expected), "{shown}");
     assert!(
@@ -97,11 +95,10 @@ fn words_that_differ_are_marked_and_nothing_steers_the_terminal() {
     );
     let shown_by = |output: &str| {
         let output = dir.at(output);
-        dedup(&format!("run {documents} -k 16 -o {output}")).ok();
-        dedup(&format!(
+        dedup_ok(&format!("run {documents} -k 16 -o {output}"));
+        dedup_ok(&format!(
             "show {output} --documents {documents} --sort distance"
         ))
-        .ok()
         .stdout
     };
     let parquet = shown_by("own.parquet");
@@ -129,9 +126,7 @@ fn other_files_are_refused() {
     dedup(&format!("show {}", dir.at("bad.parquet"))).fails(65, &["bad.parquet"]);
     fs::write(dir.join("empty.jsonl"), "").unwrap();
     assert_eq!(
-        dedup(&format!("show {}", dir.at("empty.jsonl")))
-            .ok()
-            .stdout,
+        dedup_ok(&format!("show {}", dir.at("empty.jsonl"))).stdout,
         "no pairs\n"
     );
 }
@@ -158,7 +153,7 @@ fn the_text_of_pages_is_the_part_that_is_asked_for() {
     .unwrap();
     let shown = |options: &str| {
         let line = format!("show {pairs} --documents {pages} {options} --json");
-        let value = dedup(&line).ok().json();
+        let value = dedup_json(&line);
         ["new_text", "base_text"].map(|text| value[text].as_str().unwrap().to_owned())
     };
     for options in ["", "--markup text"] {
@@ -177,10 +172,9 @@ fn the_text_of_pages_is_the_part_that_is_asked_for() {
 
     let report = dir.at("report.html");
     for (options, differ) in [("", true), ("--markup main", false)] {
-        dedup(&format!(
+        dedup_ok(&format!(
             "report {pairs} --documents {pages} -o {report} --overwrite {options}"
-        ))
-        .ok();
+        ));
         let html = fs::read_to_string(&report).unwrap();
         assert_eq!(html.contains("Frontpage"), differ, "{options}");
     }

@@ -64,25 +64,22 @@ fn prepared(documents: &Documents, bits: u32) -> Dir {
     write(&dir.at("new.parquet"), &documents.new);
     write(&dir.at("old.parquet"), &documents.base);
     let archive = dir.at("archive");
-    dedup(&format!(
+    dedup_ok(&format!(
         "archive create --profile paper {archive} --sketch {bits}"
-    ))
-    .ok();
+    ));
     for side in ["new", "old"] {
         let (input, output) = (
             dir.at(&format!("{side}.parquet")),
             dir.at(&format!("{side}-fp.parquet")),
         );
-        dedup(&format!(
+        dedup_ok(&format!(
             "fingerprint --input {input} --sketch {bits} --output {output}"
-        ))
-        .ok();
+        ));
     }
     let old = dir.at("old.parquet");
-    dedup(&format!(
+    dedup_ok(&format!(
         "fingerprint --input {old} --append {archive} --day 2026-01-01"
-    ))
-    .ok();
+    ));
     dir
 }
 
@@ -102,7 +99,7 @@ fn pairs_have_the_estimate_of_their_sketches() {
             let line = format!(
                 "run --new {input} --base {base} -k 16 --no-within --output {output} --json {options}"
             );
-            let summary = dedup(&line).ok().json();
+            let summary = dedup_json(&line);
             (read_similar(&output), fs::read(&output).unwrap(), summary)
         };
         let expected = by_definition(&new, &old, 16, 0.0);
@@ -153,26 +150,24 @@ fn limits_and_pairs_within_the_batch() {
     let all = [documents.base.clone(), documents.new.clone()].concat();
     write(&dir.at("all.parquet"), &all);
     let (archive, output) = (dir.at("archive"), dir.at("pairs.parquet"));
-    dedup(&format!(
+    dedup_ok(&format!(
         "archive create --profile paper {archive} --sketch 128"
-    ))
-    .ok();
+    ));
     let ready = dir.at("fp.parquet");
     let input = dir.at("all.parquet");
-    dedup(&format!(
+    dedup_ok(&format!(
         "fingerprint --input {input} --sketch 128 --output {ready}"
-    ))
-    .ok();
+    ));
     let rows = rows(&ready);
     let larger = |pair: &Similar| pair.0 > pair.1;
     let mut expected = by_definition(&rows, &rows, 12, 0.6);
     expected.retain(larger);
     let run = format!("run --new {input} --base {archive} -k 12 --output {output}");
     let verify = "--verify sketch --min-similarity 0.6";
-    dedup(&format!("{run} {verify}")).ok();
+    dedup_ok(&format!("{run} {verify}"));
     assert_eq!(read_similar(&output), expected);
     for limit in [1, 2] {
-        dedup(&format!("{run} {verify} --max-hits-per-document {limit}")).ok();
+        dedup_ok(&format!("{run} {verify} --max-hits-per-document {limit}"));
         let nearest: Vec<Similar> = expected
             .chunk_by(|a, b| a.0 == b.0)
             .flat_map(|same| same.iter().take(limit).cloned())
@@ -180,19 +175,14 @@ fn limits_and_pairs_within_the_batch() {
         assert_eq!(read_similar(&output), nearest, "{limit}");
     }
     // The nearest documents of the archive, held in memory until the end, keep their estimates.
-    let base = dir.at("base");
-    dedup(&format!(
-        "archive create --profile paper {base} --sketch 128"
-    ))
-    .ok();
+    let base = dir.archive("base", "--profile paper --sketch 128");
     let append = format!("fingerprint --input {input} --append {base} --day 2026-01-01");
-    dedup(&append).ok();
+    dedup_ok(&append);
     let new = dir.at("new.parquet");
     write(&new, &documents.new);
-    dedup(&format!(
+    dedup_ok(&format!(
         "run --new {new} --base {base} -k 12 --no-within --output {output} --max-hits-per-document 2"
-    ))
-    .ok();
+    ));
     let of_new = rows.iter().filter(|row| row.0.starts_with("new/"));
     let of_new: Vec<Row> = of_new.cloned().collect();
     let pairs = by_definition(&of_new, &rows, 12, 0.0);
@@ -218,10 +208,10 @@ fn sketches_stay_with_their_rows() {
         .collect();
     write(&again, &renamed);
     let append = format!("run --new {again} --base {archive} --append --day 2026-01-02");
-    dedup(&format!("{append} --rows-per-file 7 --output {output}")).ok();
+    dedup_ok(&format!("{append} --rows-per-file 7 --output {output}"));
     let run = || {
         let line = format!("run --new {new} --base {archive} --day 2026-01-03 -k 16");
-        dedup(&format!("{line} --no-within --output {output}")).ok();
+        dedup_ok(&format!("{line} --no-within --output {output}"));
         read_similar(&output)
     };
     let pairs = run();
@@ -230,27 +220,27 @@ fn sketches_stay_with_their_rows() {
         pairs.cloned().collect()
     };
     assert_eq!(pairs.len(), 2 * of_old(&pairs).len());
-    let compacted = dedup(&format!("archive compact {archive} --json")).ok();
+    let compacted = dedup_ok(&format!("archive compact {archive} --json"));
     assert_eq!(compacted.json()["merged_files"], 9);
     assert_eq!(run(), pairs);
     let ids = dir.at("ids.txt");
     fs::write(&ids, "again/old/3\n").unwrap();
-    let removed = dedup(&format!("archive remove {archive} --ids {ids} --json")).ok();
+    let removed = dedup_ok(&format!("archive remove {archive} --ids {ids} --json"));
     assert_eq!(removed.json()["removed_fingerprints"], 1);
     let rest = pairs.iter().filter(|pair| pair.1 != "again/old/3");
     let rest: Vec<Similar> = rest.cloned().collect();
     assert!(rest.len() < pairs.len());
     assert_eq!(run(), rest);
-    dedup(&format!("archive remove {archive} --day 2026-01-02")).ok();
+    dedup_ok(&format!("archive remove {archive} --day 2026-01-02"));
     assert_eq!(run(), of_old(&pairs));
     // A rerun of a committed day is compared with what came before the day, and gives the same
     // bytes.
     let commit = format!("run --new {old} --base {archive} --append --day 2026-01-04 -k 16");
-    dedup(&format!("{commit} --output {output}")).ok();
+    dedup_ok(&format!("{commit} --output {output}"));
     let first = fs::read(&output).unwrap();
-    dedup(&format!("{commit} --output {output}")).ok();
+    dedup_ok(&format!("{commit} --output {output}"));
     assert!(fs::read(&output).unwrap() == first);
-    dedup(&format!("archive info {archive} --verify")).ok();
+    dedup_ok(&format!("archive info {archive} --verify"));
 }
 
 #[test]
@@ -260,14 +250,13 @@ fn what_lacks_sketches_is_refused() {
     let (archive, new) = (dir.at("archive"), dir.at("new.parquet"));
     let output = dir.at("pairs.parquet");
     let run = |line: &str| dedup(&format!("run --output {output} {line}"));
-    let plain = dir.at("plain");
-    dedup(&format!("archive create --profile paper {plain}")).ok();
+    let plain = dir.archive("plain", "--profile paper");
     run(&format!("--new {new} --base {plain} --verify sketch")).fails(64, &["plain", "--sketch"]);
     let texts = format!("--new {new} --base {archive} --verify sketch --base-text {new}");
     run(&texts).fails(64, &["--base-text"]);
     // Fingerprints of another spec, or without a spec, are refused.
     let other = dir.at("other.parquet");
-    dedup(&format!("fingerprint --input {new} --output {other}")).ok();
+    dedup_ok(&format!("fingerprint --input {new} --output {other}"));
     run(&format!("--new {other} --base {archive}")).fails(78, &["sketch"]);
     let undeclared = dir.at("undeclared.parquet");
     write_fingerprints(&undeclared, &[("a".into(), 7)]);
@@ -296,7 +285,7 @@ fn a_learnt_archive_has_sketches() {
     let create = |name: &str, options: &str| {
         let archive = dir.at(name);
         let line = format!("archive create {archive} --learn {old} {options} --json");
-        dedup(&line).ok().json()["spec"]["sketch"].clone()
+        dedup_json(&line)["spec"]["sketch"].clone()
     };
     assert_eq!(create("archive", ""), 256);
     assert_eq!(create("small", "--sketch 64"), 64);
@@ -308,7 +297,7 @@ fn a_learnt_archive_has_sketches() {
     }
     let explain = |archive: &str| {
         let line = format!("explain {a} {b} --base {} --json", dir.at(archive));
-        dedup(&line).ok().json()["similarity"].clone()
+        dedup_json(&line)["similarity"].clone()
     };
     let similarity = explain("archive");
     let [exact, estimate] =
@@ -344,7 +333,7 @@ fn other_programs_read_sketches() {
     let run =
         format!("run --new {again} --base {archive} --no-within -k 0 --output {output} --json");
     for options in ["", "--verify sketch --min-similarity 1"] {
-        let summary = dedup(&format!("{run} {options}")).ok().json();
+        let summary = dedup_json(&format!("{run} {options}"));
         let pairs = read_similar(&output);
         let foreign = pairs.iter().filter(|pair| pair.1 == "foreign");
         let foreign: Vec<_> = foreign.collect();
@@ -392,24 +381,19 @@ fn rows_of_pairs_take_few_bytes_from_a_store() {
         path
     };
     let archive = storage.unique("archive");
-    storage
-        .dedup(&format!(
-            "archive create --profile paper {archive} --sketch 256"
-        ))
-        .ok();
+    storage.dedup_ok(&format!(
+        "archive create --profile paper {archive} --sketch 256"
+    ));
     let old = write("old.parquet", &mut (0..400_000));
-    storage
-        .dedup(&format!(
-            "fingerprint --input {old} --append {archive} --day 2026-01-01"
-        ))
-        .ok();
+    storage.dedup_ok(&format!(
+        "fingerprint --input {old} --append {archive} --day 2026-01-01"
+    ));
     let received = |input: &str, pairs: u64| {
         let output = dir.at("pairs.parquet");
         let summary = storage
-            .dedup(&format!(
+            .dedup_ok(&format!(
                 "run --new {input} --base {archive} --day 2026-01-02 --output {output} --json"
             ))
-            .ok()
             .json();
         assert_eq!(summary["hits"], pairs);
         summary["network"]["bytes_received"].as_u64().unwrap()
@@ -434,7 +418,7 @@ fn texts_are_read_once() {
     write_parquet(&input, columns);
     for bits in [0, 64, 256] {
         let line = format!("fingerprint --input {input} --output {output} --sketch {bits} --json");
-        assert_eq!(dedup(&line).ok().json()["invalid_utf8"], 1, "{bits}");
+        assert_eq!(dedup_json(&line)["invalid_utf8"], 1, "{bits}");
     }
 }
 
@@ -446,21 +430,16 @@ fn copies_with_other_sketches_are_compared_each() {
     let text = words.join(" ");
     let reversed: Vec<&str> = words.iter().rev().map(String::as_str).collect();
     let reversed = reversed.join(" ");
-    let archive = dir.at("archive");
-    dedup(&format!(
-        "archive create --profile paper {archive} --sketch 128"
-    ))
-    .ok();
+    let archive = dir.archive("archive", "--profile paper --sketch 128");
     let (new, output) = (dir.at("new.parquet"), dir.at("hits.csv"));
     for copies in [[&reversed, &text], [&text, &reversed]] {
         write_documents(
             dir.join("new.parquet"),
             &[("a", copies[0]), ("a", copies[1]), ("b", text.as_str())],
         );
-        dedup(&format!(
+        dedup_ok(&format!(
             "run {new} --base {archive} --verify sketch --min-similarity 0.9 --output {output} --overwrite"
-        ))
-        .ok();
+        ));
         let pairs = fs::read_to_string(&output).unwrap();
         let expected = "new_id,base_id,distance,base_day,similarity\nb,a,0,,1.0\n";
         assert_eq!(pairs, expected);

@@ -58,7 +58,7 @@ fn an_archive_learns_document_frequencies() {
     let input = dir.at("documents.parquet");
     write(&input, &documents);
     let idf = dir.at("idf.parquet");
-    dedup(&format!("idf {input} -o {idf}")).ok();
+    dedup_ok(&format!("idf {input} -o {idf}"));
     let create = |name: &str, options: &str| {
         let archive = dir.at(name);
         let created = dedup(&format!("archive create {archive} {options} --json"));
@@ -121,11 +121,10 @@ fn document_frequencies_are_counted_exactly() {
     let mut expected: Vec<(String, i64)> = counts.into_iter().collect();
     expected.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     let idf = dir.at("idf.parquet");
-    let ran = dedup(&format!(
+    let ran = dedup_ok(&format!(
         "idf {} -o {idf} --json",
         dir.at("documents.parquet")
-    ))
-    .ok();
+    ));
     assert_eq!(read_frequencies(&idf), expected);
     assert_eq!(ran.json()["documents"], 60);
     assert_eq!(ran.json()["terms"], expected.len());
@@ -137,11 +136,10 @@ fn document_frequencies_are_counted_exactly() {
     // --terms keeps the most frequent features, the same for any number of threads.
     let few = dir.at("few.parquet");
     for threads in [1, 3] {
-        let ran = dedup(&format!(
+        let ran = dedup_ok(&format!(
             "idf {} --output {few} --terms 7 --threads {threads} --json",
             dir.at("documents.parquet")
-        ))
-        .ok();
+        ));
         assert_eq!(read_frequencies(&few), expected[..7]);
         let rest = &expected[7..];
         let mean = rest.iter().map(|(_, count)| count).sum::<i64>() / rest.len() as i64;
@@ -162,30 +160,26 @@ fn an_archive_keeps_its_tables() {
     );
     let list = dir.at("stop.txt");
     fs::write(&list, "# not this\nA\n").unwrap();
-    dedup(&format!("idf {input} -o {idf} --stop-words {list}")).ok();
-    dedup(&format!(
+    dedup_ok(&format!("idf {input} -o {idf} --stop-words {list}"));
+    dedup_ok(&format!(
         "archive create --profile paper {archive} --idf {idf} --stop-words {list} --weight log-tf"
-    ))
-    .ok();
+    ));
     let with = dir.at("with.parquet");
-    dedup(&format!(
+    dedup_ok(&format!(
         "fingerprint --input {input} --output {with} --idf {idf} --stop-words {list} --weight log-tf"
-    ))
-    .ok();
+    ));
     fs::remove_file(&idf).unwrap();
     fs::remove_file(&list).unwrap();
-    dedup(&format!(
+    dedup_ok(&format!(
         "fingerprint --input {input} --append {archive} --day 2026-01-01"
-    ))
-    .ok();
+    ));
     // Another day of the same documents finds each of them at distance 0, and the same fingerprints
     // are in the file.
     let kept = dir.at("kept.parquet");
     let hits = dir.at("hits.parquet");
-    dedup(&format!(
+    dedup_ok(&format!(
         "run --new {input} --base {archive} --day 2026-02-01 -k 0 --no-within --output {hits} --fingerprints {kept}"
-    ))
-    .ok();
+    ));
     assert_eq!(fs::read(&kept).unwrap(), fs::read(&with).unwrap());
     let own: BTreeSet<String> = read_hits(&hits)
         .into_iter()
@@ -194,7 +188,7 @@ fn an_archive_keeps_its_tables() {
         .collect();
     assert_eq!(own.len(), documents.len());
 
-    let spec = dedup(&format!("archive info {archive} --json")).ok().json()["spec"].clone();
+    let spec = dedup_json(&format!("archive info {archive} --json"))["spec"].clone();
     assert!(spec["idf"].is_string() && spec["stop_words"].is_string());
     // Ready fingerprints need no tables; texts do.
     let tables = dir.join("archive/_dedup-job");
@@ -211,12 +205,11 @@ fn an_archive_keeps_its_tables() {
         dedup(&run).fails(65, &[kind]);
         fs::remove_file(&path).unwrap();
         dedup(&run).fails(65, &[name]);
-        dedup(&format!(
+        dedup_ok(&format!(
             "run --new {with} --base {archive} --output {hits}"
-        ))
-        .ok();
+        ));
         fs::write(&path, &bytes).unwrap();
-        dedup(&run).ok();
+        dedup_ok(&run);
     }
 }
 
@@ -230,8 +223,8 @@ fn what_does_not_go_together_is_refused() {
         dir.at("idf.parquet"),
     );
     let (output, made) = (dir.at("out.parquet"), dir.at("made.parquet"));
-    dedup(&format!("idf {input} -o {idf}")).ok();
-    dedup(&format!("archive create --profile paper {archive}")).ok();
+    dedup_ok(&format!("idf {input} -o {idf}"));
+    dedup_ok(&format!("archive create --profile paper {archive}"));
     // Options that contradict the archive's spec are an error.
     for (option, field) in [
         ("--weight log-tf", "weight"),
@@ -248,10 +241,9 @@ fn what_does_not_go_together_is_refused() {
         ))
         .fails(78, &[&archive, "the options", field]);
     }
-    dedup(&format!(
+    dedup_ok(&format!(
         "run --new {input} --base {archive} --output {output} --weight sqrt-tf --hash-seed 0"
-    ))
-    .ok();
+    ));
     // A table counts the features of one tokenizer.
     dedup(&format!(
         "fingerprint --input {input} --output {made} --idf {idf} --tokenizer chars-3"
@@ -281,13 +273,12 @@ fn what_does_not_go_together_is_refused() {
     .fails(64, &["shingles-N"]);
     // Plain files of fingerprints name their table but do not contain it.
     let plain = dir.at("plain.parquet");
-    dedup(&format!(
+    dedup_ok(&format!(
         "fingerprint --input {input} --output {plain} --idf {idf}"
-    ))
-    .ok();
+    ));
     let run = format!("run --new {input} --base {plain} --output {output}");
     dedup(&run).fails(78, &["--idf", "document frequencies"]);
-    dedup(&format!("{run} --idf {idf}")).ok();
+    dedup_ok(&format!("{run} --idf {idf}"));
     dedup(&format!(
         "run --new {plain} --base {archive} --output {output}"
     ))
@@ -324,22 +315,20 @@ fn markup_is_taken_out_when_asked() {
             "" => String::new(),
             markup => format!("--markup {markup}"),
         };
-        dedup(&format!(
+        dedup_ok(&format!(
             "archive create --profile paper {archive} {option}"
-        ))
-        .ok();
-        dedup(&format!(
+        ));
+        dedup_ok(&format!(
             "run --new {} --base {archive} -k 0 --output {output}",
             dir.at("day.parquet")
-        ))
-        .ok();
+        ));
         read_hits(&output).len()
     };
     assert_eq!([pairs(""), pairs("text"), pairs("main")], [0, 0, 3]);
     // The spec says which version of the code took the markup out.
     let spec = |markup: &str| {
         let archive = dir.at(&format!("archive{markup}"));
-        dedup(&format!("archive info {archive} --json")).ok().json()["spec"].clone()
+        dedup_json(&format!("archive info {archive} --json"))["spec"].clone()
     };
     assert_eq!(spec("main")["markup_version"], 2);
     assert!(spec("").get("markup_version").is_none());
@@ -367,15 +356,11 @@ fn articles_are_found() {
         &[("a", &one), ("b", &other), ("c", &article)],
     );
     let (input, output) = (dir.at("day.parquet"), dir.at("hits.parquet"));
-    let archive = dir.at("archive");
-    dedup(&format!(
-        "archive create --profile paper {archive} --markup article"
-    ))
-    .ok();
+    let archive = dir.archive("archive", "--profile paper --markup article");
     let run = format!("run --new {input} --base {archive} -k 0 --output {output}");
-    dedup(&run).ok();
+    dedup_ok(&run);
     assert_eq!(read_hits(&output).len(), 3);
-    let info = dedup(&format!("archive info {archive} --json")).ok().json();
+    let info = dedup_json(&format!("archive info {archive} --json"));
     assert_eq!(info["spec"]["markup"], "article");
     assert_eq!(info["spec"]["markup_version"], 2);
     dedup(&format!("{run} --markup main")).fails(78, &["markup", "article", "main"]);
@@ -393,16 +378,14 @@ fn odd_lists_and_bars() {
         dir.at("stop.txt"),
     );
     fs::write(&list, "\u{ff03}hash\n\u{b4}\n  A \n").unwrap();
-    dedup(&format!(
+    dedup_ok(&format!(
         "archive create --profile paper {archive} --stop-words {list}"
-    ))
-    .ok();
+    ));
     let output = dir.at("hits.parquet");
-    dedup(&format!(
+    dedup_ok(&format!(
         "run --new {input} --base {archive} --output {output}"
-    ))
-    .ok();
-    dedup(&format!("archive info {archive} --verify")).ok();
+    ));
+    dedup_ok(&format!("archive info {archive} --verify"));
     let tables = fs::read_dir(dir.join("archive/_dedup-job")).unwrap();
     fs::remove_file(tables.last().unwrap().unwrap().path()).unwrap();
     dedup(&format!("archive info {archive} --verify"))
@@ -422,12 +405,10 @@ fn odd_lists_and_bars() {
         "[run]\nverify = \"jaccard\"\nmin-similarity = 0.25\n",
     )
     .unwrap();
-    let plain = dir.at("plain");
-    dedup(&format!("archive create --profile paper {plain}")).ok();
-    let ran = dedup(&format!(
+    let plain = dir.archive("plain", "--profile paper");
+    let ran = dedup_ok(&format!(
         "run --config {config} --new {input} --base {plain} --output {output} --json"
-    ))
-    .ok();
+    ));
     assert_eq!(ran.json()["verified"]["min_similarity"], 0.25);
     fs::write(dir.join("none.jsonl"), "").unwrap();
     let line = format!("idf {} -o {output} --overwrite", dir.at("none.jsonl"));

@@ -90,7 +90,7 @@ fn products_of_a_shop_are_kept_and_mirrors_are_found() {
     let (new, decisions) = (dir.at("d.jsonl"), dir.at("decisions.csv"));
     write_lines(&new, &crawl());
     let run = format!("run {new} --decisions {decisions} --overwrite");
-    let summary = dedup(&format!("{run} --json")).ok().json();
+    let summary = dedup_json(&format!("{run} --json"));
     let copies = ["beta", "delta", "epsilon", "gamma"].map(|host| format!("{host}/article"));
     assert_eq!(dropped(&decisions), copies.into());
     assert_eq!(
@@ -98,14 +98,14 @@ fn products_of_a_shop_are_kept_and_mirrors_are_found() {
         // Of each source, two long lines, two short ones, and the counter.
         json!({ "sources": 6, "with_template": 6, "passages": 30, "of_many_sources": 0 })
     );
-    let text = dedup(&run).ok().stdout;
+    let text = dedup_ok(&run).stdout;
     assert!(
         text.contains("  templates: left out of the texts of 6 of 6 sources: 30 passages"),
         "{text}"
     );
 
     // The texts as a whole: products repeat each other, and no mirror is found.
-    let summary = dedup(&format!("{run} --template off --json")).ok().json();
+    let summary = dedup_json(&format!("{run} --template off --json"));
     let found = dropped(&decisions);
     assert!(summary["new"].get("templates").is_none());
     assert!(found.len() > 10, "{found:?}");
@@ -121,9 +121,9 @@ fn products_of_a_shop_are_kept_and_mirrors_are_found() {
         })
         .collect();
     write_lines(&new, &pages);
-    dedup(&run).ok();
+    dedup_ok(&run);
     assert!(dropped(&decisions).len() > 10);
-    dedup(&format!("{run} --source site")).ok();
+    dedup_ok(&format!("{run} --source site"));
     assert_eq!(dropped(&decisions).len(), 4);
 }
 
@@ -158,7 +158,7 @@ fn decisions_do_not_depend_on_files_threads_and_memory() {
             write_lines(&format!("{folder}/{file}.jsonl"), pages);
         }
         let run = format!("run {folder} --decisions {output} --overwrite --prefer id {options}");
-        let summary = dedup(&format!("{run} --json")).ok().json();
+        let summary = dedup_json(&format!("{run} --json"));
         let found = (fs::read(&output).unwrap(), summary["new"]["digest"].clone());
         assert_eq!(*expected.get_or_insert(found.clone()), found, "{options}");
     }
@@ -184,14 +184,13 @@ fn night(n: usize) -> Vec<Value> {
 #[test]
 fn sources_of_one_page_a_night_are_learnt_and_reruns_see_what_the_first_run_saw() {
     let dir = Dir::new();
-    let archive = dir.at("archive");
-    dedup(&format!("archive create {archive} -q")).ok();
+    let archive = dir.archive("archive", "-q");
     let mut first: BTreeMap<usize, Vec<u8>> = BTreeMap::new();
     let (new, output) = (dir.at("new.jsonl"), dir.at("decisions.csv"));
     let run_night = |n: usize, options: &str| {
         write_lines(&new, &night(n));
         let run = format!("run {new} --base {archive} --decisions {output} --overwrite --json");
-        dedup(&format!("{run} {options}")).ok().json()
+        dedup_json(&format!("{run} {options}"))
     };
     for n in 0..12 {
         let day = format!("--day 2026-01-{:02}", n + 1);
@@ -213,7 +212,7 @@ fn sources_of_one_page_a_night_are_learnt_and_reruns_see_what_the_first_run_saw(
         );
         first.insert(n, fs::read(&output).unwrap());
     }
-    let info = dedup(&format!("archive info {archive} --json")).ok().json();
+    let info = dedup_json(&format!("archive info {archive} --json"));
     assert_eq!(info["templates"]["sources"], 3);
     assert!(
         info["templates"]["bytes"].as_u64().unwrap() < 10_000,
@@ -231,13 +230,13 @@ fn sources_of_one_page_a_night_are_learnt_and_reruns_see_what_the_first_run_saw(
             );
         }
     }
-    let info = dedup(&format!("archive info {archive} --json")).ok().json();
+    let info = dedup_json(&format!("archive info {archive} --json"));
     assert_eq!(info["version"], version);
 
     // What is template, for people.
     write_lines(&new, &night(11));
     let shown = format!("archive templates {archive} --source https://alpha.example/1");
-    let text = dedup(&format!("{shown} --documents {new}")).ok().stdout;
+    let text = dedup_ok(&format!("{shown} --documents {new}")).stdout;
     for passage in ["Home", "Seen 123 times", "alphatopa alphatopb"] {
         assert!(text.contains(passage), "{text}");
     }
@@ -255,19 +254,17 @@ fn lookups_and_ready_fingerprints_leave_out_what_the_archive_knows() {
     // A page of a host that is known, with an article that is known in another frame; and a page without a source.
     let copy = page("shop", "copy", &line("article", 120));
     write_lines(&second, std::slice::from_ref(&copy));
-    dedup(&format!("archive create {archive} -q")).ok();
-    dedup(&format!(
+    dedup_ok(&format!("archive create {archive} -q"));
+    dedup_ok(&format!(
         "archive append {archive} --input {first} --day 2026-01-01 -q"
-    ))
-    .ok();
-    dedup(&format!("index build --base {archive} --output {index} -q")).ok();
+    ));
+    dedup_ok(&format!("index build --base {archive} --output {index} -q"));
     let hits = |query: &Value, options: &str| {
         let queries = dir.at("queries.jsonl");
         write_lines(&queries, std::slice::from_ref(query));
-        let found = dedup(&format!(
+        let found = dedup_ok(&format!(
             "lookup --index {index} {queries} --json {options}"
-        ))
-        .ok();
+        ));
         found.json()["hits"].as_array().unwrap().len()
     };
     assert_eq!(hits(&copy, ""), 5);
@@ -278,17 +275,15 @@ fn lookups_and_ready_fingerprints_leave_out_what_the_archive_knows() {
     // Fingerprints that are made for the archive find the same; those of whole texts are refused if they name their source.
     let (ready, pairs) = (dir.at("ready.parquet"), dir.at("pairs.csv"));
     let with = format!("run {ready} --base {archive} --output {pairs} --overwrite --json");
-    dedup(&format!(
+    dedup_ok(&format!(
         "fingerprint {second} --base {archive} --output {ready} -q"
-    ))
-    .ok();
-    assert_eq!(dedup(&with).ok().json()["hits"], 5);
+    ));
+    assert_eq!(dedup_json(&with)["hits"], 5);
     let whole = "--sketch 256 --short-texts whole";
-    dedup(&format!(
+    dedup_ok(&format!(
         "fingerprint {second} {whole} --output {ready} --overwrite -q"
-    ))
-    .ok();
-    assert_eq!(dedup(&with).ok().json()["hits"], 0);
+    ));
+    assert_eq!(dedup_json(&with)["hits"], 0);
     dedup(&format!(
         "run {second} --base {archive} --template off --output {pairs}"
     ))
@@ -298,7 +293,7 @@ fn lookups_and_ready_fingerprints_leave_out_what_the_archive_knows() {
 /// What an archive remembers of a source: recent pages and passages of its template.
 fn remembered(archive: &str, source: &str) -> [u64; 2] {
     let shown = format!("archive templates {archive} --source {source} --json");
-    let shown = dedup(&shown).ok().json();
+    let shown = dedup_json(&shown);
     ["pages", "template_passages"].map(|name| shown[name].as_u64().unwrap())
 }
 
@@ -307,12 +302,12 @@ fn do_rounds(job: &str, options: &str) -> Vec<String> {
     let mut maps = Vec::new();
     let mut line = format!("split {job} {options} --parts 3 --json");
     loop {
-        let split = dedup(&line).ok().json();
+        let split = dedup_json(&line);
         if split["ready"] == true {
             return maps;
         }
         for part in 0..split["parts"].as_u64().unwrap() {
-            dedup(&format!("map {job} --part {part}")).ok();
+            dedup_ok(&format!("map {job} --part {part}"));
         }
         for map in split["maps"].as_array().unwrap() {
             maps.push(map["map"].as_str().unwrap().to_owned());
@@ -332,7 +327,7 @@ fn what_is_remembered_outlives_replaced_days_and_old_memories() {
             "run {new} --base {archive} --append --day {day} {options} --json"
         ))
     };
-    dedup(&format!("archive create {archive} -q")).ok();
+    dedup_ok(&format!("archive create {archive} -q"));
     for n in 0..6 {
         run(n, "").ok();
     }
@@ -341,10 +336,9 @@ fn what_is_remembered_outlives_replaced_days_and_old_memories() {
     run(0, "--replace-day -k 5").ok();
     assert_eq!(remembered(&archive, "alpha.example"), [6, 5]);
     // A vacuum leaves what the last day needs.
-    dedup(&format!(
+    dedup_ok(&format!(
         "archive vacuum {archive} --older-than 0s --nothing-runs"
-    ))
-    .ok();
+    ));
     run(0, "-k 5").ok();
     assert_eq!(remembered(&archive, "alpha.example"), [6, 5]);
     run(3, "").fails(78, &["_dedup-job/templates/", "vacuum"]);
@@ -353,7 +347,7 @@ fn what_is_remembered_outlives_replaced_days_and_old_memories() {
         fs::remove_file(file.unwrap().path()).unwrap();
     }
     run(9, "").fails(78, &["_dedup-job/templates/", "missing"]);
-    let info = dedup(&format!("archive info {archive} --json")).ok().json();
+    let info = dedup_json(&format!("archive info {archive} --json"));
     assert_eq!(info["templates"], Value::Null);
 }
 
@@ -369,22 +363,21 @@ fn texts_of_the_archive_are_compared_without_their_templates() {
         .collect();
     pages.push(page("zeta", "article", &line("article", 120)));
     write_lines(&second, &pages);
-    dedup(&format!("archive create {archive} -q")).ok();
-    dedup(&format!(
+    dedup_ok(&format!("archive create {archive} -q"));
+    dedup_ok(&format!(
         "archive append {archive} --input {first} --day 2026-01-01 -q"
-    ))
-    .ok();
+    ));
     let run = format!("run {second} --base {archive} --output {hits} --overwrite --json");
-    assert_eq!(dedup(&run).ok().json()["hits"], 5);
+    assert_eq!(dedup_json(&run)["hits"], 5);
     let texts = format!("--verify jaccard --base-text {first}");
-    let summary = dedup(&format!("{run} {texts}")).ok().json();
+    let summary = dedup_json(&format!("{run} {texts}"));
     assert_eq!(summary["hits"], 5);
     assert_eq!(summary["verified"]["without_text"], 0);
     // As a job.
     let job = dir.at("job");
     let options = format!("--new {second} --base {archive} --output {hits} --overwrite {texts}");
     do_rounds(&job, &options);
-    let reduced = dedup(&format!("reduce {job} --json")).ok().json();
+    let reduced = dedup_json(&format!("reduce {job} --json"));
     assert_eq!(reduced["verified"]["without_text"], 0);
     assert_eq!(reduced["hits"], 5);
 }
@@ -400,7 +393,7 @@ fn short_texts_stay_as_they_are_if_nothing_is_left_out() {
         pages.push(json!({ "id": id, "url": url, "text": "thank you very much for this" }));
     }
     write_lines(&new, &pages);
-    dedup(&format!("run {new} --decisions {decisions}")).ok();
+    dedup_ok(&format!("run {new} --decisions {decisions}"));
     let short: BTreeSet<String> = ["beta/short", "other/short"].map(str::to_owned).into();
     let found = dropped(&decisions);
     assert!(short.is_subset(&found), "{found:?}");
@@ -424,17 +417,16 @@ fn templates_of_html_in_one_line_are_left_out() {
         .collect();
     write_lines(&new, &pages);
     let run = format!("run {new} --decisions {decisions} --overwrite --markup text");
-    dedup(&run).ok();
+    dedup_ok(&run);
     assert_eq!(dropped(&decisions).len(), 4);
     // With sketches of an archive, and as a job.
-    let archive = dir.at("archive");
-    dedup(&format!("archive create {archive} --markup text -q")).ok();
+    let archive = dir.archive("archive", "--markup text -q");
     let job = dir.at("job");
     let options = format!(
         "--new {new} --base {archive} --day 2026-01-01 --append --decisions {decisions} --overwrite"
     );
     let maps = do_rounds(&job, &options);
-    dedup(&format!("reduce {job}")).ok();
+    dedup_ok(&format!("reduce {job}"));
     assert_eq!(maps[..2], ["pages", "fingerprint"]);
     assert_eq!(dropped(&decisions).len(), 4);
 }
@@ -454,37 +446,37 @@ fn hosts_of_one_registrable_domain_are_one_source() {
     });
     write_lines(&new, &pages.collect::<Vec<_>>());
     let run = format!("run {new} --decisions {decisions} --overwrite --json");
-    dedup(&run).ok();
+    dedup_ok(&run);
     assert!(
         dropped(&decisions).len() > 5,
         "of ten sources, one page each"
     );
-    let summary = dedup(&format!("{run} --template domains")).ok().json();
+    let summary = dedup_json(&format!("{run} --template domains"));
     assert!(dropped(&decisions).is_empty());
     assert_eq!(summary["new"]["templates"]["sources"], 1);
 
-    dedup(&format!("archive create {archive} --template domains")).ok();
+    dedup_ok(&format!("archive create {archive} --template domains"));
     let append = format!(
         "run {new} --base {archive} --append --day 2026-01-30 --decisions {decisions} --overwrite"
     );
-    dedup(&append).ok();
+    dedup_ok(&append);
     assert!(dropped(&decisions).is_empty());
     let template = "archive templates {archive} --json --source";
     let template = template.replace("{archive}", &archive);
     for source in ["other.shop.co.uk", "https://www.shop.co.uk/x", "shop.co.uk"] {
-        let known = dedup(&format!("{template} {source}")).ok().json();
+        let known = dedup_json(&format!("{template} {source}"));
         assert_eq!(known["source"], "shop.co.uk", "{source}");
     }
-    let passages = dedup(&format!("{template} a.shop.co.uk --documents {new}")).ok();
+    let passages = dedup_ok(&format!("{template} a.shop.co.uk --documents {new}"));
     assert_eq!(passages.json()["passages"].as_array().unwrap().len(), 5);
     // A look-up leaves the template out, too: the product is found, and no other.
     let index = dir.at("index");
-    dedup(&format!("index build --base {archive} --output {index}")).ok();
+    dedup_ok(&format!("index build --base {archive} --output {index}"));
     let text = page("shop", "0", &line(&name(0), 30))["text"].clone();
     let query = json!({ "url": "https://new.shop.co.uk/", "text": text });
     let query_file = dir.at("q.jsonl");
     fs::write(&query_file, query.to_string()).unwrap();
-    let found = dedup(&format!("lookup {query_file} --index {index} --json")).ok();
+    let found = dedup_ok(&format!("lookup {query_file} --index {index} --json"));
     assert_eq!(found.stdout.matches("shop/").count(), 1, "{}", found.stdout);
 }
 
@@ -493,13 +485,13 @@ fn what_an_archive_leaves_out_is_grey_below_the_texts() {
     let dir = Dir::new();
     let (new, archive, decisions) = (dir.at("d.jsonl"), dir.at("archive"), dir.at("d.csv"));
     write_lines(&new, &crawl());
-    dedup(&format!("archive create {archive}")).ok();
+    dedup_ok(&format!("archive create {archive}"));
     let night =
         format!("--base {archive} --day 2026-01-01 --append --decisions {decisions} --columns url");
-    dedup(&format!("run --new {new} {night}")).ok();
+    dedup_ok(&format!("run --new {new} {night}"));
 
     let show = format!("show {decisions} --documents {new} --archive {archive}");
-    let shown = dedup(&show).ok().stdout;
+    let shown = dedup_ok(&show).stdout;
     let line_of = |start: &str| {
         let lines = shown.lines().map(str::trim);
         let found = lines.filter(|line| line.starts_with(start)).count();
@@ -521,10 +513,10 @@ fn what_an_archive_leaves_out_is_grey_below_the_texts() {
         coloured.contains("\u{1b}[90mtemplate of beta/article"),
         "{coloured}"
     );
-    let whole = dedup(&format!("show {decisions} --documents {new}")).ok();
+    let whole = dedup_ok(&format!("show {decisions} --documents {new}"));
     assert!(whole.stdout.contains('[') && !whole.stdout.contains("left out"));
 
-    let json = dedup(&format!("{show} -n 1 --json")).ok().json();
+    let json = dedup_json(&format!("{show} -n 1 --json"));
     let article = line("article", 120);
     assert_eq!(json["base_text"], format!("{article}\n"));
     let template = json["base_template"].as_str().unwrap();
@@ -532,7 +524,7 @@ fn what_an_archive_leaves_out_is_grey_below_the_texts() {
 
     let page = dir.at("page.html");
     let report = format!("report {decisions} --documents {new} -o {page}");
-    dedup(&format!("{report} --archive {archive}")).ok();
+    dedup_ok(&format!("{report} --archive {archive}"));
     let html = fs::read_to_string(&page).unwrap();
     assert!(
         html.contains("<p class=\"template\" dir=\"auto\">Template, left out: Home News betatop"),
@@ -548,7 +540,7 @@ fn what_an_archive_leaves_out_is_grey_below_the_texts() {
         (share - 100.0 * template / (template + content)).abs() < 0.2,
         "{share}"
     );
-    dedup(&format!("{report} --overwrite")).ok();
+    dedup_ok(&format!("{report} --overwrite"));
     let html = fs::read_to_string(&page).unwrap();
     assert!(!html.contains("left out") && !html.contains(">template</th>"));
 }

@@ -178,7 +178,7 @@ fn a_run_finds_the_same_in_lists_as_in_strings() {
     let run = |new: &str, options: &str| {
         let new = dir.at(new);
         let run = format!("run {new} --output {pairs} --decisions {decisions} -k 8 {options}");
-        let counts = dedup(&format!("{run} --json")).ok().json();
+        let counts = dedup_json(&format!("{run} --json"));
         let outputs = [&pairs, &decisions].map(|path| fs::read(path).unwrap());
         (outputs, counts["new"].clone())
     };
@@ -206,8 +206,8 @@ fn other_commands_find_the_same_in_lists_as_in_strings() {
     write_as_json(&dir);
     let text = dir.at("strings.parquet");
     let (base, pairs, output) = (dir.at("base.parquet"), dir.at("p.csv"), dir.at("o.parquet"));
-    dedup(&format!("fingerprint --input {text} --output {base}")).ok();
-    dedup(&format!("run {text} -k 8 --output {pairs}")).ok();
+    dedup_ok(&format!("fingerprint --input {text} --output {base}"));
+    dedup_ok(&format!("run {text} -k 8 --output {pairs}"));
     let verify = format!("run {text} --base {base} --no-within -k 8 --verify jaccard");
     let outputs = |documents: &str, options: &str| {
         let shown = dedup(&format!("show {pairs} --documents {documents} {options}"));
@@ -216,15 +216,13 @@ fn other_commands_find_the_same_in_lists_as_in_strings() {
             id(6),
             id(7)
         ));
-        dedup(&format!(
+        dedup_ok(&format!(
             "fingerprint --input {documents} {options} --output {output} --overwrite"
-        ))
-        .ok();
+        ));
         let fingerprints = fs::read(&output).unwrap();
-        dedup(&format!(
+        dedup_ok(&format!(
             "idf {documents} {options} --output {output} --overwrite"
-        ))
-        .ok();
+        ));
         let frequencies = fs::read(&output).unwrap();
         (
             shown.ok().stdout,
@@ -244,7 +242,7 @@ fn other_commands_find_the_same_in_lists_as_in_strings() {
     let verified = |texts: &str| {
         let texts = dir.at(texts);
         let run = format!("{verify} --base-text {texts} --output {output} --overwrite --json");
-        let summary = dedup(&run).ok().json();
+        let summary = dedup_json(&run);
         assert_eq!(summary["verified"]["without_text"], 0, "{texts}");
         fs::read(&output).unwrap()
     };
@@ -287,10 +285,9 @@ fn kept_documents_keep_their_lists() {
     assert!(count < COUNT as u64 - 10, "{count}");
     let kept = |name: &str| {
         let (new, kept) = (dir.at(name), dir.at(&format!("kept-{name}")));
-        dedup(&format!(
+        dedup_ok(&format!(
             "run {new} -k 8 --text-column messages.content --kept {kept}"
-        ))
-        .ok();
+        ));
         kept
     };
     let lines = fs::read_to_string(kept("lists.jsonl")).unwrap();
@@ -487,10 +484,9 @@ fn several_threads_read_a_row_group_of_lists() {
     let output = dir.at("o.csv");
     let decide = |new: &str, threads: usize| {
         let new = dir.at(new);
-        dedup(&format!(
+        dedup_ok(&format!(
             "run {new} --decisions {output} --threads {threads}"
-        ))
-        .ok();
+        ));
         fs::read_to_string(&output).unwrap()
     };
     let expected = decide("strings.parquet", 1);

@@ -82,7 +82,7 @@ fn a_log_is_read_by_its_entries_where_its_checkpoint_is_wrong() {
         r#"{"version":2,"size":9}"#,
     )
     .unwrap();
-    let info = dedup(&format!("archive info {} --json", days.archive)).ok();
+    let info = dedup_ok(&format!("archive info {} --json", days.archive));
     assert_eq!(info.json()["fingerprints"], rows);
     assert!(
         info.stderr
@@ -90,7 +90,7 @@ fn a_log_is_read_by_its_entries_where_its_checkpoint_is_wrong() {
     );
     let checkpoint = format!("{log}/{:020}.checkpoint.parquet", 2);
     fs::write(&checkpoint, "PAR1 cut off").unwrap();
-    let info = dedup(&format!("archive info {} --json", days.archive)).ok();
+    let info = dedup_ok(&format!("archive info {} --json", days.archive));
     assert_eq!(info.json()["fingerprints"], rows);
     assert!(
         info.stderr
@@ -117,12 +117,12 @@ fn a_table_that_cannot_be_written_is_refused_before_the_comparison() {
     let append = format!("--append --day {}", DAYS[3]);
     dedup(&days.line(&input, &append)).fails(78, &["rowTracking"]);
     assert!(contents(&days.archive) == before);
-    dedup(&days.line(&input, "")).ok();
-    let info = dedup(&format!("archive info {}", days.archive)).ok();
+    dedup_ok(&days.line(&input, ""));
+    let info = dedup_ok(&format!("archive info {}", days.archive));
     assert!(info.stdout.contains("nothing can be committed"));
     assert!(info.stdout.contains("rowTracking"));
     let plan = format!("plan --new {input} --base {}", days.archive);
-    assert!(dedup(&plan).ok().stderr.contains("rowTracking"));
+    assert!(dedup_ok(&plan).stderr.contains("rowTracking"));
 }
 
 /// Fault 67: another engine overwrites the rows of a day, in one commit or in two.
@@ -184,7 +184,7 @@ fn an_output_stays_private_and_a_link_is_followed() {
     symlink("real/o.csv", dir.join("o.csv")).unwrap();
     let run = |input: &str| {
         let (input, output) = (dir.at(input), dir.at("o.csv"));
-        dedup(&format!("run {input} --output {output}")).ok();
+        dedup_ok(&format!("run {input} --output {output}"));
         fs::read_to_string(dir.join("real/o.csv")).unwrap()
     };
     // The link leads to nothing yet.
@@ -226,15 +226,14 @@ fn a_summary_that_cannot_be_written_says_what_is_done() {
 fn a_manifest_is_checked_before_it_is_believed() {
     let (days, _) = Days::three();
     let index = days.dir.at("index");
-    dedup(&format!(
+    dedup_ok(&format!(
         "index build --base {} --output {index}",
         days.archive
-    ))
-    .ok();
+    ));
     let manifest = format!("{index}/manifest-{:020}.json", 1);
     let whole = fs::read(&manifest).unwrap();
     let ask = format!("lookup --index {index} {:016x}", far(1));
-    let right = dedup(&ask).ok().stdout;
+    let right = dedup_ok(&ask).stdout;
     let text = String::from_utf8(whole.clone()).unwrap();
     let elsewhere = text.replace("segment-", "../segment-");
     fs::write(&manifest, elsewhere).unwrap();
@@ -257,11 +256,10 @@ fn a_manifest_is_checked_before_it_is_believed() {
 fn queries_are_lines_of_text() {
     let (days, _) = Days::three();
     let index = days.dir.at("index");
-    dedup(&format!(
+    dedup_ok(&format!(
         "index build --base {} --output {index}",
         days.archive
-    ))
-    .ok();
+    ));
     let file = days.dir.at("queries");
     for (start, kind) in [
         (&b"PAR1\x15\0"[..], "Parquet"),
@@ -278,9 +276,7 @@ fn queries_are_lines_of_text() {
         unsigned.cast_signed()
     );
     fs::write(&file, queries).unwrap();
-    let answers = dedup(&format!("lookup --index {index} --json {file}"))
-        .ok()
-        .stdout;
+    let answers = dedup_ok(&format!("lookup --index {index} --json {file}")).stdout;
     let answers: Vec<serde_json::Value> = answers
         .lines()
         .map(|line| serde_json::from_str(line).unwrap())

@@ -149,8 +149,7 @@ fn decisions_follow_verified_pairs_alone() {
         let centres: Vec<u64> = (0..random.random_range(1..4))
             .map(|_| random.random())
             .collect();
-        let archive = dir.at("archive");
-        dedup(&format!("archive create --profile paper {archive}")).ok();
+        let archive = dir.archive("archive", "--profile paper");
         let mut archived = Vec::new();
         for day in ["2026-01-01", "2026-01-02"] {
             let rows: Vec<(String, u64)> = (0..random.random_range(0..5))
@@ -158,10 +157,9 @@ fn decisions_follow_verified_pairs_alone() {
                 .collect();
             let path = dir.at(&format!("{day}.parquet"));
             write_fingerprints(&path, &rows);
-            dedup(&format!(
+            dedup_ok(&format!(
                 "fingerprint --input {path} --append {archive} --day {day} --allow-empty"
-            ))
-            .ok();
+            ));
             archived.extend(rows.into_iter().map(|(id, fingerprint)| Document {
                 id,
                 day: Some(days_since_epoch(day)),
@@ -208,10 +206,9 @@ fn decisions_follow_verified_pairs_alone() {
             "{seed}: the bytes depend on threads"
         );
         let unverified = dir.at("unverified.parquet");
-        dedup(&format!(
+        dedup_ok(&format!(
             "run {new} --fingerprint-column fp --base {archive} --day 2026-01-03 -k {k} --decisions {unverified}"
-        ))
-        .ok();
+        ));
         let kept = |rows: &[Decision]| rows.iter().filter(|row| row.kept).count();
         assert!(kept(&expected) >= kept(&read_decisions(&unverified)));
         kept_by_texts += kept(&expected) - kept(&read_decisions(&unverified));
@@ -228,10 +225,9 @@ fn decisions_follow_verified_pairs_alone() {
 fn no_two_kept_documents_are_a_verified_pair() {
     let dir = Dir::new();
     let data = dir.at("data");
-    dedup(&format!(
+    dedup_ok(&format!(
         "generate pages --output {data} --new 1500 --base 2000 --days 2"
-    ))
-    .ok();
+    ));
     let (day, base) = (format!("{data}/day.parquet"), format!("{data}/archive"));
     let lines = dir.at("day.jsonl");
     let mut all = String::new();
@@ -305,10 +301,9 @@ fn many_texts_with_one_fingerprint_are_compared_by_text() {
         dir.at("kept.parquet"),
     );
     write(&new, &documents);
-    dedup(&format!(
+    dedup_ok(&format!(
         "run {new} --fingerprint-column fp --verify jaccard --decisions {output} --kept {kept} --memory-limit 100MB"
-    ))
-    .ok();
+    ));
     let rows = read_decisions(&output);
     for (at, row) in rows.iter().enumerate() {
         let original = format!("{:03}", 100 * (at / 100 % 2));
@@ -326,11 +321,7 @@ fn many_texts_with_one_fingerprint_are_compared_by_text() {
 #[test]
 fn a_day_that_texts_decided_is_carried_on_and_told_apart() {
     let dir = Dir::new();
-    let archive = dir.at("archive");
-    dedup(&format!(
-        "archive create --profile paper {archive} --decisions"
-    ))
-    .ok();
+    let archive = dir.archive("archive", "--profile paper --decisions");
     let document = |id: &str, text: &str| Document {
         id: id.into(),
         day: None,

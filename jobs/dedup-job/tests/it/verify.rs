@@ -18,13 +18,7 @@ pub struct Documents {
 
 impl Documents {
     pub fn make() -> Self {
-        let mut state = 7u64;
-        let mut random = move |below: usize| {
-            state = state
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1);
-            (state >> 33) as usize % below
-        };
+        let mut random = numbers_below(7);
         let mut word = move || format!("Word{}", random(5000));
         let base: Vec<Vec<String>> = (0..60)
             .map(|_| (0..120).map(|_| word()).collect())
@@ -98,13 +92,11 @@ fn prepared(documents: &Documents) -> Dir {
     let dir = Dir::new();
     write(&dir.at("new.parquet"), &documents.new);
     write(&dir.at("old.parquet"), &documents.base);
-    let archive = dir.at("archive");
-    dedup(&format!("archive create --profile paper {archive}")).ok();
-    dedup(&format!(
+    let archive = dir.archive("archive", "--profile paper");
+    dedup_ok(&format!(
         "fingerprint --input {} --append {archive} --day 2026-01-01",
         dir.at("old.parquet")
-    ))
-    .ok();
+    ));
     dir
 }
 
@@ -119,7 +111,7 @@ fn pairs_have_their_exact_similarity_and_unlike_ones_go() {
     );
     let run = format!("run --new {new} --base {archive} --day 2026-01-02 -k 16");
     let plain = dir.at("plain.parquet");
-    dedup(&format!("{run} --output {plain}")).ok();
+    dedup_ok(&format!("{run} --output {plain}"));
     let expected: Vec<Similar> = read_hits(&plain)
         .into_iter()
         .map(|(new, base, distance, _)| {
@@ -146,10 +138,9 @@ fn pairs_have_their_exact_similarity_and_unlike_ones_go() {
     .enumerate()
     {
         let output = dir.at(&format!("verified-{at}.parquet"));
-        let ran = dedup(&format!(
+        let ran = dedup_ok(&format!(
             "{run} --verify jaccard --min-similarity 0.5 {options} --output {output} --json"
-        ))
-        .ok();
+        ));
         assert_eq!(read_similar(&output), expected, "{options}");
         let verified = &ran.json()["verified"];
         assert_eq!(verified["checked"], read_hits(&plain).len());
@@ -166,10 +157,9 @@ fn pairs_have_their_exact_similarity_and_unlike_ones_go() {
     // The other measures agree with jaccard on equal texts, and on the order of similarities.
     for measure in ["cosine", "edit"] {
         let output = dir.at(&format!("{measure}.parquet"));
-        dedup(&format!(
+        dedup_ok(&format!(
             "{run} --verify {measure} --min-similarity 0.5 --base-text {old} --output {output}"
-        ))
-        .ok();
+        ));
         let found: HashMap<(String, String), Option<f64>> = read_similar(&output)
             .into_iter()
             .map(|(new, base, _, similarity)| ((new, base), similarity))
@@ -196,11 +186,10 @@ fn pairs_without_a_text_are_kept_and_counted() {
         vec![("id", strings(ids)), ("text", std::sync::Arc::new(texts))],
     );
     let output = dir.at("hits.parquet");
-    let ran = dedup(&format!(
+    let ran = dedup_ok(&format!(
         "run --new {new} --base {archive} -k 8 --verify jaccard --base-text {} --output {output} --json",
         dir.at("some.parquet")
-    ))
-    .ok();
+    ));
     let found = read_similar(&output);
     for (new, base, _, similarity) in &found {
         let at: usize = base.split('/').nth(1).unwrap().parse().unwrap();
@@ -215,10 +204,9 @@ fn pairs_without_a_text_are_kept_and_counted() {
     assert!(without > 3 && without < found.len());
     assert_eq!(ran.json()["verified"]["without_text"], without);
     assert!(
-        dedup(&format!(
+        dedup_ok(&format!(
             "run --new {new} --base {archive} -k 8 --verify jaccard --output {output}"
         ))
-        .ok()
         .stdout
         .contains("pairs not verified, because a text was not found: they drop no document")
     );
@@ -236,10 +224,9 @@ fn ready_fingerprints_are_verified_by_the_texts_beside_them() {
     );
     let fingerprints = dir.at("fingerprints.parquet");
     let texts_only = dir.at("texts.parquet");
-    dedup(&format!(
+    dedup_ok(&format!(
         "run --new {new} --base {archive} -k 10 --verify edit --base-text {old} --output {texts_only} --fingerprints {fingerprints}"
-    ))
-    .ok();
+    ));
     let rows: HashMap<String, i64> = read_parquet(&fingerprints)
         .iter()
         .flat_map(|batch| {
@@ -261,10 +248,9 @@ fn ready_fingerprints_are_verified_by_the_texts_beside_them() {
         ],
     );
     let output = dir.at("hits.parquet");
-    dedup(&format!(
+    dedup_ok(&format!(
         "run --new {both} --base {archive} -k 10 --verify edit --base-text {old} --output {output}"
-    ))
-    .ok();
+    ));
     assert_eq!(fs::read(&output).unwrap(), fs::read(&texts_only).unwrap());
     // Verification needs texts.
     dedup(&format!(
@@ -325,19 +311,17 @@ fn recurring_ids_are_compared_by_the_right_text() {
     let documents = Documents::make();
     let text = |at: usize| documents.base[at].1.as_str();
     let edited = documents.new[8].1.as_str();
-    let archive = dir.at("archive");
-    dedup(&format!("archive create --profile paper {archive}")).ok();
+    let archive = dir.archive("archive", "--profile paper");
     // Yesterday's u is an edited copy of the text that u and n have today.
     write_documents(dir.join("day1.parquet"), &[("u", edited), ("d", text(3))]);
     write_documents(
         dir.join("day2.parquet"),
         &[("u", text(8)), ("n", text(8)), ("d", text(3))],
     );
-    dedup(&format!(
+    dedup_ok(&format!(
         "fingerprint --input {} --append {archive} --day 2026-01-01",
         dir.at("day1.parquet")
-    ))
-    .ok();
+    ));
     fs::create_dir(dir.join("texts")).unwrap();
     for day in ["day1", "day2"] {
         fs::copy(
@@ -348,12 +332,11 @@ fn recurring_ids_are_compared_by_the_right_text() {
     }
     let output = dir.at("hits.parquet");
     for options in ["", "--no-within", "--day 2026-01-02"] {
-        dedup(&format!(
+        dedup_ok(&format!(
             "run --new {} --base {archive} -k 16 --verify jaccard --min-similarity 0 --base-text {} --output {output} {options}",
             dir.at("day2.parquet"),
             dir.at("texts")
-        ))
-        .ok();
+        ));
         let exact = jaccard(text(8), edited);
         for (new, base, _, similarity) in read_similar(&output) {
             let expected = match (new.as_str(), base.as_str()) {
@@ -383,18 +366,17 @@ fn the_limit_counts_verified_pairs() {
         &[("shuffled", &shuffled), ("edited", &edited)],
     );
     write_documents(dir.join("new.parquet"), &[("n", &text)]);
-    dedup(&format!("archive create --profile paper {archive}")).ok();
-    dedup(&format!(
+    dedup_ok(&format!("archive create --profile paper {archive}"));
+    dedup_ok(&format!(
         "fingerprint --input {} --append {archive} --day 2026-01-01",
         dir.at("old.parquet")
-    ))
-    .ok();
+    ));
     let output = dir.at("hits.parquet");
     let run = format!(
         "run --new {} --base {archive} -k 16 --verify jaccard --output {output} --max-hits-per-document 1",
         dir.at("new.parquet")
     );
-    dedup(&format!("{run} --base-text {}", dir.at("old.parquet"))).ok();
+    dedup_ok(&format!("{run} --base-text {}", dir.at("old.parquet")));
     let found = read_similar(&output);
     assert_eq!((found.len(), found[0].1.as_str()), (1, "edited"));
     let ran = dedup(&format!("{run} --base-text {} -v", dir.at("missing"))).fails(64, &["missing"]);
@@ -409,15 +391,13 @@ fn documents_with_one_id_are_compared_by_their_texts() {
     let text = words.join(" ");
     let edited = text.replace("w40", "other");
     write_documents(dir.join("new.parquet"), &[("a", &text), ("a", &edited)]);
-    let archive = dir.at("archive");
-    dedup(&format!("archive create --profile paper {archive}")).ok();
+    let archive = dir.archive("archive", "--profile paper");
     let output = dir.at("hits.parquet");
     for options in ["", "--day 2026-01-02"] {
-        dedup(&format!(
+        dedup_ok(&format!(
             "run --new {} --base {archive} -k 16 --verify jaccard --output {output} {options}",
             dir.at("new.parquet")
-        ))
-        .ok();
+        ));
         let found = read_similar(&output);
         assert_eq!(found.len(), 1);
         let (new, base, distance, similarity) = &found[0];
@@ -432,17 +412,12 @@ fn documents_with_one_id_are_compared_by_their_texts() {
 fn empty_texts_are_alike() {
     let dir = Dir::new();
     write_documents(dir.join("new.parquet"), &[("a", ""), ("b", "")]);
-    let archive = dir.at("archive");
-    dedup(&format!(
-        "archive create --profile paper {archive} --min-features 0"
-    ))
-    .ok();
+    let archive = dir.archive("archive", "--profile paper --min-features 0");
     let output = dir.at("hits.parquet");
-    dedup(&format!(
+    dedup_ok(&format!(
         "run --new {} --base {archive} --verify edit --output {output}",
         dir.at("new.parquet")
-    ))
-    .ok();
+    ));
     assert_eq!(
         read_similar(&output),
         [("b".into(), "a".into(), 0, Some(1.0))]
@@ -455,15 +430,13 @@ fn a_text_of_another_document_with_the_id_is_not_compared() {
     let dir = Dir::new();
     let documents = Documents::make();
     let (text, other) = (documents.base[0].1.as_str(), documents.base[1].1.as_str());
-    let archive = dir.at("archive");
-    dedup(&format!("archive create --profile paper {archive}")).ok();
+    let archive = dir.archive("archive", "--profile paper");
     for (day, text) in [("2026-01-01", text), ("2026-01-02", other)] {
         write_documents(dir.join(&format!("{day}.parquet")), &[("a", text)]);
         let file = dir.at(&format!("{day}.parquet"));
-        dedup(&format!(
+        dedup_ok(&format!(
             "fingerprint {file} --append {archive} --day {day}"
-        ))
-        .ok();
+        ));
     }
     write_documents(dir.join("new.parquet"), &[("n", text)]);
     let (new, hits, decisions) = (dir.at("new.parquet"), dir.at("hits.csv"), dir.at("d.csv"));
@@ -471,7 +444,7 @@ fn a_text_of_another_document_with_the_id_is_not_compared() {
         let line = format!(
             "run {new} --base {archive} --verify jaccard {texts} --output {hits} --decisions {decisions} --json"
         );
-        let ran = dedup(&line).ok();
+        let ran = dedup_ok(&line);
         let pairs = fs::read_to_string(&hits).unwrap();
         let decided = fs::read_to_string(&decisions).unwrap();
         assert!(decided.contains(expected), "{decided}");
@@ -516,7 +489,7 @@ fn pages_that_differ_in_their_markup_alone_are_decided_together() {
         "run {} --verify jaccard --decisions {decisions} --json",
         pages.display()
     );
-    let summary = dedup(&line).ok().json();
+    let summary = dedup_json(&line);
     assert_eq!(summary["decisions"]["kept"], 1);
     assert_eq!(summary["verified"]["checked"], 0);
 }

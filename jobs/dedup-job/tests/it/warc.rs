@@ -17,19 +17,8 @@ use crate::helpers::crawl_files::{
 use crate::helpers::support::*;
 use crate::verify::read_similar;
 
-/// `PYTHON`, or `python3`, if it has the package warcio.
 pub fn python() -> Option<String> {
-    let python = std::env::var("PYTHON").unwrap_or_else(|_| "python3".into());
-    let has = Command::new(&python)
-        .args(["-c", "import warcio"])
-        .output()
-        .is_ok_and(|output| output.status.success());
-    if !has {
-        assert!(std::env::var("CI").is_err(), "{python} lacks warcio");
-        say(&format!("SKIPPED: {python} lacks warcio"));
-        return None;
-    }
-    Some(python)
+    python_with("warcio")
 }
 
 /// A directory with the files that a script in `tests` writes.
@@ -56,11 +45,10 @@ fn files() -> Option<Dir> {
 /// The pairs of a run over `new` alone, with `options`.
 fn pairs(dir: &Dir, new: &str, options: &str) -> Vec<Hit> {
     let hits = dir.at("hits.parquet");
-    dedup(&format!(
+    dedup_ok(&format!(
         "run --new {} --output {hits} --overwrite --verify none {options}",
         dir.at(new)
-    ))
-    .ok();
+    ));
     read_hits(&hits)
 }
 
@@ -106,12 +94,10 @@ fn records_that_are_no_documents_are_counted() {
     let Some(dir) = files() else { return };
     let fingerprints = dir.at("fp.parquet");
     let fingerprint = |options: &str| {
-        dedup(&format!(
+        dedup_json(&format!(
             "fingerprint --input {} --output {fingerprints} --overwrite --json {options}",
             dir.at("pages.warc.gz")
         ))
-        .ok()
-        .json()
     };
     let summary = fingerprint("");
     assert_eq!(summary["spec"]["markup"], "text");
@@ -178,12 +164,11 @@ fn crawlers_write_the_same_pages_in_their_ways() {
 fn kept_records_are_written_as_they_were() {
     let Some(dir) = files() else { return };
     let kept = dir.at("kept.warc.gz");
-    dedup(&format!(
+    dedup_ok(&format!(
         "run --new {} --markup main --kept {kept} --decisions {}",
         dir.at("pages.warc.gz"),
         dir.at("decisions.parquet")
-    ))
-    .ok();
+    ));
     let (all, copied) = (gunzip(dir.join("pages.warc.gz")), gunzip(&kept));
     let all = String::from_utf8_lossy(&all).into_owned();
     let copied = String::from_utf8_lossy(&copied).into_owned();
@@ -235,10 +220,9 @@ fn a_file_that_is_cut_within_a_member_is_read_as_a_whole() {
     // The files behind this one have other numbers when it is whole.
     write_crawl_with_skipped_frames(&dir.join("in/a.warc.zst"), false);
     let (new, archive, resume) = (dir.at("in/"), dir.at("archive"), dir.at("resume"));
-    dedup(&format!(
+    dedup_ok(&format!(
         "archive create --profile paper {archive} --markup text"
-    ))
-    .ok();
+    ));
     // The warnings that name the file.
     let warnings = |ran: &Ran| {
         let parts = ["a.warc.zst, byte", "this file as a whole"];
@@ -257,12 +241,11 @@ fn a_file_that_is_cut_within_a_member_is_read_as_a_whole() {
     ] {
         let at = |name: &str| dir.at(&format!("{place}-{name}"));
         let (pairs, decisions) = (at("pairs.parquet"), at("decisions.parquet"));
-        let ran = dedup(&format!(
+        let ran = dedup_ok(&format!(
             "run --new {new} --base {archive} -k 8 --verify jaccard --output {pairs} --decisions {decisions} --columns url \
              --kept {}/ --json {options}",
             at("kept")
-        ))
-        .ok();
+        ));
         let expected = usize::from(place != "one");
         assert_eq!(warnings(&ran), expected, "{place}: {}", ran.stderr);
         let summary = ran.json();
@@ -284,11 +267,10 @@ fn a_file_that_is_cut_within_a_member_is_read_as_a_whole() {
     for needs_dictionary in [false, true] {
         write_crawl_with_skipped_frames(&dir.join("a.warc.zst"), needs_dictionary);
         let fingerprint = |threads: usize| {
-            let ran = dedup(&format!(
+            let ran = dedup_ok(&format!(
                 "fingerprint --input {} --output {output} --overwrite --threads {threads} --json",
                 dir.at("a.warc.zst")
-            ))
-            .ok();
+            ));
             assert_eq!(warnings(&ran), usize::from(threads > 1), "{}", ran.stderr);
             let summary = ran.json();
             assert_eq!(summary["documents"], 3);
@@ -303,11 +285,7 @@ fn a_file_that_is_cut_within_a_member_is_read_as_a_whole() {
 #[test]
 fn a_large_crawl_is_read_in_parts() {
     let dir = Dir::new();
-    let archive = dir.at("archive");
-    dedup(&format!(
-        "archive create --profile paper {archive} --markup text"
-    ))
-    .ok();
+    let archive = dir.archive("archive", "--profile paper --markup text");
     type Write = fn(&Path);
     let crawls: [(&str, Write); 2] = [
         ("gz", write_large_crawl),
@@ -323,11 +301,10 @@ fn a_large_crawl_is_read_in_parts() {
             let kept = format!("kept.warc.{ending}");
             let paths = ["pairs.parquet", "decisions.parquet", &kept].map(at);
             let [pairs, decisions, kept] = &paths;
-            let ran = dedup(&format!(
+            let ran = dedup_ok(&format!(
                 "run --new {crawl} --base {archive} --output {pairs} --decisions {decisions} --kept {kept} -k 6 --json -vv \
                  --threads {threads}"
-            ))
-            .ok();
+            ));
             assert_eq!(ran.stderr.contains("a file is cut"), threads > 1);
             let summary = ran.json();
             assert_eq!(summary["new"]["crawl_records"]["documents"], 3_000);
@@ -348,10 +325,9 @@ fn joined_files_with_two_dictionaries_are_read() {
     let (crawl, output) = (dir.at("joined.warc.zst"), dir.at("fp.parquet"));
     write_joined_crawls(&dir.join("joined.warc.zst"));
     let fingerprint = |threads: usize| {
-        let ran = dedup(&format!(
+        let ran = dedup_ok(&format!(
             "fingerprint --input {crawl} --output {output} --overwrite --threads {threads} --json -vv"
-        ))
-        .ok();
+        ));
         assert_eq!(ran.json()["crawl_records"]["documents"], 3_000);
         assert_eq!(ran.stderr.contains("a file is cut"), threads > 1);
         fs::read(&output).unwrap()
@@ -363,11 +339,10 @@ fn joined_files_with_two_dictionaries_are_read() {
 fn the_spec_of_an_archive_says_how_pages_are_read() {
     let Some(dir) = files() else { return };
     let (plain, visible) = (dir.at("plain"), dir.at("visible"));
-    dedup(&format!("archive create --profile paper {plain}")).ok();
-    dedup(&format!(
+    dedup_ok(&format!("archive create --profile paper {plain}"));
+    dedup_ok(&format!(
         "archive create --profile paper {visible} --markup text"
-    ))
-    .ok();
+    ));
     let append = |archive: &str, file: &str| {
         dedup(&format!(
             "archive append {archive} --input {} --day 2026-01-30",
@@ -378,11 +353,10 @@ fn the_spec_of_an_archive_says_how_pages_are_read() {
     append(&visible, "pages.warc.gz").ok();
     // A plain text is compared with the visible texts of pages, whatever stands in it.
     let hits = dir.at("hits.parquet");
-    dedup(&format!(
+    dedup_ok(&format!(
         "run --new {} --base {visible} --output {hits} -k 16 --id-from url",
         dir.at("pages.wet.gz")
-    ))
-    .ok();
+    ));
     let with_archive = read_hits(&hits);
     assert!(
         with_archive
@@ -392,11 +366,10 @@ fn the_spec_of_an_archive_says_how_pages_are_read() {
     append(&plain, "pages.wet.gz").ok();
     // Learning from pages counts the words of their visible texts.
     let learnt = dir.at("learnt");
-    dedup(&format!(
+    dedup_ok(&format!(
         "archive create --profile paper {learnt} --learn {}",
         dir.at("pages.warc.gz")
-    ))
-    .ok();
+    ));
     append(&learnt, "pages.warc.gz").ok();
 }
 
@@ -406,7 +379,7 @@ fn columns_of_records_go_along_to_decisions() {
     let (decisions, warc) = (dir.at("d.jsonl"), dir.at("pages.warc.gz"));
     let columns = "url,host,date,status,content_type";
     let run = format!("run {warc} --markup main -k 8 --decisions {decisions} --columns {columns}");
-    dedup(&run).ok();
+    dedup_ok(&run);
     let text = fs::read_to_string(&decisions).unwrap();
     let rows: Vec<serde_json::Value> = text
         .lines()
@@ -432,7 +405,7 @@ fn columns_of_records_go_along_to_decisions() {
     }
     // The ids of records name no sites; the column of hosts does.
     let page = dir.at("report.html");
-    dedup(&format!("report {decisions} -o {page}")).ok();
+    dedup_ok(&format!("report {decisions} -o {page}"));
     let html = fs::read_to_string(&page).unwrap();
     for host in ["a.example", "b.example"] {
         let header = format!("<th scope=\"col\">{host}</th>");
@@ -441,7 +414,7 @@ fn columns_of_records_go_along_to_decisions() {
     // A text has no status, and the column is a number for all files.
     let (wet, output) = (dir.at("pages.wet.gz"), dir.at("o.parquet"));
     let run = format!("run {warc} {wet} --decisions {output} --id-from url --columns status");
-    dedup(&run).ok();
+    dedup_ok(&run);
     let statuses: Vec<Option<i64>> = read_parquet(&output)
         .iter()
         .flat_map(|batch| {
@@ -484,10 +457,9 @@ fn records_say_the_day_of_their_batch() {
     let (archive, other) = (dir.at("archive"), dir.at("other"));
     let (pages, next) = (dir.at("pages.warc.gz"), dir.at("next.warc.gz"));
     for archive in [&archive, &other] {
-        dedup(&format!(
+        dedup_ok(&format!(
             "archive create --profile paper {archive} --markup text"
-        ))
-        .ok();
+        ));
     }
     let output = dir.at("o.parquet");
     let run = |new: &str| {
@@ -516,7 +488,7 @@ fn records_say_the_day_of_their_batch() {
     assert!(append(&next).ok().stdout.contains("day 2026-01-31"));
     append(&both).fails(65, &[several]);
     let fingerprint = format!("fingerprint --input {pages} --append {other} --day from-records");
-    let shown = dedup(&fingerprint).ok().stdout;
+    let shown = dedup_ok(&fingerprint).stdout;
     assert!(shown.contains("day 2026-01-30"), "{shown}");
     // Other formats have no records, and paths are needed before the records are read.
     let jsonl = dir.at("pages.jsonl");
@@ -559,12 +531,11 @@ fn files_of_html_and_text_are_documents() {
             ("deep/b.htm", "c.txt")
         ]
     );
-    dedup(&format!(
+    dedup_ok(&format!(
         "run --new {} --kept {}",
         dir.at("site"),
         dir.at("kept/")
-    ))
-    .ok();
+    ));
     let mut kept: Vec<_> = contents(dir.join("kept"))
         .into_iter()
         .map(|(path, _)| path)

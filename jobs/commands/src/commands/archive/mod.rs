@@ -9,10 +9,8 @@ mod set;
 mod templates;
 mod vacuum;
 
-use documents::Columns;
-
-use super::fingerprint::{Given, Target, fingerprint};
-use crate::args::{ArchiveCommand, CommonArgs, SpecArgs};
+use super::fingerprint;
+use crate::args::{ArchiveCommand, CommonArgs, FingerprintArgs};
 use crate::exit::Failure;
 
 pub fn run(common: &CommonArgs, command: ArchiveCommand) -> Result<(), Failure> {
@@ -33,28 +31,23 @@ pub fn run(common: &CommonArgs, command: ArchiveCommand) -> Result<(), Failure> 
             if merge::are_archives(common, &input)? {
                 return merge::run(common, &dir, &input, day);
             }
-            let day = day.ok_or_else(|| {
-                Failure::Usage("--day YYYY-MM-DD is missing: the date of the documents".into())
-            })?;
-            fingerprint(
-                common,
-                &Given {
-                    format: pipe.format,
-                    input: &input,
-                    columns: Columns {
-                        source,
-                        ..columns.columns()
-                    },
-                    base: None,
-                },
-                &SpecArgs::default(),
-                &Target::Day {
-                    archive: dir,
-                    day,
-                    batch: batch.unwrap_or_default(),
-                    allow_empty,
-                },
-            )
+            if day.is_none() {
+                return Err(Failure::Usage(
+                    "--day YYYY-MM-DD is missing: the date of the documents".into(),
+                ));
+            }
+            let args = FingerprintArgs {
+                input,
+                append: Some(dir),
+                day,
+                batch_name: batch,
+                allow_empty,
+                source,
+                pipe,
+                columns,
+                ..FingerprintArgs::default()
+            };
+            fingerprint::run(common, &args)
         }
         ArchiveCommand::Compact {
             dir,

@@ -59,8 +59,7 @@ async fn generate_with<I: Id>(
         max_distance: shared.max_distance,
         seed: shared.seed,
     };
-    let generator = Generator::new(settings).map_err(|error| Failure::Usage(error.to_string()))?;
-    let generator = Arc::new(generator);
+    let generator = Arc::new(Generator::new(settings).map_err(Failure::Usage)?);
     let new = generator.batch();
     write_batch(target, &new, &new_id).await?;
     let spec = Spec::default();

@@ -57,8 +57,7 @@ impl Days {
     /// An empty archive.
     pub fn new() -> Self {
         let dir = Dir::new();
-        let archive = dir.at("archive");
-        dedup(&format!("archive create --profile paper {archive}")).ok();
+        let archive = dir.archive("archive", "--profile paper");
         Self { dir, archive }
     }
 
@@ -118,7 +117,7 @@ impl Days {
     /// Runs against the archive.
     #[track_caller]
     pub fn run(&self, input: &str, options: &str) -> Found {
-        let summary = dedup(&self.line(input, options)).ok().json();
+        let summary = dedup_json(&self.line(input, options));
         let output = self.dir.join("hits.parquet");
         Found {
             summary,
@@ -171,6 +170,6 @@ impl Days {
     #[track_caller]
     pub fn maintain(&self, command: &str, options: &str) -> Value {
         let line = format!("archive {command} {} {options} --json", self.archive);
-        dedup(&line).ok().json()
+        dedup_json(&line)
     }
 }

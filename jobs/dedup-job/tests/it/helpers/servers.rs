@@ -346,6 +346,12 @@ impl Storage {
         ))
     }
 
+    /// As [`Self::dedup`], and asserts that the program succeeds.
+    #[track_caller]
+    pub fn dedup_ok(&self, line: &str) -> Ran {
+        self.dedup(line).ok()
+    }
+
     pub fn put(&self, url: &str, bytes: Vec<u8>) {
         block_on(self.client.put(&self.path(url), bytes.into())).unwrap();
     }

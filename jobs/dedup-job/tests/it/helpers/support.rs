@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, Int64Array, RecordBatch, StringArray};
@@ -74,6 +74,18 @@ pub fn dedup(line: &str) -> Ran {
     dedup_job(line.split_whitespace())
 }
 
+/// As [`dedup`], and asserts that the program succeeds.
+#[track_caller]
+pub fn dedup_ok(line: &str) -> Ran {
+    dedup(line).ok()
+}
+
+/// As [`dedup_ok`]; returns the JSON that the program prints.
+#[track_caller]
+pub fn dedup_json(line: &str) -> serde_json::Value {
+    dedup_ok(line).json()
+}
+
 pub struct Dir(tempfile::TempDir);
 
 impl Dir {
@@ -88,6 +100,14 @@ impl Dir {
     /// A path in the directory as text.
     pub fn at(&self, name: &str) -> String {
         self.join(name).to_str().unwrap().to_owned()
+    }
+
+    /// Creates an archive of this name in the directory, with these options; returns its path.
+    #[track_caller]
+    pub fn archive(&self, name: &str, options: &str) -> String {
+        let path = self.at(name);
+        dedup_ok(&format!("archive create {path} {options}"));
+        path
     }
 
     /// The names of all entries of the directory, including hidden ones.
@@ -222,11 +242,56 @@ pub fn write_fingerprints(path: impl AsRef<Path>, rows: &[(String, u64)]) {
     );
 }
 
+/// Starts a command with a line of arguments. [`Ran::of`] takes its output.
+pub fn start(mut command: Command, line: &str) -> Child {
+    command
+        .args(line.split_whitespace())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+/// As [`start`], for a command whose output nobody reads.
+pub fn start_unheard(mut command: Command, line: &str) -> Child {
+    command
+        .args(line.split_whitespace())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
 /// Sends a signal to a process.
 pub fn signal(child: &Child, name: &str) {
     let line = format!("kill -{name} {}", child.id());
     let sent = Command::new("sh").args(["-c", &line]).status().unwrap();
     assert!(sent.success());
+}
+
+/// `PYTHON`, or `python3`, if it has the packages. Without them, a test is skipped; under `CI` it fails.
+pub fn python_with(packages: &str) -> Option<String> {
+    let python = std::env::var("PYTHON").unwrap_or_else(|_| "python3".into());
+    let has = Command::new(&python)
+        .args(["-c", &format!("import {packages}")])
+        .output();
+    if has.is_ok_and(|output| output.status.success()) {
+        return Some(python);
+    }
+    assert!(std::env::var("CI").is_err(), "{python} lacks {packages}");
+    say(&format!("SKIPPED: {python} lacks {packages}"));
+    None
+}
+
+/// Random numbers below an end; a seed fixes them.
+pub fn numbers_below(seed: u64) -> impl FnMut(usize) -> usize {
+    let mut state = seed;
+    move |end| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (state >> 33) as usize % end
+    }
 }
 
 /// Prints a line even when the test passes: the harness captures only the print macros.
