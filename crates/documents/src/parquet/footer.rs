@@ -211,9 +211,11 @@ fn id_type(name: &str, footer: &ParquetMetaData, column: &str, leaf: usize) -> R
         // Some may have more than 63 bits.
         (PhysicalType::INT64, _) if is_unsigned && !fit_bigint(footer, leaf) => Ok(IdType::String),
         (PhysicalType::BYTE_ARRAY, _) => Ok(IdType::String),
-        (PhysicalType::INT32 | PhysicalType::INT64, None | Some(LogicalType::Integer(_))) => {
-            Ok(IdType::Bigint)
-        }
+        // The ids of an empty table may have no type.
+        (
+            PhysicalType::INT32 | PhysicalType::INT64,
+            None | Some(LogicalType::Integer(_) | LogicalType::Unknown),
+        ) => Ok(IdType::Bigint),
         (physical, logical) => {
             let found =
                 logical.map_or_else(|| physical.to_string(), |logical| format!("{logical:?}"));
