@@ -49,7 +49,8 @@ pub(super) fn kind_by_columns(columns: &[&str]) -> Option<OutputKind> {
     let has_layout = |layout: &[&str]| {
         columns.len() == layout.len() && layout.iter().all(|name| columns.contains(name))
     };
-    if pairs::layouts().iter().any(|layout| has_layout(layout)) {
+    // Pairs have similarities or not.
+    if has_layout(&pairs::COLUMNS) || has_layout(&pairs::COLUMNS[..4]) {
         return Some(OutputKind::Pairs);
     }
     if has_layout(&COMPONENT_COLUMNS) {
