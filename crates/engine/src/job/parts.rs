@@ -206,14 +206,14 @@ async fn end(
         .collect();
     let begin = Instant::now();
     let path = job.scratch.join(format!("part-{part}"));
-    let rows = self::answer(context, job, map, number, &all, prepared, &path, begin)
+    let receipt = self::answer(context, job, map, number, &all, prepared, &path, begin)
         .await
         .inspect_err(|_| {
             let _ = std::fs::remove_file(&path);
         })?;
     let done = PartDone {
         part,
-        rows,
+        rows: receipt.rows,
         seconds: begin.elapsed().as_secs_f64(),
         was_done: false,
     };
@@ -224,7 +224,7 @@ async fn end(
     })
 }
 
-/// Writes the answer of a part to the file at `path`; returns its rows.
+/// Writes the answer of a part to the file at `path`; returns its receipt.
 #[allow(clippy::too_many_arguments)]
 async fn answer(
     context: &SessionContext,
@@ -235,7 +235,7 @@ async fn answer(
     prepared: &mut Prepared,
     path: &std::path::Path,
     begin: Instant,
-) -> Result<u64> {
+) -> Result<Receipt> {
     let items = &map.parts[number];
     let resources = Resources::from_session(context)?;
     let progress = &resources.progress;
