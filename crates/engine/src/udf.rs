@@ -1,4 +1,4 @@
-//! SQL functions: `simhash(text)`, `fingerprint_bits(number)` and `hamming_distance(a, b)`.
+//! SQL functions: `simhash(text)` and `hamming_distance(a, b)`.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use arrow::array::{
 };
 use arrow::datatypes::{DataType, Field, Fields, Int64Type};
 use datafusion::common::utils::take_function_args;
-use datafusion::common::{exec_err, internal_err, plan_err};
+use datafusion::common::{internal_err, plan_err};
 use datafusion::error::Result;
 use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, SimpleScalarUDF,
@@ -273,54 +273,6 @@ impl Part {
         let signature = Signature::any(1, Volatility::Immutable);
         let part_of = Arc::new(part_of);
         SimpleScalarUDF::new_with_signature(name, signature, self.data_type(), part_of).into()
-    }
-}
-
-/// `fingerprint_bits(number)`: converts a ready fingerprint (signed, unsigned, or decimal text) to the BIGINT with the same
-/// 64 bits.
-#[derive(Debug, PartialEq, Eq, Hash)]
-pub struct FingerprintBits {
-    signature: Signature,
-}
-
-impl FingerprintBits {
-    pub fn udf() -> ScalarUDF {
-        ScalarUDF::new_from_impl(Self {
-            signature: Signature::user_defined(Volatility::Immutable),
-        })
-    }
-}
-
-impl ScalarUDFImpl for FingerprintBits {
-    fn name(&self) -> &str {
-        "fingerprint_bits"
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        Ok(DataType::Int64)
-    }
-
-    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
-        match types {
-            [numbers] => match documents::fingerprint_type(numbers) {
-                Ok(cast) => Ok(vec![cast]),
-                Err(reason) => plan_err!("{reason}"),
-            },
-            _ => plan_err!("fingerprint_bits takes one number, not {types:?}"),
-        }
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let rows = args.number_rows;
-        let [numbers] = take_function_args(self.name(), args.args)?;
-        match documents::fingerprint_bits(&numbers.into_array(rows)?) {
-            Ok(bits) => Ok(ColumnarValue::Array(bits)),
-            Err(reason) => exec_err!("{reason}"),
-        }
     }
 }
 
