@@ -204,18 +204,9 @@ impl Job {
         let path = match location.local() {
             Some(local) => local.to_owned(),
             None => {
-                let path = self.scratch.join(format!("answer-{round}-{part}"));
-                if !path.exists() {
-                    let draft = self.scratch.join(format!("answer-{round}-{part}.tmp"));
-                    let file = File::create(&draft).map_err(|source| self.io(source))?;
-                    match location.copy_to(file).await {
-                        Ok(_) => {}
-                        Err(StorageError::NotFound { .. }) => return Err(NoAnswer::Missing),
-                        Err(error) => return Err(NoAnswer::Failed(error.into())),
-                    }
-                    std::fs::rename(&draft, &path).map_err(|source| self.io(source))?;
-                }
-                path
+                let name = format!("answer-{round}-{part}");
+                let path = self.download(&location, &name).await?;
+                path.ok_or(NoAnswer::Missing)?
             }
         };
         let of_file = path.clone();
@@ -419,44 +410,28 @@ impl Answers {
     /// The rows of all parts, dealt to the partitions of the session.
     pub(crate) fn table(&self, context: &SessionContext, schema: &SchemaRef) -> Result<DataFrame> {
         let partitions = context.state().config().target_partitions().max(1);
-        let mut dealt: Vec<Vec<Rows>> = vec![Vec::new(); partitions];
-        for (number, answer) in self.answers.iter().enumerate() {
-            dealt[number % partitions].push(answer.rows());
-        }
-        let streams = dealt.into_iter().map(|files| rows(files, schema));
+        let of_partition = |first| self.answers.iter().skip(first).step_by(partitions);
+        let streams = (0..partitions).map(|first| rows(of_partition(first), schema));
         let table = streams::table(context, Arc::clone(schema), streams.collect());
         table.map_err(EngineError::query(&self.job))
     }
 
     /// The rows of all parts, in their order.
     pub(crate) fn rows(&self, schema: &SchemaRef) -> SendableRecordBatchStream {
-        rows(self.answers.iter().map(Answer::rows).collect(), schema)
+        rows(self.answers.iter(), schema)
     }
 }
 
-#[derive(Debug, Clone)]
-struct Rows {
-    path: PathBuf,
-    bytes: u64,
-    rows: u64,
-}
-
-impl Answer {
-    fn rows(&self) -> Rows {
-        Rows {
-            path: self.path.clone(),
-            bytes: self.receipt.bytes,
-            rows: self.receipt.rows,
-        }
-    }
-}
-
-/// The rows of the answers in `files`, one after the other.
-fn rows(files: Vec<Rows>, schema: &SchemaRef) -> SendableRecordBatchStream {
+/// The rows of `answers`, one after the other.
+fn rows<'a>(
+    answers: impl Iterator<Item = &'a Answer>,
+    schema: &SchemaRef,
+) -> SendableRecordBatchStream {
     let expected = Arc::clone(schema);
+    let files = answers.map(|Answer { path, receipt }| (path.clone(), receipt.bytes, receipt.rows));
+    let files: Vec<(PathBuf, u64, u64)> = files.collect();
     let batches = futures::stream::iter(files)
-        .map(move |answer| {
-            let Rows { path, bytes, rows } = answer;
+        .map(move |(path, bytes, rows)| {
             let file = File::open(&path).map_err(StorageError::io(path.display()))?;
             let file = BufReader::with_capacity(1 << 20, file.take(bytes));
             let arrow = |error| EngineError::arrow(&path, error);

@@ -178,7 +178,7 @@ async fn end(
     answer: std::result::Result<Answer, NoAnswer>,
     prepared: &mut Prepared,
 ) -> Result<Ended> {
-    let Chosen { part, map, number } = left[0];
+    let Chosen { part, map, .. } = left[0];
     let replace = match answer {
         Ok(answer) => {
             return Ok(Ended::WasDone(PartDone {
@@ -206,7 +206,7 @@ async fn end(
         .collect();
     let begin = Instant::now();
     let path = job.scratch.join(format!("part-{part}"));
-    let receipt = self::answer(context, job, map, number, &all, prepared, &path, begin)
+    let receipt = self::answer(context, job, left[0], &all, prepared, &path, begin)
         .await
         .inspect_err(|_| {
             let _ = std::fs::remove_file(&path);
@@ -225,12 +225,10 @@ async fn end(
 }
 
 /// Writes the answer of a part to the file at `path`; returns its receipt.
-#[allow(clippy::too_many_arguments)]
 async fn answer(
     context: &SessionContext,
     job: &Job,
-    map: &PlannedMap,
-    number: usize,
+    Chosen { map, number, .. }: Chosen<'_>,
     all: &[&Item],
     prepared: &mut Prepared,
     path: &std::path::Path,
@@ -247,13 +245,15 @@ async fn answer(
         part: number,
         ..Receipt::default()
     };
+    let without_rows = |mut receipt: Receipt| {
+        receipt.seconds = begin.elapsed().as_secs_f64();
+        AnswerWriter::create(path, &Arc::new(Schema::empty()))?.finish(receipt)
+    };
     if let Map::Copy(copy) = &map.map {
         progress.enter(Stage::Commit);
         let kept = prepared.rows(job, &copy.kept).await?;
         receipt.copies = copy.copy(job, context, &kept, items).await?;
-        receipt.seconds = begin.elapsed().as_secs_f64();
-        let schema = Arc::new(Schema::empty());
-        return AnswerWriter::create(path, &schema)?.finish(receipt);
+        return without_rows(receipt);
     }
     let written = async {
         let found = find(context, job, map, items, all, prepared).await?;
@@ -267,9 +267,7 @@ async fn answer(
             };
             tracing::warn!("{error}; `dedup-job split` plans the documents again");
             receipt.wrong_cut = Some((file.to_owned(), offset));
-            receipt.seconds = begin.elapsed().as_secs_f64();
-            let schema = Arc::new(Schema::empty());
-            return AnswerWriter::create(path, &schema)?.finish(receipt);
+            return without_rows(receipt);
         }
     };
     receipt.counts = progress.counts().since(&before);
