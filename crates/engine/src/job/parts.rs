@@ -324,6 +324,7 @@ async fn find(
     let query = || EngineError::query(job.name());
     let counters = MapCounters::default();
     let splits = map_documents::splits(items);
+    let files = || splits.iter().map(|split| split.file);
     let mut expected = None;
     let mut verified = None;
     let mut answered = 0;
@@ -332,7 +333,7 @@ async fn find(
         Map::Pages(pages) => {
             progress.enter(Stage::Templates);
             let source = &pages.source;
-            let documents = source.open(job, context, &splits).await?;
+            let documents = source.open(job, context, files()).await?;
             let rows = Rows::WithDecisionColumns;
             let table = documents.table(context, source.id_type, rows, &splits, None)?;
             let table = with_pages(table, pages.markup).map_err(query())?;
@@ -351,7 +352,7 @@ async fn find(
                 .store(done + total.sum::<u64>(), Ordering::Relaxed);
             let model = prepared.model(job, &fingerprint.model).await?;
             let (source, decision_columns) = (&fingerprint.source, fingerprint.decision_columns);
-            let documents = source.open(job, context, &splits).await?;
+            let documents = source.open(job, context, files()).await?;
             let (rows, read) = (Rows::to_fingerprint(decision_columns), Some(&counters.read));
             let table = documents.table(context, source.id_type, rows, &splits, read)?;
             let recipe = Recipe::Texts(source.model(model));
@@ -392,7 +393,7 @@ async fn find(
             let model = prepared.model(job, &digest.model).await?;
             let wanted = prepared.rows(job, &digest.wanted).await?;
             let source = &digest.source;
-            let documents = source.open(job, context, &splits).await?;
+            let documents = source.open(job, context, files()).await?;
             let model = source.model(model);
             let rows = Rows::At(wanted);
             let table = documents.table(context, source.id_type, rows, &splits, None)?;
@@ -417,7 +418,7 @@ async fn find(
         Map::Carried(carried) => {
             progress.enter(Stage::Commit);
             let schema = read_schema(&job.fetch(&carried.schema).await?)?;
-            let documents = carried.source.open(job, context, &splits).await?;
+            let documents = carried.source.open(job, context, files()).await?;
             let fields = schema.fields()[1..]
                 .iter()
                 .map(|field| field.as_ref().clone());
