@@ -81,7 +81,7 @@ pub fn session(limits: &Limits, resources: Arc<Resources>) -> Result<SessionCont
     let context = SessionContext::new_with_state(state.build());
     let model =
         Model::plain(Spec::default()).map_err(|error| EngineError::Internal(error.to_string()))?;
-    context.register_udf(simhash(model, Arc::default()));
+    context.register_udf(simhash(model));
     context.register_udf(hamming_distance());
     Ok(context)
 }

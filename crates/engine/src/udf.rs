@@ -23,14 +23,14 @@ use documents::{NO_PREFERENCE, PREFERENCE, length_key};
 
 /// `simhash(text)`: the fingerprint of a text as BIGINT; NULL for a text without a fingerprint.
 ///
-/// Takes text or bytes. Replaces bytes that are not UTF-8 by replacement characters. Counts texts in `counters`.
-pub fn simhash(model: Model, counters: Arc<TextCounters>) -> ScalarUDF {
+/// Takes text or bytes. Replaces bytes that are not UTF-8 by replacement characters.
+pub fn simhash(model: Model) -> ScalarUDF {
     let make = TextFunction::fingerprints;
-    TextFunction::udf("simhash", DataType::Int64, make, model, counters)
+    TextFunction::udf("simhash", DataType::Int64, make, model, Arc::default())
 }
 
 /// `made_of_text(text)`: what a run makes of a text, as a structure with a field for each [`Part`]. The fingerprint and the sketch
-/// are NULL for a text without a fingerprint. Takes what [`simhash()`] takes.
+/// are NULL for a text without a fingerprint. Takes what [`simhash()`] takes. Counts texts in `counters`.
 pub(crate) fn made_of_text(model: Model, counters: Arc<TextCounters>) -> ScalarUDF {
     let returns = DataType::Struct(Part::fields());
     let make = TextFunction::made_of_text;

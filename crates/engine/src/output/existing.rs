@@ -60,20 +60,6 @@ pub(super) fn kind_by_columns(columns: &[&str]) -> Option<OutputKind> {
     has_all.then_some(OutputKind::Decisions)
 }
 
-impl OutputKind {
-    /// The kind of a Parquet output by its columns.
-    fn from_columns(columns: &[&str]) -> Option<Self> {
-        if let Some(kind) = kind_by_columns(columns) {
-            return Some(kind);
-        }
-        match columns {
-            [FINGERPRINT, ID] | [FINGERPRINT, ID, SKETCH] => Some(Self::Fingerprints),
-            [FEATURE, DOCUMENT_FREQUENCY] => Some(Self::Frequencies),
-            _ => None,
-        }
-    }
-}
-
 /// What is at the place of an output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Present {
@@ -141,7 +127,12 @@ async fn parquet_kind(mut reader: ObjectReader, location: &Location) -> Result<O
                 .is_some_and(|by| by.starts_with(CREATED_BY));
             let fields = file.schema_descr().root_schema().get_fields();
             let columns: Vec<&str> = fields.iter().map(|field| field.name()).collect();
-            Ok(OutputKind::from_columns(&columns).filter(|_| is_own))
+            let kind = kind_by_columns(&columns).or(match columns[..] {
+                [FINGERPRINT, ID] | [FINGERPRINT, ID, SKETCH] => Some(OutputKind::Fingerprints),
+                [FEATURE, DOCUMENT_FREQUENCY] => Some(OutputKind::Frequencies),
+                _ => None,
+            });
+            Ok(kind.filter(|_| is_own))
         }
         Err(error) => match ArchiveError::parquet(location.to_string())(error) {
             error if error.kind() == ErrorKind::Data => Ok(None),
