@@ -45,7 +45,6 @@ pub(crate) struct ResumeDirectory {
 pub(crate) struct Work<'a> {
     pub(crate) context: &'a SessionContext,
     pub(crate) documents: &'a Documents,
-    pub(crate) columns: &'a Columns,
     pub(crate) recipe: &'a Recipe,
     pub(crate) id_type: IdType,
     /// Whether the rows have the decision columns.
@@ -188,7 +187,7 @@ fn file_name(work: &Work<'_>, chunk: &ResumeChunk) -> String {
     // Each run has a scratch directory of its own.
     let columns = Columns {
         spooled: None,
-        ..work.columns.clone()
+        ..work.documents.columns().clone()
     };
     let name = digest([
         env!("CARGO_PKG_VERSION"),

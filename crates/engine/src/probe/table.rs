@@ -20,7 +20,7 @@ use datafusion::prelude::SessionContext;
 use tokio::sync::mpsc::Sender;
 
 use super::emit::Emitter;
-use super::fetch::{FetchQueue, Fetched};
+use super::fetch::FetchQueue;
 use super::pipeline::Pipeline;
 use super::request::Probe;
 use crate::resources::Resources;
@@ -60,9 +60,8 @@ struct Partition {
     resources: Arc<Resources>,
     /// Work items that all partitions take from, so that all are busy to the end.
     queue: Arc<Mutex<std::vec::IntoIter<Numbered>>>,
-    /// The fetches of all partitions: each returns the number of an item, and the item with its bytes. The first partition to start
-    /// makes the queue.
-    fetches: Arc<OnceLock<FetchQueue<(u32, Fetched)>>>,
+    /// The fetches of all partitions; the first to start makes the queue.
+    fetches: Arc<OnceLock<FetchQueue>>,
 }
 
 impl fmt::Debug for Partition {
@@ -108,16 +107,12 @@ impl Partition {
             while more && fetches.has_room(remote) {
                 let items = &self.queue;
                 let next = items.lock().unwrap_or_else(PoisonError::into_inner).next();
-                let Some((number, item)) = next else {
+                let Some(next) = next else {
                     more = false;
                     break;
                 };
-                remote |= item.is_remote();
-                let bytes = item.bytes();
-                let (resources, probe) = (Arc::clone(&resources), Arc::clone(&probe));
-                fetches.fetch(bytes, async move {
-                    Ok((number, Fetched::fetch(item, resources, probe).await?))
-                });
+                remote |= next.1.is_remote();
+                fetches.fetch(next, Arc::clone(&resources), Arc::clone(&probe));
             }
             let Some(next) = fetches.next() else {
                 if more { continue } else { break }

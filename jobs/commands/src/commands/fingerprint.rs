@@ -298,7 +298,7 @@ impl Work<'_> {
         };
         let rows = fingerprint::local_rows(context, documents, &recipe, id_type, false, progress)?;
         let given = documents.given();
-        let mut made = fingerprint::write_sorted(rows, given, writer, scratch).await?;
+        let mut made = fingerprint::write_sorted(context, rows, given, writer, scratch).await?;
         if let Some(templates) = &templates {
             made.file.day_digest.clone_from(&templates.digest);
         }
