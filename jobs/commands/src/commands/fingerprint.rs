@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use ::archive::{Append, Archive, BatchName, DayBatch, Existing, FingerprintWriter, IdType};
+use ::archive::{
+    Append, Archive, BatchName, DayBatch, Existing, FingerprintWriter, IdType, Snapshot,
+};
 use documents::ColumnsRead;
 use documents::crawl_counts::CrawlRecordCounts;
 use documents::read_counts::Notes;
@@ -152,21 +154,17 @@ pub fn fingerprint(
             }
         };
         let options = spec.spec_options(stores).await?;
-        let opened = archive.map(|archive| OpenedArchive::Archive(Box::new(archive)));
+        let opened = match archive {
+            Some(archive) => OpenedArchive::Archive(Box::new(archive)),
+            None => OpenedArchive::Plain(Snapshot::none()),
+        };
         let columns = Columns {
             with_sources: true,
             spooled: Some(scratch.to_owned()),
             ..given.columns.clone()
         };
-        let (mut documents, recipe, id_type) = open_batch(
-            context,
-            input,
-            &columns,
-            opened.as_ref(),
-            &options,
-            Profile::Paper,
-        )
-        .await?;
+        let (mut documents, recipe, id_type) =
+            open_batch(context, input, &columns, &opened, &options, Profile::Paper).await?;
         documents.cut(context, process.threads()).await?;
         let day = match target {
             Target::Day { day, batch, .. } => Some(DayBatch {
@@ -178,7 +176,7 @@ pub fn fingerprint(
         let (batch, templates) = loop {
             let work = Work {
                 process,
-                archive: opened.as_ref(),
+                archive: opened.archive(),
                 id_type,
                 day,
                 draft: draft.as_ref().map(Draft::path),
@@ -199,12 +197,12 @@ pub fn fingerprint(
         }
         progress.enter(Stage::Commit);
         // That of runs with the fingerprints.
-        let k = match &opened {
-            Some(OpenedArchive::Archive(archive)) => archive.run_defaults().max_distance,
-            _ => Profile::Paper.max_distance(),
+        let k = match opened.archive() {
+            Some(archive) => archive.run_defaults().max_distance,
+            None => Profile::Paper.max_distance(),
         };
         let commit = match (opened, day) {
-            (Some(OpenedArchive::Archive(mut archive)), Some(day)) => {
+            (OpenedArchive::Archive(mut archive), Some(day)) => {
                 let is_first_day = archive.files()?.is_empty();
                 let remember = async |archive: &Archive| match &templates {
                     Some(templates) => {
@@ -256,7 +254,7 @@ pub fn fingerprint(
 /// A batch to be fingerprinted.
 struct Work<'a> {
     process: &'a Process,
-    archive: Option<&'a OpenedArchive>,
+    archive: Option<&'a Archive>,
     id_type: IdType,
     day: Option<DayBatch>,
     /// The output; without one, the fingerprints are for this process alone.
@@ -278,7 +276,7 @@ impl Work<'_> {
             documents,
             recipe,
             id_type: self.id_type,
-            archive: self.archive.and_then(OpenedArchive::archive),
+            archive: self.archive,
             day: self.day,
             existing: Existing::Keep,
         };
