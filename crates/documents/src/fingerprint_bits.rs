@@ -9,7 +9,7 @@ use arrow::datatypes::{DataType, Decimal128Type, Int64Type, UInt64Type};
 ///
 /// # Errors
 /// A message for a type that has no fingerprints.
-pub fn fingerprint_type(numbers: &DataType) -> Result<DataType, String> {
+fn fingerprint_type(numbers: &DataType) -> Result<DataType, String> {
     use DataType::{Decimal128, Int64, LargeUtf8, UInt64, Utf8, Utf8View};
     match numbers {
         Int64 | UInt64 | Decimal128(_, 0) => Ok(numbers.clone()),

@@ -66,7 +66,6 @@ pub use columns::{
 };
 pub use columns_read::ColumnsRead;
 pub use error::DocumentsError;
-pub use fingerprint_bits::{fingerprint_bits, fingerprint_type};
 pub use formats::extensions;
 pub use id::DocumentId;
 pub use kept::{KeptDrafts, KeptFiles, KeptPlace, MadeCopy, Replace};

@@ -6,7 +6,6 @@
 //! ```
 
 use std::error::Error;
-use std::sync::Arc;
 
 use datafusion::prelude::SessionContext;
 use engine::udf;
@@ -27,7 +26,7 @@ const QUERY: &str = "
 async fn main() -> Result<(), Box<dyn Error>> {
     let context = SessionContext::new();
     let model = Model::plain(Spec::default())?;
-    context.register_udf(udf::simhash(model, Arc::default()));
+    context.register_udf(udf::simhash(model));
     context.register_udf(udf::hamming_distance());
     context.sql(QUERY).await?.show().await?;
     Ok(())

@@ -169,6 +169,7 @@ pub struct UnsortedRows {
 /// Sorts the rows and writes them by `writer`. If they have decision columns, writes these to a file below `scratch`. Errors
 /// name the documents `given`.
 pub async fn write_sorted(
+    context: &SessionContext,
     rows: UnsortedRows,
     given: &str,
     mut writer: FingerprintWriter,
@@ -176,9 +177,6 @@ pub async fn write_sorted(
 ) -> Result<FingerprintedBatch> {
     let failed = || EngineError::query(given);
     let UnsortedRows { rows, counters } = rows;
-    let (state, plan) = rows.into_parts();
-    let context = SessionContext::new_with_state(state.clone());
-    let rows = DataFrame::new(state, plan);
     let partitions = rows.execute_stream_partitioned().await.map_err(failed())?;
     let schema = partitions.first().map(|partition| partition.schema());
     let schema = schema.ok_or_else(|| EngineError::Internal("no plan of the batch".into()))?;
@@ -186,7 +184,7 @@ pub async fn write_sorted(
     let partitions = partitions.into_iter().map(coalesced).collect();
     let [has_decision_columns, has_bitmaps] =
         [POSITION, BITMAP].map(|name| schema.field_with_name(name).is_ok());
-    let sorting = fingerprint_sort::sorted(&context, schema, partitions);
+    let sorting = fingerprint_sort::sorted(context, schema, partitions);
     let mut rows = sorting.await.map_err(failed())?;
     let schema = writer.schema();
     let keys = || KeysWriter::create(&scratch.join("keys.arrow"), has_bitmaps);
@@ -203,7 +201,7 @@ pub async fn write_sorted(
         writer.write(batch)?;
     }
     let file = writer.finish()?;
-    let duplicate_ids = ids.duplicates(&context)?;
+    let duplicate_ids = ids.duplicates(context)?;
     Ok(FingerprintedBatch {
         file,
         texts: counters.texts.counts(),

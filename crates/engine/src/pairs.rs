@@ -1,8 +1,7 @@
-//! The columns of pairs: the one table that schemas, the reduce, the output and its readers follow.
+//! The columns of pairs, which the reduce, the output and its readers follow.
 //!
-//! To add a column, add its name, an entry of [`COLUMNS`], and its value in the stage that makes
-//! it: `probe::pair_builder` or `verify::compare`. Either stage can make the similarity; a run uses
-//! one of them for it, or none.
+//! The probe makes them (`probe::pair_builder`). It makes the similarity from sketches, or the verification does from texts
+//! (`verify::compare`), or a run has none.
 
 use std::sync::Arc;
 
@@ -23,68 +22,11 @@ pub const BASE_DAY: &str = "base_day";
 /// was not found.
 pub const SIMILARITY: &str = "similarity";
 
-#[derive(Debug)]
-pub struct Column {
-    pub name: &'static str,
-    /// Its Arrow type, given the type of the ids.
-    data_type: fn(IdType) -> DataType,
-    nullable: bool,
-    maker: Maker,
-}
-
-impl Column {
-    const fn new(name: &'static str, data_type: fn(IdType) -> DataType, maker: Maker) -> Self {
-        Self {
-            name,
-            data_type,
-            nullable: false,
-            maker,
-        }
-    }
-
-    const fn nullable(mut self) -> Self {
-        self.nullable = true;
-        self
-    }
-}
-
-/// The stage that makes a column, and what the reduce does with it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Maker {
-    /// The probe; the reduce keeps one row for each value of all key columns.
-    Key,
-    /// The probe; of rows with equal key columns, the reduce keeps the least value.
-    Least,
-    /// The probe makes it from sketches, or the verification from texts; if a run has neither,
-    /// pairs lack the column. Of rows with equal key columns, the reduce keeps the greatest value.
-    Greatest,
-}
-
-/// The columns, in the order of the output.
-pub static COLUMNS: [Column; 5] = [
-    Column::new(NEW_ID, IdType::data_type, Maker::Key),
-    Column::new(BASE_ID, IdType::data_type, Maker::Key),
-    Column::new(DISTANCE, |_| DataType::Int32, Maker::Least),
-    Column::new(BASE_DAY, |_| DataType::Date32, Maker::Key).nullable(),
-    Column::new(SIMILARITY, |_| DataType::Float64, Maker::Greatest).nullable(),
-];
+/// The columns, in the order of the output. Without similarities, pairs lack the last one.
+pub(crate) const COLUMNS: [&str; 5] = [NEW_ID, BASE_ID, DISTANCE, BASE_DAY, SIMILARITY];
 
 /// The columns that the output is sorted by.
 pub const ORDER: [&str; 4] = [NEW_ID, DISTANCE, BASE_ID, BASE_DAY];
-
-/// The columns of pairs with or without similarities.
-fn columns(similarities: Similarities) -> impl Iterator<Item = &'static Column> {
-    let is_present = move |column: &&Column| match column.maker {
-        Maker::Key | Maker::Least => true,
-        Maker::Greatest => similarities == Similarities::Known,
-    };
-    COLUMNS.iter().filter(is_present)
-}
-
-/// The columns that `maker` makes.
-pub(crate) fn columns_of(maker: Maker) -> impl Iterator<Item = &'static Column> {
-    COLUMNS.iter().filter(move |column| column.maker == maker)
-}
 
 /// Whether the pairs of a run have similarities.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,16 +37,16 @@ pub enum Similarities {
 }
 
 pub fn schema(id_type: IdType, similarities: Similarities) -> SchemaRef {
-    let field =
-        |column: &Column| Field::new(column.name, (column.data_type)(id_type), column.nullable);
-    let fields: Vec<Field> = columns(similarities).map(field).collect();
+    let mut fields = vec![
+        Field::new(NEW_ID, id_type.data_type(), false),
+        Field::new(BASE_ID, id_type.data_type(), false),
+        Field::new(DISTANCE, DataType::Int32, false),
+        Field::new(BASE_DAY, DataType::Date32, true),
+    ];
+    if similarities == Similarities::Known {
+        fields.push(Field::new(SIMILARITY, DataType::Float64, true));
+    }
     Arc::new(Schema::new(fields))
-}
-
-/// The column names of pairs without similarities, then those of pairs with them.
-pub(crate) fn layouts() -> [Vec<&'static str>; 2] {
-    [Similarities::Unknown, Similarities::Known]
-        .map(|similarities| columns(similarities).map(|column| column.name).collect())
 }
 
 /// A record batch of `schema`. Looks its columns up by name: first in `made`, then in `from`.

@@ -193,33 +193,29 @@ impl CompareOptions {
         let of_profile = profile.max_distance();
         let of_profile = recorded.map_or(of_profile, |defaults| defaults.max_distance);
         let max_distance = self.max_distance.unwrap_or(of_profile);
-        let Some(measure) = measure else {
-            let dependent = [
-                (self.min_similarity.is_some(), "--min-similarity"),
-                (!self.base_text.is_empty() && !self.audits, "--base-text"),
-            ];
-            return match dependent.into_iter().find(|(given, _)| *given) {
-                Some((_, option)) => Err(EngineError::Usage(format!(
-                    "{option} needs --verify MEASURE{}; see --help",
-                    if option == "--base-text" {
-                        " or --audit N"
-                    } else {
-                        ""
-                    }
-                ))),
-                None => Ok(CompareSettings {
-                    max_distance,
-                    may_lower: false,
-                    verify: None,
-                }),
-            };
+        let reads_base_text = !self.base_text.is_empty() && !self.audits;
+        let refused = match measure {
+            None if self.min_similarity.is_some() => {
+                Some("--min-similarity needs --verify MEASURE; see --help")
+            }
+            None if reads_base_text => {
+                Some("--base-text needs --verify MEASURE or --audit N; see --help")
+            }
+            Some(Measure::Sketch) if reads_base_text => Some(
+                "--verify sketch reads no texts: leave out --base-text, or say --verify jaccard or --audit N",
+            ),
+            _ => None,
         };
-        if measure == Measure::Sketch && !self.base_text.is_empty() && !self.audits {
-            return Err(EngineError::Usage(
-                "--verify sketch reads no texts: leave out --base-text, or say --verify jaccard or --audit N"
-                    .into(),
-            ));
+        if let Some(reason) = refused {
+            return Err(EngineError::Usage(reason.into()));
         }
+        let Some(measure) = measure else {
+            return Ok(CompareSettings {
+                max_distance,
+                may_lower: false,
+                verify: None,
+            });
+        };
         let recorded = recorded.and_then(|defaults| defaults.min_similarity);
         let by_default = recorded.filter(|_| measure == Measure::Sketch);
         let by_default = by_default.unwrap_or(default_similarity(measure));

@@ -4,9 +4,9 @@
 use datafusion::dataframe::DataFrame;
 use datafusion::error::Result;
 use datafusion::functions_aggregate::expr_fn::{max, min};
-use datafusion::prelude::ident;
+use datafusion::prelude::{Expr, ident};
 
-use crate::pairs::{self, Maker};
+use crate::pairs::{BASE_DAY, BASE_ID, COLUMNS, DISTANCE, NEW_ID, ORDER, SIMILARITY};
 
 /// Keeps one row for each pair of ids and base day; sorts by new id, distance, base id and base day.
 ///
@@ -16,20 +16,15 @@ use crate::pairs::{self, Maker};
 /// treats documents that share id and fingerprint as one, if they cannot differ in what is compared.
 ///
 /// # Errors
-/// When `found` lacks a column of [`pairs::schema`].
+/// When `found` lacks a column of [`schema`](crate::pairs::schema).
 pub fn reduce(found: DataFrame) -> Result<DataFrame> {
-    let is_found = |name: &str| found.schema().has_column_with_unqualified_name(name);
-    let keys = pairs::columns_of(Maker::Key).map(|column| ident(column.name));
-    let least = pairs::columns_of(Maker::Least);
-    let least = least.map(|column| min(ident(column.name)).alias(column.name));
-    let greatest = pairs::columns_of(Maker::Greatest).filter(|column| is_found(column.name));
-    let greatest = greatest.map(|column| max(ident(column.name)).alias(column.name));
-    let kept = least.chain(greatest).collect();
-    let order = pairs::COLUMNS.iter().filter(|column| is_found(column.name));
-    let order: Vec<_> = order.map(|column| ident(column.name)).collect();
-    found.aggregate(keys.collect(), kept)?.select(order)?.sort(
-        pairs::ORDER
-            .map(|column| ident(column).sort(true, true))
-            .to_vec(),
-    )
+    let has = |name: &&str| found.schema().has_column_with_unqualified_name(name);
+    let columns: Vec<Expr> = COLUMNS.into_iter().filter(has).map(ident).collect();
+    let mut kept = vec![min(ident(DISTANCE)).alias(DISTANCE)];
+    if has(&SIMILARITY) {
+        kept.push(max(ident(SIMILARITY)).alias(SIMILARITY));
+    }
+    let keys = [NEW_ID, BASE_ID, BASE_DAY].map(ident).to_vec();
+    let order = ORDER.map(|column| ident(column).sort(true, true)).to_vec();
+    found.aggregate(keys, kept)?.select(columns)?.sort(order)
 }

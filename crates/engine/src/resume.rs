@@ -1,38 +1,26 @@
 //! Keeps the fingerprints of finished chunks, so that a run with `--resume` can go on after a stop.
 //!
-//! Each batch has its own directory inside the given one, and each chunk a file there, in Arrow's
-//! IPC format. The name of the file is the digest of everything that its rows depend on: the splits
-//! and the versions of the input files, the columns, the fingerprint spec, and the version of this
-//! program. A file appears only when it is complete, so a run can use each file that has the name
-//! of one of its chunks, if its bytes have the checksum in the file beside it. A run that succeeds deletes the batch's
-//! directory.
+//! Each batch has its own directory inside the given one, and each chunk a file there, as an answer of a job's part. The name of the
+//! file is the digest of everything that its rows depend on: the splits and the versions of the input files, the columns, the
+//! fingerprint spec, and the version of this program. A file appears only when it is complete, so a run can use each file that has
+//! the name of one of its chunks, if its bytes have the checksum at its end. A run that succeeds deletes the batch's directory.
 
 use std::fs::File;
-use std::io::{BufReader, BufWriter, Write as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use archive::{ArchiveError, IdType};
-use arrow::array::RecordBatch;
-use arrow::error::ArrowError;
-use arrow::ipc::reader::FileReader;
-use arrow::ipc::writer::FileWriter;
-use datafusion::execution::SendableRecordBatchStream;
-use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use archive::IdType;
 use datafusion::prelude::SessionContext;
-use futures::{StreamExt as _, TryStreamExt as _};
-use serde::Serialize;
+use futures::StreamExt as _;
 use sha2::{Digest as _, Sha256};
 use storage::StorageError;
 
 use crate::error::{EngineError, Result};
 use crate::fingerprint::{MapCounters, UnsortedRows, rows_schema, with_fingerprints};
+use crate::job::{Answer, AnswerWriter, Answers, Receipt, read_receipt};
 use crate::progress::Progress;
 use crate::recipe::Recipe;
-use crate::text_counts::TextCounts;
-use documents::read_counts::ReadCounts;
 use documents::{Columns, Documents, ResumeChunk};
 
 /// The start of the names of batches' directories.
@@ -43,13 +31,7 @@ const LOCK: &str = "lock";
 const DRAFT: &str = ".tmp";
 /// Version of the format of chunks. Raise it when the same documents under the same spec give other
 /// rows or counts.
-const FORMAT: &str = "5";
-/// Metadata key of a chunk's file: the [`TextCounts`], as JSON.
-const TEXTS: &str = "texts";
-/// Metadata key of a chunk's file: the [`ReadCounts`], as JSON.
-const READ: &str = "read";
-/// Metadata key of a chunk's file: the number of rows.
-const ROWS: &str = "rows";
+const FORMAT: &str = "6";
 
 /// The directory that keeps the finished work of a batch. One run at a time uses it.
 #[derive(Debug)]
@@ -63,7 +45,6 @@ pub(crate) struct ResumeDirectory {
 pub(crate) struct Work<'a> {
     pub(crate) context: &'a SessionContext,
     pub(crate) documents: &'a Documents,
-    pub(crate) columns: &'a Columns,
     pub(crate) recipe: &'a Recipe,
     pub(crate) id_type: IdType,
     /// Whether the rows have the decision columns.
@@ -71,14 +52,6 @@ pub(crate) struct Work<'a> {
     pub(crate) progress: &'a Progress,
     /// SHA-256 of the templates that are left out of the texts.
     pub(crate) templates: &'a str,
-}
-
-/// The finished fingerprints of a chunk.
-struct FinishedChunk {
-    path: PathBuf,
-    rows: u64,
-    texts: TextCounts,
-    read: ReadCounts,
 }
 
 impl ResumeDirectory {
@@ -137,16 +110,15 @@ impl ResumeDirectory {
         let threads = work.context.state().config().target_partitions();
         for chunk in work.documents.chunks(threads).await? {
             let path = self.path.join(file_name(&work, &chunk));
-            let finished_chunk = match FinishedChunk::open(&path)? {
-                Some(finished_chunk) => {
+            finished.push(match finished_chunk(&path)? {
+                Some(chunk) => {
                     found += 1;
-                    let rows = finished_chunk.rows;
+                    let rows = chunk.receipt.rows;
                     progress.documents.fetch_add(rows, Ordering::Relaxed);
-                    finished_chunk
+                    chunk
                 }
                 None => self.make(&work, &chunk, path).await?,
-            };
-            finished.push(finished_chunk);
+            });
         }
         if found > 0 {
             tracing::warn!(
@@ -156,33 +128,20 @@ impl ResumeDirectory {
             );
         }
         let schema = rows_schema(work.id_type, work.recipe.spec(), work.decision_columns);
-        let mut dealt: Vec<Vec<FinishedChunk>> = (0..threads.max(1)).map(|_| Vec::new()).collect();
+        let finished = Answers {
+            answers: finished,
+            job: self.path.display().to_string(),
+        };
         let counters = MapCounters::default();
-        for (number, chunk) in finished.into_iter().enumerate() {
-            counters.texts.add(&chunk.texts);
-            counters.read.add(&chunk.read);
-            dealt[number % threads.max(1)].push(chunk);
+        for receipt in finished.receipts() {
+            counters.texts.add(&receipt.texts);
+            counters.read.add(&receipt.read);
         }
-        let streams = dealt
-            .into_iter()
-            .map(|chunks| -> SendableRecordBatchStream {
-                let batches = futures::stream::iter(chunks)
-                    .map(|chunk| Ok::<_, EngineError>(futures::stream::iter(chunk.read()?)))
-                    .try_flatten()
-                    .map_err(Into::into);
-                Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&schema), batches))
-            });
-        let rows = streams::table(work.context, Arc::clone(&schema), streams.collect());
-        let rows = rows.map_err(EngineError::query("planning the batch"))?;
+        let rows = finished.table(work.context, &schema)?;
         Ok(UnsortedRows { rows, counters })
     }
 
-    async fn make(
-        &self,
-        work: &Work<'_>,
-        chunk: &ResumeChunk,
-        path: PathBuf,
-    ) -> Result<FinishedChunk> {
+    async fn make(&self, work: &Work<'_>, chunk: &ResumeChunk, path: PathBuf) -> Result<Answer> {
         let (context, documents, id_type) = (work.context, work.documents, work.id_type);
         let query = || EngineError::query(documents.given());
         let counters = MapCounters::default();
@@ -191,46 +150,24 @@ impl ResumeDirectory {
         let table = documents.table_of_chunk(context, id_type, partitions, decides, chunk, read)?;
         let rows = with_fingerprints(table, work.recipe, &counters.texts, false).map_err(query())?;
         let mut rows = rows.execute_stream().await.map_err(query())?;
-        let schema = rows.schema();
-        let new_draft = || {
-            let mut builder = tempfile::Builder::new();
-            let draft = builder.prefix(DRAFT).tempfile_in(&self.path);
-            draft.map_err(failed(&self.path))
-        };
-        let draft = new_draft()?;
-        let file = BufWriter::with_capacity(1 << 20, draft.reopen().map_err(failed(&path))?);
-        let mut writer = FileWriter::try_new(file, &schema).map_err(arrow_error(&path))?;
-        let mut count = 0;
+        let draft = tempfile::Builder::new()
+            .prefix(DRAFT)
+            .tempfile_in(&self.path)
+            .map_err(failed(&self.path))?;
+        let file = draft.reopen().map_err(failed(&path))?;
+        let mut writer = AnswerWriter::new(file, &path, &rows.schema())?;
         while let Some(batch) = rows.next().await {
-            let batch = batch.map_err(query())?;
-            count += batch.num_rows() as u64;
-            writer.write(&batch).map_err(arrow_error(&path))?;
+            writer.write(&batch.map_err(query())?)?;
         }
-        let texts = counters.texts.counts();
-        let read = counters.read.counts();
-        writer.write_metadata(TEXTS, json(&texts)?);
-        writer.write_metadata(READ, json(&read)?);
-        writer.write_metadata(ROWS, count.to_string());
-        writer.finish().map_err(arrow_error(&path))?;
+        let receipt = writer.finish(Receipt {
+            texts: counters.texts.counts(),
+            read: counters.read.counts(),
+            ..Receipt::default()
+        })?;
         draft.as_file().sync_data().map_err(failed(&path))?;
-        // The checksum first: without one, a chunk is not finished.
-        let sum = checksum(draft.path())?;
-        let sum_path = sum_path(&path);
-        let mut sum_draft = new_draft()?;
-        sum_draft
-            .write_all(sum.as_bytes())
-            .and_then(|()| sum_draft.as_file().sync_data())
-            .map_err(failed(&sum_path))?;
-        for (draft, path) in [(sum_draft, &sum_path), (draft, &path)] {
-            let persisted = draft.persist(path);
-            persisted.map_err(|error| failed(path)(error.error))?;
-        }
-        Ok(FinishedChunk {
-            path,
-            rows: count,
-            texts,
-            read,
-        })
+        let persisted = draft.persist(&path);
+        persisted.map_err(|error| failed(&path)(error.error))?;
+        Ok(Answer { path, receipt })
     }
 
     /// Deletes the batch's directory after a run that succeeded, then its parent directory if that
@@ -250,7 +187,7 @@ fn file_name(work: &Work<'_>, chunk: &ResumeChunk) -> String {
     // Each run has a scratch directory of its own.
     let columns = Columns {
         spooled: None,
-        ..work.columns.clone()
+        ..work.documents.columns().clone()
     };
     let name = digest([
         env!("CARGO_PKG_VERSION"),
@@ -265,19 +202,6 @@ fn file_name(work: &Work<'_>, chunk: &ResumeChunk) -> String {
     format!("{}.arrow", storage::hex(&name))
 }
 
-/// The path of the file with the checksum of the chunk at `path`.
-fn sum_path(path: &Path) -> PathBuf {
-    path.with_extension("sha256")
-}
-
-/// The SHA-256 of a file, in hexadecimal digits.
-fn checksum(path: &Path) -> Result<String> {
-    let mut file = File::open(path).map_err(failed(path))?;
-    let mut digest = Sha256::new();
-    std::io::copy(&mut file, &mut digest).map_err(failed(path))?;
-    Ok(storage::hex(&digest.finalize()))
-}
-
 /// The SHA-256 of several texts. The length of each is part of it, so that moving text from one to the next changes it.
 fn digest<'a>(texts: impl IntoIterator<Item = &'a str>) -> [u8; 32] {
     let mut digest = Sha256::new();
@@ -288,54 +212,21 @@ fn digest<'a>(texts: impl IntoIterator<Item = &'a str>) -> [u8; 32] {
     digest.finalize().into()
 }
 
-impl FinishedChunk {
-    /// Opens the file of a finished chunk; `None` if the file is missing or damaged, so that the chunk is fingerprinted again.
-    fn open(path: &Path) -> Result<Option<Self>> {
-        let file = match File::open(path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(failed(path)(error).into()),
-        };
-        // Whatever is wrong with a file, it is made again.
-        let expected = std::fs::read_to_string(sum_path(path)).ok();
-        if expected.is_none() || checksum(path).ok() != expected {
-            return Ok(None);
-        }
-        let Ok(reader) = FileReader::try_new(BufReader::new(file), None) else {
-            return Ok(None);
-        };
-        let metadata = reader.custom_metadata();
-        let read_all = || {
-            Some(Self {
-                path: path.to_owned(),
-                rows: metadata.get(ROWS)?.parse().ok()?,
-                texts: serde_json::from_str(metadata.get(TEXTS)?).ok()?,
-                read: serde_json::from_str(metadata.get(READ)?).ok()?,
-            })
-        };
-        Ok(read_all())
-    }
-
-    /// Its rows, in record batches.
-    fn read(&self) -> Result<impl Iterator<Item = Result<RecordBatch>> + use<>> {
-        let file = File::open(&self.path).map_err(failed(&self.path))?;
-        let reader = FileReader::try_new(BufReader::with_capacity(1 << 20, file), None);
-        let path = self.path.clone();
-        let reader = reader.map_err(arrow_error(&path))?;
-        Ok(reader.map(move |batch| Ok(batch.map_err(arrow_error(&path))?)))
-    }
-}
-
-fn json(counts: &impl Serialize) -> Result<String> {
-    let json = serde_json::to_string(counts);
-    json.map_err(|error| EngineError::Internal(error.to_string()))
+/// The finished chunk in the file at `path`; `None` if that is missing or damaged, so that the chunk is fingerprinted again.
+fn finished_chunk(path: &Path) -> Result<Option<Answer>> {
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(failed(path)(error).into()),
+    };
+    // Whatever is wrong with a file, it is made again.
+    let receipt = read_receipt(&file).ok().flatten();
+    Ok(receipt.map(|receipt| Answer {
+        path: path.to_owned(),
+        receipt,
+    }))
 }
 
 fn failed(path: &Path) -> impl Fn(std::io::Error) -> StorageError {
     StorageError::io(path.display())
-}
-
-/// Turns Arrow errors into errors about the file of a chunk.
-fn arrow_error(path: &Path) -> impl Fn(ArrowError) -> ArchiveError {
-    ArchiveError::arrow(path.display())
 }

@@ -14,7 +14,7 @@ use simhash::{Model, Spec};
 use crate::error::{EngineError, Result};
 use crate::memory::{self, SortPool};
 use crate::resources::Resources;
-use crate::udf::{FingerprintBits, hamming_distance, simhash};
+use crate::udf::{hamming_distance, simhash};
 use streams::{BATCH_ROWS, free_bytes};
 
 /// The bytes of a pair with long ids, such as web addresses.
@@ -81,8 +81,7 @@ pub fn session(limits: &Limits, resources: Arc<Resources>) -> Result<SessionCont
     let context = SessionContext::new_with_state(state.build());
     let model =
         Model::plain(Spec::default()).map_err(|error| EngineError::Internal(error.to_string()))?;
-    context.register_udf(simhash(model, Arc::default()));
-    context.register_udf(FingerprintBits::udf());
+    context.register_udf(simhash(model));
     context.register_udf(hamming_distance());
     Ok(context)
 }

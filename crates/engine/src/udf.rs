@@ -1,4 +1,4 @@
-//! SQL functions: `simhash(text)`, `fingerprint_bits(number)` and `hamming_distance(a, b)`.
+//! SQL functions: `simhash(text)` and `hamming_distance(a, b)`.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use arrow::array::{
 };
 use arrow::datatypes::{DataType, Field, Fields, Int64Type};
 use datafusion::common::utils::take_function_args;
-use datafusion::common::{exec_err, internal_err, plan_err};
+use datafusion::common::{internal_err, plan_err};
 use datafusion::error::Result;
 use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, SimpleScalarUDF,
@@ -24,14 +24,15 @@ use documents::{NO_PREFERENCE, PREFERENCE, length_key};
 
 /// `simhash(text)`: the fingerprint of a text as BIGINT; NULL for a text without a fingerprint.
 ///
-/// Takes text or bytes. Replaces bytes that are not UTF-8 by replacement characters. Counts texts in `counters`.
-pub fn simhash(model: Model, counters: Arc<TextCounters>) -> ScalarUDF {
+/// Takes text or bytes. Replaces bytes that are not UTF-8 by replacement characters.
+pub fn simhash(model: Model) -> ScalarUDF {
     let make = TextFunction::fingerprints;
-    TextFunction::udf("simhash", DataType::Int64, make, model, counters)
+    TextFunction::udf("simhash", DataType::Int64, make, model, Arc::default())
 }
 
 /// `made_of_text(text)`: what a run makes of a text, as a structure with a field for each [`Part`]. The fingerprint and the sketch
-/// are NULL for a text without a fingerprint, the bitmap without `bitmaps`. Takes what [`simhash()`] takes.
+/// are NULL for a text without a fingerprint, the bitmap without `bitmaps`. Takes what [`simhash()`] takes. Counts texts in
+/// `counters`.
 pub(crate) fn made_of_text(model: Model, counters: Arc<TextCounters>, bitmaps: bool) -> ScalarUDF {
     let returns = DataType::Struct(Part::fields());
     // Functions of one name are equal.
@@ -292,54 +293,6 @@ impl Part {
         let signature = Signature::any(1, Volatility::Immutable);
         let part_of = Arc::new(part_of);
         SimpleScalarUDF::new_with_signature(name, signature, self.data_type(), part_of).into()
-    }
-}
-
-/// `fingerprint_bits(number)`: converts a ready fingerprint (signed, unsigned, or decimal text) to the BIGINT with the same
-/// 64 bits.
-#[derive(Debug, PartialEq, Eq, Hash)]
-pub struct FingerprintBits {
-    signature: Signature,
-}
-
-impl FingerprintBits {
-    pub fn udf() -> ScalarUDF {
-        ScalarUDF::new_from_impl(Self {
-            signature: Signature::user_defined(Volatility::Immutable),
-        })
-    }
-}
-
-impl ScalarUDFImpl for FingerprintBits {
-    fn name(&self) -> &str {
-        "fingerprint_bits"
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        Ok(DataType::Int64)
-    }
-
-    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
-        match types {
-            [numbers] => match documents::fingerprint_type(numbers) {
-                Ok(cast) => Ok(vec![cast]),
-                Err(reason) => plan_err!("{reason}"),
-            },
-            _ => plan_err!("fingerprint_bits takes one number, not {types:?}"),
-        }
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let rows = args.number_rows;
-        let [numbers] = take_function_args(self.name(), args.args)?;
-        match documents::fingerprint_bits(&numbers.into_array(rows)?) {
-            Ok(bits) => Ok(ColumnarValue::Array(bits)),
-            Err(reason) => exec_err!("{reason}"),
-        }
     }
 }
 

@@ -75,12 +75,7 @@ async fn our_functions_resolve_beside_the_built_in_ones() {
     };
     let context = session::session(&limits, Arc::new(Resources::default())).unwrap();
     let state = context.state();
-    for name in [
-        "simhash",
-        "fingerprint_bits",
-        "hamming_distance",
-        "coalesce",
-    ] {
+    for name in ["simhash", "hamming_distance", "coalesce"] {
         assert!(state.scalar_functions().contains_key(name), "{name}");
     }
     assert!(state.aggregate_functions().contains_key("min"));

@@ -5,7 +5,8 @@
 //! ```
 //!
 //! An object appears whole or not at all. The receipt names the job, the map and the part.
-//! Whatever is wrong with an answer, the part is not answered: `split` and `reduce` name it, and `map` does it again.
+//! Whatever is wrong with an answer, the part is not answered: `split` and `reduce` name it, and `map` does it again. A run with
+//! `--resume` keeps the fingerprints of its chunks in the same way.
 
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Read as _, Seek as _, SeekFrom, Write as _};
@@ -44,17 +45,17 @@ const CREATED_BYTES: u64 = 32 << 20;
 /// What ends the answer of a part.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Receipt {
-    pub(super) version: String,
-    pub(super) job: String,
+    pub(crate) version: String,
+    pub(crate) job: String,
     /// [`PlannedMap::digest`]: of the settings, of the inputs as `split` saw them, and of the items.
-    pub(super) map: String,
+    pub(crate) map: String,
     /// Number of the part in its map.
-    pub(super) part: usize,
+    pub(crate) part: usize,
     pub(crate) rows: u64,
     /// Bytes of the rows.
-    pub(super) bytes: u64,
+    pub(crate) bytes: u64,
     /// Seconds that the part took.
-    pub(super) seconds: f64,
+    pub(crate) seconds: f64,
     pub(crate) counts: Counts,
     /// Counts of the texts that were fingerprinted.
     pub(crate) texts: TextCounts,
@@ -66,12 +67,12 @@ pub(crate) struct Receipt {
     pub(crate) without_text: u64,
     /// A file that was cut where it must not be, and the offset. The answer then has no rows.
     pub(crate) wrong_cut: Option<(String, u64)>,
-    pub(super) copies: Vec<Copied>,
+    pub(crate) copies: Vec<Copied>,
 }
 
 /// What a part made of a file.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Copied {
+pub(crate) struct Copied {
     pub(super) file: usize,
     /// Its copy in the job; `None` if the file is one document that is not kept.
     pub(super) copy: Option<Copy>,
@@ -88,16 +89,16 @@ pub(super) struct Copy {
 /// The answers of a map, all whole, in files of this machine.
 #[derive(Debug)]
 pub(crate) struct Answers {
-    answers: Vec<Answer>,
-    /// The job, for errors.
-    job: String,
+    pub(crate) answers: Vec<Answer>,
+    /// The job, or the directory of chunks, for errors.
+    pub(crate) job: String,
 }
 
 /// An answer that was checked.
 #[derive(Debug)]
-pub(super) struct Answer {
-    path: PathBuf,
-    pub(super) receipt: Receipt,
+pub(crate) struct Answer {
+    pub(crate) path: PathBuf,
+    pub(crate) receipt: Receipt,
 }
 
 /// Why there is no answer.
@@ -203,23 +204,15 @@ impl Job {
         let path = match location.local() {
             Some(local) => local.to_owned(),
             None => {
-                let path = self.scratch.join(format!("answer-{round}-{part}"));
-                if !path.exists() {
-                    let draft = self.scratch.join(format!("answer-{round}-{part}.tmp"));
-                    let file = File::create(&draft).map_err(|source| self.io(source))?;
-                    match location.copy_to(file).await {
-                        Ok(_) => {}
-                        Err(StorageError::NotFound { .. }) => return Err(NoAnswer::Missing),
-                        Err(error) => return Err(NoAnswer::Failed(error.into())),
-                    }
-                    std::fs::rename(&draft, &path).map_err(|source| self.io(source))?;
-                }
-                path
+                let name = format!("answer-{round}-{part}");
+                let path = self.download(&location, &name).await?;
+                path.ok_or(NoAnswer::Missing)?
             }
         };
         let of_file = path.clone();
-        let checked = blocking(move || Ok::<_, EngineError>(check(&of_file))).await?;
-        let receipt = match checked {
+        let read =
+            move || Ok::<_, EngineError>(File::open(of_file).and_then(|file| read_receipt(&file)));
+        let receipt = match blocking(read).await? {
             Ok(Some(receipt)) => receipt,
             Ok(None) => {
                 if location.local().is_none() {
@@ -294,8 +287,7 @@ impl Job {
 const TAIL: u64 = 32 + MAGIC.len() as u64;
 
 /// Reads the receipt of an answer, and checks all its bytes; `None` if something is wrong.
-fn check(path: &Path) -> std::io::Result<Option<Receipt>> {
-    let file = File::open(path)?;
+pub(crate) fn read_receipt(file: &File) -> std::io::Result<Option<Receipt>> {
     let size = file.metadata()?.len();
     let Some(digested) = size.checked_sub(TAIL) else {
         return Ok(None);
@@ -304,7 +296,7 @@ fn check(path: &Path) -> std::io::Result<Option<Receipt>> {
     file.read_exact_at(&mut tail, digested)?;
     let (expected, magic) = tail.split_at(32);
     let mut digest = Sha256::new();
-    let copied = std::io::copy(&mut (&file).take(digested), &mut digest)?;
+    let copied = std::io::copy(&mut file.take(digested), &mut digest)?;
     if magic != MAGIC || copied != digested || digest.finalize()[..] != *expected {
         return Ok(None);
     }
@@ -322,7 +314,7 @@ fn check(path: &Path) -> std::io::Result<Option<Receipt>> {
     Ok(receipt.filter(|receipt| receipt.bytes == start))
 }
 
-pub(super) struct AnswerWriter {
+pub(crate) struct AnswerWriter {
     writer: StreamWriter<BufWriter<File>>,
     path: PathBuf,
     rows: u64,
@@ -337,6 +329,11 @@ impl AnswerWriter {
             .truncate(true)
             .open(path);
         let file = file.map_err(StorageError::io(path.display()))?;
+        Self::new(file, path, schema)
+    }
+
+    /// Writes to `file`, which is read and written, and which errors call `path`.
+    pub(crate) fn new(file: File, path: &Path, schema: &SchemaRef) -> Result<Self> {
         let writer = StreamWriter::try_new(BufWriter::with_capacity(1 << 20, file), schema);
         Ok(Self {
             writer: writer.map_err(|error| EngineError::arrow(path, error))?,
@@ -345,14 +342,14 @@ impl AnswerWriter {
         })
     }
 
-    pub(super) fn write(&mut self, batch: &RecordBatch) -> Result<()> {
+    pub(crate) fn write(&mut self, batch: &RecordBatch) -> Result<()> {
         self.rows += batch.num_rows() as u64;
         let written = self.writer.write(batch);
         written.map_err(|error| EngineError::arrow(&self.path, error))
     }
 
-    /// Completes the answer: appends `receipt`, with the size of the rows. Returns the number of rows.
-    pub(super) fn finish(self, receipt: Receipt) -> Result<u64> {
+    /// Completes the answer: appends `receipt`, with the size of the rows, and returns it.
+    pub(crate) fn finish(self, receipt: Receipt) -> Result<Receipt> {
         let Self {
             mut writer,
             path,
@@ -366,37 +363,30 @@ impl AnswerWriter {
             .map_err(|error| EngineError::arrow(&path, error))?
             .into_inner()
             .map_err(|error| StorageError::io(path.display())(error.into_error()))?;
-        append(file, receipt, rows).map_err(StorageError::io(path.display()))?;
-        Ok(rows)
+        Ok(append(file, receipt, rows).map_err(StorageError::io(path.display()))?)
     }
 }
 
-fn append(mut file: File, receipt: Receipt, rows: u64) -> std::io::Result<()> {
+fn append(mut file: File, receipt: Receipt, rows: u64) -> std::io::Result<Receipt> {
     file.seek(SeekFrom::Start(0))?;
     let mut digest = Sha256::new();
     let bytes = std::io::copy(&mut file, &mut digest)?;
-    let mut end = serde_json::to_vec(&Receipt {
+    let receipt = Receipt {
         rows,
         bytes,
         ..receipt
-    })?;
+    };
+    let mut end = serde_json::to_vec(&receipt)?;
     end.extend((end.len() as u64).to_le_bytes());
     digest.update(&end);
     end.extend(digest.finalize());
     end.extend(MAGIC);
     file.write_all(&end)?;
-    file.flush()
+    file.flush()?;
+    Ok(receipt)
 }
 
 impl Answers {
-    /// The answers of a map without parts.
-    pub(super) fn none(job: &str) -> Self {
-        Self {
-            answers: Vec::new(),
-            job: job.to_owned(),
-        }
-    }
-
     /// The receipts, in the order of the parts.
     pub(crate) fn receipts(&self) -> impl Iterator<Item = &Receipt> {
         self.answers.iter().map(|answer| &answer.receipt)
@@ -420,44 +410,28 @@ impl Answers {
     /// The rows of all parts, dealt to the partitions of the session.
     pub(crate) fn table(&self, context: &SessionContext, schema: &SchemaRef) -> Result<DataFrame> {
         let partitions = context.state().config().target_partitions().max(1);
-        let mut dealt: Vec<Vec<Rows>> = vec![Vec::new(); partitions];
-        for (number, answer) in self.answers.iter().enumerate() {
-            dealt[number % partitions].push(answer.rows());
-        }
-        let streams = dealt.into_iter().map(|files| rows(files, schema));
+        let of_partition = |first| self.answers.iter().skip(first).step_by(partitions);
+        let streams = (0..partitions).map(|first| rows(of_partition(first), schema));
         let table = streams::table(context, Arc::clone(schema), streams.collect());
         table.map_err(EngineError::query(&self.job))
     }
 
     /// The rows of all parts, in their order.
     pub(crate) fn rows(&self, schema: &SchemaRef) -> SendableRecordBatchStream {
-        rows(self.answers.iter().map(Answer::rows).collect(), schema)
+        rows(self.answers.iter(), schema)
     }
 }
 
-#[derive(Debug, Clone)]
-struct Rows {
-    path: PathBuf,
-    bytes: u64,
-    rows: u64,
-}
-
-impl Answer {
-    fn rows(&self) -> Rows {
-        Rows {
-            path: self.path.clone(),
-            bytes: self.receipt.bytes,
-            rows: self.receipt.rows,
-        }
-    }
-}
-
-/// The rows of the answers in `files`, one after the other.
-fn rows(files: Vec<Rows>, schema: &SchemaRef) -> SendableRecordBatchStream {
+/// The rows of `answers`, one after the other.
+fn rows<'a>(
+    answers: impl Iterator<Item = &'a Answer>,
+    schema: &SchemaRef,
+) -> SendableRecordBatchStream {
     let expected = Arc::clone(schema);
+    let files = answers.map(|Answer { path, receipt }| (path.clone(), receipt.bytes, receipt.rows));
+    let files: Vec<(PathBuf, u64, u64)> = files.collect();
     let batches = futures::stream::iter(files)
-        .map(move |answer| {
-            let Rows { path, bytes, rows } = answer;
+        .map(move |(path, bytes, rows)| {
             let file = File::open(&path).map_err(StorageError::io(path.display()))?;
             let file = BufReader::with_capacity(1 << 20, file.take(bytes));
             let arrow = |error| EngineError::arrow(&path, error);
@@ -511,18 +485,19 @@ mod tests {
             version: "1".into(),
             ..Receipt::default()
         };
-        assert_eq!(writer.finish(receipt).unwrap(), 3);
-        assert_eq!(check(&path).unwrap().unwrap().rows, 3);
+        assert_eq!(writer.finish(receipt).unwrap().rows, 3);
+        let receipt = || read_receipt(&File::open(&path).unwrap()).unwrap();
+        assert_eq!(receipt().unwrap().rows, 3);
         let sound = std::fs::read(&path).unwrap();
         for at in 0..sound.len() {
             let mut damaged = sound.clone();
             damaged[at] ^= 1;
             std::fs::write(&path, &damaged).unwrap();
-            assert!(check(&path).unwrap().is_none(), "byte {at}");
+            assert!(receipt().is_none(), "byte {at}");
         }
         for length in 0..sound.len() {
             std::fs::write(&path, &sound[..length]).unwrap();
-            assert!(check(&path).unwrap().is_none(), "{length} bytes");
+            assert!(receipt().is_none(), "{length} bytes");
         }
     }
 }

@@ -19,8 +19,8 @@ pub(super) struct LeftOutPlan {
 
 impl LeftOutPlan {
     /// What is left out of the texts of `documents`.
-    pub(super) async fn of(job: &Job, documents: Option<&Documents>) -> Result<Option<Self>> {
-        let Some(left_out) = documents.and_then(Documents::left_out) else {
+    pub(super) async fn of(job: &Job, documents: &Documents) -> Result<Option<Self>> {
+        let Some(left_out) = documents.left_out() else {
             return Ok(None);
         };
         Ok(Some(Self {

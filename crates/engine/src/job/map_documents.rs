@@ -102,18 +102,17 @@ impl DocumentsMap {
         Ok(Self {
             documents: documents.to_plan().await?,
             id_type,
-            left_out: LeftOutPlan::of(job, Some(documents)).await?,
+            left_out: LeftOutPlan::of(job, documents).await?,
         })
     }
 
-    /// Opens the files that have some of the splits, whose texts come without templates.
+    /// Opens the files with these numbers, whose texts come without templates.
     pub(super) async fn open(
         &self,
         job: &Job,
         context: &SessionContext,
-        splits: &[SplitPlan],
+        files: impl IntoIterator<Item = usize>,
     ) -> Result<PlannedDocuments> {
-        let files = splits.iter().map(|split| split.file);
         let mut opened = self.documents.open(context, files).await?;
         if let Some(left_out) = &self.left_out {
             let left_out = left_out.load(job).await?;

@@ -9,13 +9,11 @@ use datafusion::prelude::SessionContext;
 use serde::{Deserialize, Serialize};
 use simhash::{Measure, Model};
 
-use super::left_out::LeftOutPlan;
-use super::map_documents::ModelPlan;
+use super::map_documents::{DocumentsMap, ModelPlan};
 use super::plan::{Item, Planning};
 use super::{Job, Map, SharedFile};
 use crate::error::Result;
 use crate::verify::{self, Counts, Origin, Verifier, Verify};
-use documents::DocumentsPlan;
 
 /// Core seconds that one pair takes: its texts are prepared and compared.
 const PAIR_SECONDS: f64 = 25e-6;
@@ -29,12 +27,9 @@ pub(crate) struct VerifyMap {
     measure: Measure,
     min_similarity: f64,
     by_model: bool,
-    batch: DocumentsPlan,
-    archive: Option<DocumentsPlan>,
-    /// What is left out of the texts of the batch, and of the archive.
-    left_out: [Option<LeftOutPlan>; 2],
+    batch: DocumentsMap,
+    archive: Option<DocumentsMap>,
     pairs: SharedFile,
-    id_type: IdType,
     /// Where the documents of pairs can be; `None` for pairs of classes, which name documents by their positions.
     origin: Option<Origin>,
 }
@@ -55,7 +50,7 @@ impl VerifyMap {
             (Item::Pairs { first, end }, cost)
         });
         let archive = match &verifier.archive {
-            Some(archive) => Some(archive.to_plan().await?),
+            Some(archive) => Some(DocumentsMap::new(job, archive, id_type).await?),
             None => None,
         };
         let verify = &verifier.verify;
@@ -64,14 +59,9 @@ impl VerifyMap {
             measure: verify.measure,
             min_similarity: verify.min_similarity,
             by_model: verifier.by_model,
-            batch: verifier.batch.to_plan().await?,
+            batch: DocumentsMap::new(job, &verifier.batch, id_type).await?,
             archive,
-            left_out: [
-                LeftOutPlan::of(job, Some(&verifier.batch)).await?,
-                LeftOutPlan::of(job, verifier.archive.as_ref()).await?,
-            ],
             pairs: job.share(path).await?,
-            id_type,
             origin,
         }));
         Ok(Planning {
@@ -101,33 +91,29 @@ impl VerifyMap {
             min_similarity: self.min_similarity,
             base_text: Vec::new(),
         };
-        let batch = self.batch.open(context, 0..self.batch.file_count()).await?;
+        let files = |map: &DocumentsMap| 0..map.documents.file_count();
+        let batch = self.batch.open(job, context, files(&self.batch)).await?;
         let archive = match &self.archive {
-            Some(plan) => Some(plan.open(context, 0..plan.file_count()).await?.documents),
+            Some(archive) => {
+                let opened = archive.open(job, context, files(archive)).await?;
+                Some(opened.documents)
+            }
             None => None,
         };
-        let mut verifier = Verifier {
+        let verifier = Verifier {
             verify,
-            model,
+            model: self.batch.model(model),
             by_model: self.by_model,
             batch: batch.documents,
             archive,
         };
-        if let [Some(of_batch), of_archive] = &self.left_out {
-            let of_batch = of_batch.load(job).await?;
-            let of_archive = match of_archive {
-                Some(of_archive) => of_archive.load(job).await?,
-                None => Arc::clone(&of_batch),
-            };
-            verifier.leave_out(&of_batch, &of_archive);
-        }
         let (path, scratch) = (job.fetch(&self.pairs).await?, &job.scratch);
         match self.origin {
             Some(origin) => {
                 verify::verify(context, &path, first..end, &verifier, origin, scratch).await
             }
             None => {
-                let (rows, id_type) = (first..end, self.id_type);
+                let (rows, id_type) = (first..end, self.batch.id_type);
                 verify::verify_class_pairs(context, &path, rows, &verifier, id_type, scratch, None)
                     .await
             }

@@ -51,7 +51,7 @@ use crate::error::{EngineError, Result};
 use crate::probe::Probe;
 use documents::{FileCuts, FileVersion};
 
-pub(crate) use answer::{Answers, Receipt};
+pub(crate) use answer::{Answer, AnswerWriter, Answers, Receipt, read_receipt};
 pub use beside::PartDone;
 pub use forecast::{Forecast, ForecastRound, Sizes};
 pub use left::{LeftJob, left_behind};
@@ -391,7 +391,10 @@ impl Job {
         }
         let planned = plan().await?.cut(name, self.record.parts)?;
         if planned.parts.is_empty() {
-            return Ok(Some(Answers::none(self.name())));
+            return Ok(Some(Answers {
+                answers: Vec::new(),
+                job: self.name().to_owned(),
+            }));
         }
         if !self.splits {
             return Err(EngineError::TryAgain(format!(

@@ -178,7 +178,7 @@ async fn end(
     answer: std::result::Result<Answer, NoAnswer>,
     prepared: &mut Prepared,
 ) -> Result<Ended> {
-    let Chosen { part, map, number } = left[0];
+    let Chosen { part, map, .. } = left[0];
     let replace = match answer {
         Ok(answer) => {
             return Ok(Ended::WasDone(PartDone {
@@ -206,14 +206,14 @@ async fn end(
         .collect();
     let begin = Instant::now();
     let path = job.scratch.join(format!("part-{part}"));
-    let rows = self::answer(context, job, map, number, &all, prepared, &path, begin)
+    let receipt = self::answer(context, job, left[0], &all, prepared, &path, begin)
         .await
         .inspect_err(|_| {
             let _ = std::fs::remove_file(&path);
         })?;
     let done = PartDone {
         part,
-        rows,
+        rows: receipt.rows,
         seconds: begin.elapsed().as_secs_f64(),
         was_done: false,
     };
@@ -224,18 +224,16 @@ async fn end(
     })
 }
 
-/// Writes the answer of a part to the file at `path`; returns its rows.
-#[allow(clippy::too_many_arguments)]
+/// Writes the answer of a part to the file at `path`; returns its receipt.
 async fn answer(
     context: &SessionContext,
     job: &Job,
-    map: &PlannedMap,
-    number: usize,
+    Chosen { map, number, .. }: Chosen<'_>,
     all: &[&Item],
     prepared: &mut Prepared,
     path: &std::path::Path,
     begin: Instant,
-) -> Result<u64> {
+) -> Result<Receipt> {
     let items = &map.parts[number];
     let resources = Resources::from_session(context)?;
     let progress = &resources.progress;
@@ -247,13 +245,15 @@ async fn answer(
         part: number,
         ..Receipt::default()
     };
+    let without_rows = |mut receipt: Receipt| {
+        receipt.seconds = begin.elapsed().as_secs_f64();
+        AnswerWriter::create(path, &Arc::new(Schema::empty()))?.finish(receipt)
+    };
     if let Map::Copy(copy) = &map.map {
         progress.enter(Stage::Commit);
         let kept = prepared.rows(job, &copy.kept).await?;
         receipt.copies = copy.copy(job, context, &kept, items).await?;
-        receipt.seconds = begin.elapsed().as_secs_f64();
-        let schema = Arc::new(Schema::empty());
-        return AnswerWriter::create(path, &schema)?.finish(receipt);
+        return without_rows(receipt);
     }
     let written = async {
         let found = find(context, job, map, items, all, prepared).await?;
@@ -267,9 +267,7 @@ async fn answer(
             };
             tracing::warn!("{error}; `dedup-job split` plans the documents again");
             receipt.wrong_cut = Some((file.to_owned(), offset));
-            receipt.seconds = begin.elapsed().as_secs_f64();
-            let schema = Arc::new(Schema::empty());
-            return AnswerWriter::create(path, &schema)?.finish(receipt);
+            return without_rows(receipt);
         }
     };
     receipt.counts = progress.counts().since(&before);
@@ -326,6 +324,7 @@ async fn find(
     let query = || EngineError::query(job.name());
     let counters = MapCounters::default();
     let splits = map_documents::splits(items);
+    let files = || splits.iter().map(|split| split.file);
     let mut expected = None;
     let mut verified = None;
     let mut answered = 0;
@@ -334,7 +333,7 @@ async fn find(
         Map::Pages(pages) => {
             progress.enter(Stage::Templates);
             let source = &pages.source;
-            let documents = source.open(job, context, &splits).await?;
+            let documents = source.open(job, context, files()).await?;
             let rows = Rows::WithDecisionColumns;
             let table = documents.table(context, source.id_type, rows, &splits, None)?;
             let table = with_pages(table, pages.markup).map_err(query())?;
@@ -353,7 +352,7 @@ async fn find(
                 .store(done + total.sum::<u64>(), Ordering::Relaxed);
             let model = prepared.model(job, &fingerprint.model).await?;
             let (source, decision_columns) = (&fingerprint.source, fingerprint.decision_columns);
-            let documents = source.open(job, context, &splits).await?;
+            let documents = source.open(job, context, files()).await?;
             let (rows, read) = (Rows::to_fingerprint(decision_columns), Some(&counters.read));
             let table = documents.table(context, source.id_type, rows, &splits, read)?;
             let recipe = Recipe::Texts(source.model(model));
@@ -395,7 +394,7 @@ async fn find(
             let model = prepared.model(job, &digest.model).await?;
             let wanted = prepared.rows(job, &digest.wanted).await?;
             let source = &digest.source;
-            let documents = source.open(job, context, &splits).await?;
+            let documents = source.open(job, context, files()).await?;
             let model = source.model(model);
             let rows = Rows::At(wanted);
             let table = documents.table(context, source.id_type, rows, &splits, None)?;
@@ -420,7 +419,7 @@ async fn find(
         Map::Carried(carried) => {
             progress.enter(Stage::Commit);
             let schema = read_schema(&job.fetch(&carried.schema).await?)?;
-            let documents = carried.source.open(job, context, &splits).await?;
+            let documents = carried.source.open(job, context, files()).await?;
             let fields = schema.fields()[1..]
                 .iter()
                 .map(|field| field.as_ref().clone());

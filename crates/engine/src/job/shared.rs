@@ -50,23 +50,30 @@ impl Job {
     /// As [`Self::fetch`], not checked yet.
     pub(super) async fn copy_of(&self, shared: &SharedFile) -> Result<PathBuf> {
         let source = self.shared_location(shared)?;
-        let missing = || EngineError::bad_data(&source, format!("it is missing; {ANEW}"));
-        if let Some(local) = source.local() {
-            let there = local.exists().then(|| local.to_owned());
-            return there.ok_or_else(missing);
-        }
-        let path = self.scratch.join(format!("shared-{}", shared.sha256));
+        let path = match source.local() {
+            Some(local) => local.exists().then(|| local.to_owned()),
+            None => {
+                let name = format!("shared-{}", shared.sha256);
+                self.download(&source, &name).await?
+            }
+        };
+        path.ok_or_else(|| EngineError::bad_data(&source, format!("it is missing; {ANEW}")))
+    }
+
+    /// A copy of an object, called `name` in the scratch directory, where a process makes it once; `None` if there is no such object.
+    pub(super) async fn download(&self, object: &Location, name: &str) -> Result<Option<PathBuf>> {
+        let path = self.scratch.join(name);
         if !path.exists() {
-            let draft = self.scratch.join(format!("shared-{}.tmp", shared.sha256));
+            let draft = self.scratch.join(format!("{name}.tmp"));
             let file = std::fs::File::create(&draft).map_err(|source| self.io(source))?;
-            match source.copy_to(file).await {
+            match object.copy_to(file).await {
                 Ok(_) => {}
-                Err(StorageError::NotFound { .. }) => return Err(missing()),
+                Err(StorageError::NotFound { .. }) => return Ok(None),
                 Err(error) => return Err(error.into()),
             }
             std::fs::rename(&draft, &path).map_err(|source| self.io(source))?;
         }
-        Ok(path)
+        Ok(Some(path))
     }
 
     /// Fails unless the bytes at `path` are those of the shared file. A process checks a file once.

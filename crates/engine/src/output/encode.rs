@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{BufWriter, Write as _};
 
+use archive::ArchiveError;
 use arrow::array::RecordBatch;
 use arrow::csv::WriterBuilder as CsvBuilder;
 use arrow::datatypes::SchemaRef;
@@ -41,15 +42,14 @@ impl Encoder {
     ) -> Result<Self> {
         let mut file = BufWriter::new(file);
         let writer = match format {
-            OutputFormat::Parquet => match parquet_writer(file, schema) {
-                Ok(writer) => FormatWriter::Parquet(Box::new(writer)),
-                Err(error) => return Err(parquet_error(&object, error)),
-            },
+            OutputFormat::Parquet => {
+                let writer = parquet_writer(file, schema);
+                FormatWriter::Parquet(Box::new(writer.map_err(ArchiveError::parquet(&object))?))
+            }
             OutputFormat::Csv => {
                 let header = csv(&RecordBatch::new_empty(schema.clone()), true);
                 let header = header.map_err(arrow_error(&object))?;
-                file.write_all(&header)
-                    .map_err(|source| io_error(&object, source))?;
+                file.write_all(&header).map_err(StorageError::io(&object))?;
                 FormatWriter::Csv(file)
             }
             OutputFormat::JsonLines => FormatWriter::JsonLines(file),
@@ -62,15 +62,13 @@ impl Encoder {
         // Encode in memory first, so that a full disk is not taken for bad data.
         let (file, encoded) = match &mut self.writer {
             FormatWriter::Parquet(writer) => {
-                let written = writer.write(batch);
-                return written.map_err(|error| parquet_error(object, error));
+                return Ok(writer.write(batch).map_err(ArchiveError::parquet(object))?);
             }
             FormatWriter::Csv(file) => (file, csv(batch, false)),
             FormatWriter::JsonLines(file) => (file, json_lines(batch)),
         };
         let encoded = encoded.map_err(arrow_error(object))?;
-        file.write_all(&encoded)
-            .map_err(|source| io_error(object, source))
+        Ok(file.write_all(&encoded).map_err(StorageError::io(object))?)
     }
 
     /// Writes what is still in memory to the file.
@@ -79,13 +77,12 @@ impl Encoder {
         let buffered = match writer {
             FormatWriter::Parquet(writer) => writer
                 .into_inner()
-                .map_err(|error| parquet_error(&object, error))?,
+                .map_err(ArchiveError::parquet(&object))?,
             FormatWriter::Csv(file) | FormatWriter::JsonLines(file) => file,
         };
-        buffered
-            .into_inner()
-            .map(drop)
-            .map_err(|error| io_error(&object, error.into_error()))
+        let written = buffered.into_inner().map_err(|error| error.into_error());
+        written.map_err(StorageError::io(&object))?;
+        Ok(())
     }
 }
 
@@ -126,17 +123,9 @@ fn json_lines(batch: &RecordBatch) -> Result<Vec<u8>, ArrowError> {
     Ok(bytes)
 }
 
-fn parquet_error(object: &str, source: ParquetError) -> EngineError {
-    archive::ArchiveError::parquet(object)(source).into()
-}
-
 /// Turns Arrow errors into errors about the output `object`.
 pub(super) fn arrow_error(object: &str) -> impl Fn(ArrowError) -> EngineError {
-    move |error| archive::ArchiveError::arrow(object)(error).into()
-}
-
-fn io_error(object: &str, source: std::io::Error) -> EngineError {
-    StorageError::io(object)(source).into()
+    move |error| ArchiveError::arrow(object)(error).into()
 }
 
 #[cfg(test)]

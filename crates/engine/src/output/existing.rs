@@ -49,7 +49,8 @@ pub(super) fn kind_by_columns(columns: &[&str]) -> Option<OutputKind> {
     let has_layout = |layout: &[&str]| {
         columns.len() == layout.len() && layout.iter().all(|name| columns.contains(name))
     };
-    if pairs::layouts().iter().any(|layout| has_layout(layout)) {
+    // Pairs have similarities or not.
+    if has_layout(&pairs::COLUMNS) || has_layout(&pairs::COLUMNS[..4]) {
         return Some(OutputKind::Pairs);
     }
     if has_layout(&COMPONENT_COLUMNS) {
@@ -57,20 +58,6 @@ pub(super) fn kind_by_columns(columns: &[&str]) -> Option<OutputKind> {
     }
     let has_all = decide::LAYOUT.iter().all(|name| columns.contains(name));
     has_all.then_some(OutputKind::Decisions)
-}
-
-impl OutputKind {
-    /// The kind of a Parquet output by its columns.
-    fn from_columns(columns: &[&str]) -> Option<Self> {
-        if let Some(kind) = kind_by_columns(columns) {
-            return Some(kind);
-        }
-        match columns {
-            [FINGERPRINT, ID] | [FINGERPRINT, ID, SKETCH] => Some(Self::Fingerprints),
-            [FEATURE, DOCUMENT_FREQUENCY] => Some(Self::Frequencies),
-            _ => None,
-        }
-    }
 }
 
 /// What is at the place of an output.
@@ -140,7 +127,12 @@ async fn parquet_kind(mut reader: ObjectReader, location: &Location) -> Result<O
                 .is_some_and(|by| by.starts_with(CREATED_BY));
             let fields = file.schema_descr().root_schema().get_fields();
             let columns: Vec<&str> = fields.iter().map(|field| field.name()).collect();
-            Ok(OutputKind::from_columns(&columns).filter(|_| is_own))
+            let kind = kind_by_columns(&columns).or(match columns[..] {
+                [FINGERPRINT, ID] | [FINGERPRINT, ID, SKETCH] => Some(OutputKind::Fingerprints),
+                [FEATURE, DOCUMENT_FREQUENCY] => Some(OutputKind::Frequencies),
+                _ => None,
+            });
+            Ok(kind.filter(|_| is_own))
         }
         Err(error) => match ArchiveError::parquet(location.to_string())(error) {
             error if error.kind() == ErrorKind::Data => Ok(None),

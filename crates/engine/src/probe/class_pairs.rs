@@ -13,6 +13,7 @@ use arrow::error::ArrowError;
 use datafusion::error::Result;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
 use hamming::Match;
+use tokio::sync::mpsc::Sender;
 
 use super::ids::ArchiveMatches;
 use super::pair_builder::Sent;
@@ -57,6 +58,7 @@ pub(super) struct ClassPairs {
     /// The nearest document of the archive of each class so far, if only that is asked for.
     nearest: BTreeMap<u32, Neighbour>,
     memory: MemoryReservation,
+    sender: Sender<Result<RecordBatch>>,
 }
 
 impl ClassPairs {
@@ -65,6 +67,7 @@ impl ClassPairs {
         probe: &Probe,
         originals: Originals,
         pool: &Arc<dyn MemoryPool>,
+        sender: Sender<Result<RecordBatch>>,
     ) -> Result<Self> {
         Ok(Self {
             classes: batch.classes(probe.sketches.is_some())?,
@@ -73,15 +76,15 @@ impl ClassPairs {
             originals,
             nearest: BTreeMap::new(),
             memory: MemoryConsumer::new("nearest documents").register(pool),
+            sender,
         })
     }
 
-    /// Keeps the nearest documents of the archive for [`Self::take_nearest`], or sends all of them.
-    pub(super) async fn add_archive_matches<F: Future<Output = bool>>(
+    /// Keeps the nearest documents of the archive for [`Self::send_nearest`], or sends all of them.
+    pub(super) async fn add_archive_matches(
         &mut self,
         found: &ArchiveMatches,
         batch: &Batch,
-        mut send: impl FnMut(RecordBatch) -> F,
     ) -> Result<Sent> {
         let mut counts = Sent::default();
         let classes = Arc::clone(&self.classes);
@@ -108,7 +111,7 @@ impl ClassPairs {
                     Originals::All => {
                         rows.push_archived(class, neighbour);
                         if rows.classes.len() == ARCHIVED_ROWS
-                            && !send(std::mem::take(&mut rows).finish(self)?).await
+                            && !self.send(std::mem::take(&mut rows)).await?
                         {
                             return Ok(counts);
                         }
@@ -116,9 +119,7 @@ impl ClassPairs {
                 }
             }
         }
-        if !rows.classes.is_empty() {
-            send(rows.finish(self)?).await;
-        }
+        self.send(rows).await?;
         Ok(counts)
     }
 
@@ -143,12 +144,7 @@ impl ClassPairs {
 
     /// Sends the pairs inside the batch. `matches` are those of each distinct fingerprint with the
     /// others and with itself.
-    pub(super) async fn send_within<F: Future<Output = bool>>(
-        &self,
-        matches: &[Match],
-        batch: &Batch,
-        mut send: impl FnMut(RecordBatch) -> F,
-    ) -> Result<Sent> {
+    pub(super) async fn send_within(&self, matches: &[Match], batch: &Batch) -> Result<Sent> {
         let mut counts = Sent::default();
         let mut rows = Rows::default();
         for found in matches {
@@ -173,31 +169,38 @@ impl ClassPairs {
                     rows.distances.push(found.distance.cast_signed());
                     rows.similarities.push(similarity);
                     if rows.classes.len() == BATCH_ROWS
-                        && !send(std::mem::take(&mut rows).finish(self)?).await
+                        && !self.send(std::mem::take(&mut rows)).await?
                     {
                         return Ok(counts);
                     }
                 }
             }
         }
-        if !rows.classes.is_empty() {
-            send(rows.finish(self)?).await;
-        }
+        self.send(rows).await?;
         Ok(counts)
     }
 
-    /// Takes the nearest documents of the archive.
-    pub(super) fn take_nearest(&mut self) -> Result<Vec<RecordBatch>> {
+    /// Sends the nearest documents of the archive.
+    pub(super) async fn send_nearest(&mut self) -> Result<()> {
         let nearest: Vec<(u32, Neighbour)> =
             std::mem::take(&mut self.nearest).into_iter().collect();
-        let batches = nearest.chunks(ARCHIVED_ROWS).map(|some| {
+        for some in nearest.chunks(ARCHIVED_ROWS) {
             let mut rows = Rows::default();
             for (class, neighbour) in some {
                 rows.push_archived(*class, neighbour.clone());
             }
-            Ok(rows.finish(self)?)
-        });
-        batches.collect()
+            self.send(rows).await?;
+        }
+        Ok(())
+    }
+
+    /// Sends rows, if there are any; false when the receiver is gone.
+    async fn send(&self, rows: Rows) -> Result<bool> {
+        if rows.classes.is_empty() {
+            return Ok(true);
+        }
+        let rows = rows.finish(&self.schema)?;
+        Ok(self.sender.send(Ok(rows)).await.is_ok())
     }
 }
 
@@ -231,9 +234,9 @@ impl Rows {
         self.base_days.push(neighbour.day);
     }
 
-    fn finish(self, pairs: &ClassPairs) -> Result<RecordBatch, ArrowError> {
+    fn finish(self, schema: &SchemaRef) -> Result<RecordBatch, ArrowError> {
         let rows = self.classes.len();
-        let id_type = pairs.schema.field_with_name(BASE_ID)?.data_type();
+        let id_type = schema.field_with_name(BASE_ID)?.data_type();
         let (ids, days) = if self.base_ids.is_empty() {
             let ids = arrow::array::new_null_array(id_type, rows);
             (ids, Date32Array::new_null(rows))
@@ -242,7 +245,7 @@ impl Rows {
             (ids, Date32Array::from(self.base_days))
         };
         RecordBatch::try_new(
-            Arc::clone(&pairs.schema),
+            Arc::clone(schema),
             vec![
                 Arc::new(UInt32Array::from(self.classes)),
                 Arc::new(UInt32Array::from(self.others)),

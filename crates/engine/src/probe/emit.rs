@@ -48,7 +48,10 @@ impl Emitter {
     ) -> Result<Self> {
         let class_pairs = match probe.answer {
             Answer::Pairs | Answer::PairsByClass => None,
-            Answer::ClassPairs(originals) => Some(ClassPairs::new(&batch, probe, originals, pool)?),
+            Answer::ClassPairs(originals) => {
+                let sender = sender.clone();
+                Some(ClassPairs::new(&batch, probe, originals, pool, sender)?)
+            }
         };
         let classes = match probe.answer {
             Answer::PairsByClass => Some(batch.pair_classes(probe.sketches.is_some())?),
@@ -73,9 +76,7 @@ impl Emitter {
     /// [`Self::finish`].
     pub(super) async fn emit_archive_pairs(&mut self, found: ArchiveMatches) -> Result<()> {
         if let Some(pairs) = &mut self.class_pairs {
-            let sender = &self.sender;
-            let send = |rows| async move { sender.send(Ok(rows)).await.is_ok() };
-            let counts = pairs.add_archive_matches(&found, &self.batch, send).await?;
+            let counts = pairs.add_archive_matches(&found, &self.batch).await?;
             self.add_counts(counts, 0);
             return Ok(());
         }
@@ -89,19 +90,16 @@ impl Emitter {
 
     /// Sends pairs inside the batch. `matches` ascend by query; queries and entries are indexes of distinct fingerprints.
     pub(super) async fn emit_pairs_within(&mut self, matches: &[Match]) -> Result<()> {
-        let send = |rows| self.send(rows);
         if let Some(pairs) = &self.class_pairs {
-            let counts = pairs.send_within(matches, &self.batch, send).await?;
+            let counts = pairs.send_within(matches, &self.batch).await?;
             self.add_counts(counts, 0);
             return Ok(());
         }
         let (sent, left_out) = match &self.nearest {
-            None => (self.builder().send_pairs_within(matches, send).await?, 0),
+            None => (self.builder().send_pairs_within(matches).await?, 0),
             Some(nearest) => {
                 let limit = nearest.limit;
-                self.builder()
-                    .send_nearest_within(matches, limit, send)
-                    .await?
+                self.builder().send_nearest_within(matches, limit).await?
             }
         };
         self.add_counts(sent, left_out);
@@ -111,10 +109,7 @@ impl Emitter {
     /// Sends the pairs with the nearest documents of the archive, if they were collected.
     pub(super) async fn finish(mut self) -> Result<()> {
         if let Some(pairs) = &mut self.class_pairs {
-            for rows in pairs.take_nearest()? {
-                self.send(rows).await;
-            }
-            return Ok(());
+            return pairs.send_nearest().await;
         }
         let Some(nearest) = self.nearest.take() else {
             return Ok(());
@@ -126,8 +121,7 @@ impl Emitter {
     }
 
     async fn send_archive_pairs(&self, matches: &[RowMatch], rows: &ArchiveRows) -> Result<()> {
-        let send = |rows| self.send(rows);
-        let sending = self.builder().send_archive_pairs(matches, rows, send);
+        let sending = self.builder().send_archive_pairs(matches, rows);
         self.add_counts(sending.await?, 0);
         Ok(())
     }
@@ -139,12 +133,8 @@ impl Emitter {
             self.day,
             self.sketches,
             self.classes.clone(),
+            &self.sender,
         )
-    }
-
-    /// Sends rows of pairs; false when the receiver is gone.
-    async fn send(&self, rows: RecordBatch) -> bool {
-        self.sender.send(Ok(rows)).await.is_ok()
     }
 
     fn add_counts(&self, sent: Sent, left_out: u64) {

@@ -14,7 +14,7 @@ use datafusion::error::Result;
 
 use super::request::Probe;
 use crate::resources::Resources;
-use crate::work_items::WorkItem;
+use crate::work_items::{Numbered, WorkItem};
 
 /// The most items from a store that are being fetched or wait to be probed.
 const ITEMS: usize = 64;
@@ -23,21 +23,24 @@ const BYTES: u64 = 64 << 20;
 /// The most items of local files for each thread: the one that is probed next, and the one after it.
 const LOCAL_ITEMS: usize = 2;
 
+/// A task that fetches an item; it returns the number of the item, too.
+type Fetch = SpawnedTask<Result<(u32, Fetched)>>;
+
 /// A queue of tasks that fetch, shared by the partitions of a process.
 #[derive(Debug)]
-pub(super) struct FetchQueue<T> {
-    state: Mutex<State<T>>,
+pub(super) struct FetchQueue {
+    state: Mutex<State>,
     local_items: usize,
     bytes: u64,
 }
 
 #[derive(Debug)]
-struct State<T> {
-    items: VecDeque<(SpawnedTask<Result<T>>, u64)>,
+struct State {
+    items: VecDeque<(Fetch, u64)>,
     bytes: u64,
 }
 
-impl<T: Send + 'static> FetchQueue<T> {
+impl FetchQueue {
     /// An empty queue for `threads` threads within `memory` bytes.
     pub(super) fn new(threads: usize, memory: usize) -> Self {
         Self {
@@ -58,20 +61,24 @@ impl<T: Send + 'static> FetchQueue<T> {
         items < self.local_items || (remote && items < ITEMS && state.bytes < self.bytes)
     }
 
-    /// Starts to fetch an item of `bytes` bytes.
+    /// Starts to fetch an item.
     pub(super) fn fetch(
         &self,
-        bytes: u64,
-        fetch: impl Future<Output = Result<T>> + Send + 'static,
+        (number, item): Numbered,
+        resources: Arc<Resources>,
+        probe: Arc<Probe>,
     ) {
-        let task = SpawnedTask::spawn(fetch);
+        let bytes = item.bytes();
+        let task: Fetch = SpawnedTask::spawn(async move {
+            Ok((number, Fetched::fetch(item, resources, probe).await?))
+        });
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.items.push_back((task, bytes));
         state.bytes += bytes;
     }
 
     /// Takes the item whose fetch started first.
-    pub(super) fn next(&self) -> Option<SpawnedTask<Result<T>>> {
+    pub(super) fn next(&self) -> Option<Fetch> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let (task, bytes) = state.items.pop_front()?;
         state.bytes -= bytes;
@@ -101,11 +108,7 @@ pub(super) struct RowGroup {
 
 impl Fetched {
     /// Fetches the bytes of an item.
-    pub(super) async fn fetch(
-        item: WorkItem,
-        resources: Arc<Resources>,
-        probe: Arc<Probe>,
-    ) -> Result<Self> {
+    async fn fetch(item: WorkItem, resources: Arc<Resources>, probe: Arc<Probe>) -> Result<Self> {
         match item {
             WorkItem::RowGroup {
                 row_group,

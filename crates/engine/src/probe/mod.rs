@@ -6,7 +6,6 @@
 mod channel;
 mod class_pairs;
 mod coalesce;
-mod driver;
 mod emit;
 mod fetch;
 mod ids;

@@ -30,12 +30,12 @@
 //!
 //! Errors and the end:
 //! - Fetch and probe: the error ends the partition's task, which drops the chain; dropped tasks are aborted.
-//! - Ids: the task sets `failed`, and its error travels down the chain to [`Pipeline::finish`]. The driver sees `failed`
-//!   after the item that it probes, and stops.
+//! - Ids: the task sets `failed`, and its error travels down the chain to [`Pipeline::finish`]. The partition (`table.rs`)
+//!   sees `failed` after the item that it probes, and stops.
 //! - A receiver that is gone (the plan was cancelled, or a later stage failed) makes the probe stop in the middle of the
 //!   item. The item's `done` is then dropped unsent, and the emitter fails: an item that was not probed to its end is
 //!   never counted as answered.
-//! - The driver (`driver.rs`) also stops before the next item when the output is closed.
+//! - The partition also stops before the next item when the output is closed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -182,7 +182,7 @@ impl Others {
             let rows =
                 fingerprint::local_rows(context, &documents, recipe, id_type, beside, progress)?;
             let given = documents.given();
-            match fingerprint::write_sorted(rows, given, writer, &scratch).await {
+            match fingerprint::write_sorted(context, rows, given, writer, &scratch).await {
                 Ok(batch) => break batch,
                 Err(error) if documents.uncut(error.wrong_cut()) => {}
                 Err(error) => return Err(error),

@@ -112,7 +112,6 @@ impl Fingerprints {
                 let work = Work {
                     context,
                     documents,
-                    columns: documents.columns(),
                     recipe,
                     id_type,
                     decision_columns,
@@ -133,7 +132,8 @@ impl Fingerprints {
             )?,
         };
         let given = documents.given();
-        let mut batch = fingerprint::write_sorted(rows, given, writer, &settings.scratch).await?;
+        let scratch = &settings.scratch;
+        let mut batch = fingerprint::write_sorted(context, rows, given, writer, scratch).await?;
         if let Some(templates) = &templates {
             // Fingerprints depend on what was known of sources, documents do not.
             batch.file.day_digest.clone_from(&templates.digest);

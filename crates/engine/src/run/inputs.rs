@@ -27,12 +27,11 @@ pub async fn open_batch(
     context: &SessionContext,
     new: &[String],
     columns: &Columns,
-    opened: Option<&OpenedArchive>,
+    opened: &OpenedArchive,
     options: &SpecOptions,
     profile: Profile,
 ) -> Result<(Documents, Recipe, IdType)> {
-    let columns = opened.map_or_else(|| columns.clone(), |opened| opened.columns(columns));
-    let mut documents = Documents::open(context, new, &columns).await?;
+    let mut documents = Documents::open(context, new, &opened.columns(columns)).await?;
     let without_archive = &options.for_documents(&documents);
     if let Some((first, others)) = documents.files_with_row_ids() {
         let others = match others {
@@ -44,9 +43,9 @@ pub async fn open_batch(
         );
     }
     let declared = documents.spec()?;
-    let name = opened.map(OpenedArchive::name).unwrap_or_default();
+    let name = opened.name();
     let ready = documents.has_fingerprints();
-    let recipe = match (opened.and_then(OpenedArchive::spec), declared) {
+    let recipe = match (opened.spec(), declared) {
         (Some(spec), Some((file, declared))) if differs_by_template(spec, &declared) => {
             if documents.have_sources(context).await? {
                 return Err(EngineError::Configuration(format!(
@@ -77,10 +76,10 @@ pub async fn open_batch(
             Recipe::Ready(spec.clone())
         }
         (Some(spec), _) => match opened {
-            Some(OpenedArchive::Archive(archive)) => {
+            OpenedArchive::Archive(archive) => {
                 Recipe::Texts(options.model_from_archive(archive).await?)
             }
-            _ => Recipe::Texts(options.model_of_plain_files(&name, spec)?),
+            OpenedArchive::Plain(_) => Recipe::Texts(options.model_of_plain_files(&name, spec)?),
         },
         (None, Some((file, declared))) => {
             options.check(&file, &declared)?;
@@ -88,13 +87,13 @@ pub async fn open_batch(
         }
         (None, None) if ready => Recipe::Ready(without_archive.model()?.spec().clone()),
         (None, None) => {
-            if opened.is_some_and(|opened| opened.id_type().is_some()) {
+            if opened.id_type().is_some() {
                 tracing::warn!(
                     "the files of --base do not say under which spec their fingerprints were made; the spec that --json shows is assumed"
                 );
             }
             // Plain files of fingerprints have none of short texts.
-            let profile = match opened.and_then(OpenedArchive::id_type) {
+            let profile = match opened.id_type() {
                 Some(_) => Profile::Paper,
                 None => profile,
             };
@@ -102,7 +101,7 @@ pub async fn open_batch(
         }
     };
     if let Recipe::Texts(model) = &recipe {
-        let pages = match opened.and_then(OpenedArchive::spec) {
+        let pages = match opened.spec() {
             Some(spec) => options.pages(&documents, &name, spec)?,
             None => without_archive.pages(&documents, &name, model.spec())?,
         };
@@ -111,11 +110,8 @@ pub async fn open_batch(
     if recipe.spec().template == Template::Domains {
         documents.source_by_domains();
     }
-    let id_type = opened
-        .and_then(OpenedArchive::id_type)
-        .or(documents.id_type())
-        .unwrap_or(IdType::String);
-    Ok((documents, recipe, id_type))
+    let id_type = opened.id_type().or(documents.id_type());
+    Ok((documents, recipe, id_type.unwrap_or(IdType::String)))
 }
 
 /// Whether texts have the same fingerprints under an archive's `spec` and under that of ready fingerprints, but for templates,
@@ -229,7 +225,7 @@ impl Inputs {
             ..columns.clone()
         };
         let (mut documents, recipe, id_type) =
-            open_batch(context, new, columns, Some(opened), options, profile).await?;
+            open_batch(context, new, columns, opened, options, profile).await?;
         let id_type = base.id_type(id_type);
         let pins = typed_pins(settings.pins_from.as_deref(), &settings.pins, id_type)?;
         if let Some(of_base) = &mut base.documents {

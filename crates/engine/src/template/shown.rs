@@ -59,14 +59,7 @@ pub async fn shared_passages(
         ..columns.clone()
     };
     let options = SpecOptions::default();
-    let opening = open_batch(
-        context,
-        paths,
-        &columns,
-        Some(opened),
-        &options,
-        Profile::Sharp,
-    );
+    let opening = open_batch(context, paths, &columns, opened, &options, Profile::Sharp);
     let (documents, recipe, id_type) = opening.await?;
     let markup = recipe.spec().markup;
     let templates = memory.templates();

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use ::archive::{Append, Archive, DayBatch, Existing, FingerprintWriter, IdType};
+use ::archive::{Append, Archive, DayBatch, Existing, FingerprintWriter, IdType, Snapshot};
 use documents::ColumnsRead;
 use documents::crawl_counts::CrawlRecordCounts;
 use documents::read_counts::Notes;
@@ -82,22 +82,18 @@ pub fn run(common: &CommonArgs, args: &FingerprintArgs) -> Result<(), Failure> {
             Target::Day(dir, _) => (Some(Archive::open(&stores.locate(dir)?).await?), None),
         };
         let options = args.spec.spec_options(stores).await?;
-        let opened = archive.map(|archive| OpenedArchive::Archive(Box::new(archive)));
+        let opened = match archive {
+            Some(archive) => OpenedArchive::Archive(Box::new(archive)),
+            None => OpenedArchive::Plain(Snapshot::none()),
+        };
         let columns = Columns {
             source: args.source.clone(),
             with_sources: true,
             spooled: Some(scratch.to_owned()),
             ..args.columns.columns()
         };
-        let (mut documents, recipe, id_type) = open_batch(
-            context,
-            input,
-            &columns,
-            opened.as_ref(),
-            &options,
-            Profile::Paper,
-        )
-        .await?;
+        let (mut documents, recipe, id_type) =
+            open_batch(context, input, &columns, &opened, &options, Profile::Paper).await?;
         documents.cut(context, process.threads()).await?;
         let day = match target {
             Target::Day(_, day) => Some(DayBatch {
@@ -109,7 +105,7 @@ pub fn run(common: &CommonArgs, args: &FingerprintArgs) -> Result<(), Failure> {
         let (batch, templates) = loop {
             let work = Work {
                 process,
-                archive: opened.as_ref(),
+                archive: opened.archive(),
                 id_type,
                 day,
                 draft: draft.as_ref().map(Draft::path),
@@ -130,12 +126,12 @@ pub fn run(common: &CommonArgs, args: &FingerprintArgs) -> Result<(), Failure> {
         }
         progress.enter(Stage::Commit);
         // That of runs with the fingerprints.
-        let k = match &opened {
-            Some(OpenedArchive::Archive(archive)) => archive.run_defaults().max_distance,
-            _ => Profile::Paper.max_distance(),
+        let k = match opened.archive() {
+            Some(archive) => archive.run_defaults().max_distance,
+            None => Profile::Paper.max_distance(),
         };
         let commit = match (opened, day) {
-            (Some(OpenedArchive::Archive(mut archive)), Some(day)) => {
+            (OpenedArchive::Archive(mut archive), Some(day)) => {
                 let is_first_day = archive.files()?.is_empty();
                 let remember = async |archive: &Archive| match &templates {
                     Some(templates) => {
@@ -209,7 +205,7 @@ fn target(args: &FingerprintArgs) -> Result<Target<'_>, Failure> {
 /// A batch to be fingerprinted.
 struct Work<'a> {
     process: &'a Process,
-    archive: Option<&'a OpenedArchive>,
+    archive: Option<&'a Archive>,
     id_type: IdType,
     day: Option<DayBatch>,
     /// The output; without one, the fingerprints are for this process alone.
@@ -231,7 +227,7 @@ impl Work<'_> {
             documents,
             recipe,
             id_type: self.id_type,
-            archive: self.archive.and_then(OpenedArchive::archive),
+            archive: self.archive,
             day: self.day,
             existing: Existing::Keep,
         };
@@ -252,7 +248,7 @@ impl Work<'_> {
         let beside = Beside::Nothing;
         let rows = fingerprint::local_rows(context, documents, &recipe, id_type, beside, progress)?;
         let given = documents.given();
-        let mut made = fingerprint::write_sorted(rows, given, writer, scratch).await?;
+        let mut made = fingerprint::write_sorted(context, rows, given, writer, scratch).await?;
         if let Some(templates) = &templates {
             made.file.day_digest.clone_from(&templates.digest);
         }

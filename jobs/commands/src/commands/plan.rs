@@ -145,7 +145,7 @@ async fn open(process: &Process, args: &PlanArgs, new: &[String]) -> Result<Inpu
         &process.context,
         new,
         &columns,
-        Some(&opened),
+        &opened,
         &SpecOptions::default(),
         Profile::Sharp,
     )

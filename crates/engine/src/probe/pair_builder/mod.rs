@@ -10,6 +10,7 @@ use arrow::array::{
 };
 use arrow::datatypes::SchemaRef;
 use datafusion::error::Result;
+use tokio::sync::mpsc::Sender;
 
 use super::request::{CompareSketches, Compared};
 use crate::batch::{Batch, Classes};
@@ -144,6 +145,9 @@ pub(super) struct PairBuilder<'a> {
     sketches: Option<CompareSketches>,
     /// The classes whose first documents alone have pairs with others.
     classes: Option<Arc<Classes>>,
+    sender: &'a Sender<Result<RecordBatch>>,
+    /// The rows of the archive in the pairs; `None` for pairs inside the batch.
+    archived: Option<&'a ArchiveRows>,
     pending: Pending,
     sent: Sent,
 }
@@ -155,6 +159,7 @@ impl<'a> PairBuilder<'a> {
         day: Option<i32>,
         sketches: Option<CompareSketches>,
         classes: Option<Arc<Classes>>,
+        sender: &'a Sender<Result<RecordBatch>>,
     ) -> Self {
         Self {
             batch,
@@ -162,18 +167,20 @@ impl<'a> PairBuilder<'a> {
             day,
             sketches,
             classes,
+            sender,
+            archived: None,
             pending: Pending::default(),
             sent: Sent::default(),
         }
     }
 
     /// Sends the pairs of the batch with `rows` of the archive; returns how many.
-    pub(super) async fn send_archive_pairs<F: Future<Output = bool>>(
+    pub(super) async fn send_archive_pairs(
         mut self,
         matches: &[RowMatch],
-        rows: &ArchiveRows,
-        mut send: impl FnMut(RecordBatch) -> F,
+        rows: &'a ArchiveRows,
     ) -> Result<Sent> {
+        self.archived = Some(rows);
         for found in matches {
             let sketch = rows.sketch(found.row);
             let rows_of = self.batch.distinct.rows(found.entry);
@@ -183,17 +190,12 @@ impl<'a> PairBuilder<'a> {
                 None => true,
             };
             for new in rows_of.filter(is_first) {
-                if self.push(new, found.row, found.distance, sketch)
-                    && !send(self.take_archive_pairs(rows)?).await
-                {
+                if self.push(new, found.row, found.distance, sketch) && !self.send().await? {
                     return Ok(self.sent);
                 }
             }
         }
-        if !self.pending.new.is_empty() {
-            send(self.take_archive_pairs(rows)?).await;
-        }
-        Ok(self.sent)
+        self.finish().await
     }
 
     /// Adds a pair, unless its sketches differ in too many bits; true when the record batch is
@@ -211,22 +213,16 @@ impl<'a> PairBuilder<'a> {
         self.pending.new.len() == BATCH_ROWS
     }
 
-    /// Takes the pairs that were added, whose other documents are `rows` of the archive.
-    fn take_archive_pairs(&mut self, rows: &ArchiveRows) -> Result<RecordBatch> {
-        let indexes = UInt32Array::from(self.pending.base.clone());
-        let base_ids = arrow::compute::take(&rows.ids, &indexes, None)?;
-        self.take(base_ids, rows.day)
-    }
-
-    /// Takes the pairs that were added, whose other documents are in the batch too.
-    fn take_pairs_within(&mut self) -> Result<RecordBatch> {
-        let base_ids = self.batch.ids(&self.pending.base)?;
-        self.take(base_ids, self.day)
-    }
-
-    /// Takes the pairs that were added, with the columns of their other documents.
-    fn take(&mut self, base_ids: ArrayRef, base_day: Option<i32>) -> Result<RecordBatch> {
+    /// Takes the pairs that were added.
+    fn take(&mut self) -> Result<RecordBatch> {
         let pending = std::mem::take(&mut self.pending);
+        let (base_ids, base_day) = match self.archived {
+            Some(rows) => {
+                let indexes = UInt32Array::from(pending.base);
+                (arrow::compute::take(&rows.ids, &indexes, None)?, rows.day)
+            }
+            None => (self.batch.ids(&pending.base)?, self.day),
+        };
         let rows = pending.new.len();
         let distances = pending.distances.iter().map(|found| found.cast_signed());
         let base_days: Date32Array = std::iter::repeat_n(base_day, rows).collect();
@@ -241,6 +237,20 @@ impl<'a> PairBuilder<'a> {
             ),
         ];
         Ok(pairs::record_batch(&self.schema, &columns, None)?)
+    }
+
+    /// Sends the pairs that were added; false when the receiver is gone.
+    async fn send(&mut self) -> Result<bool> {
+        let rows = self.take()?;
+        Ok(self.sender.send(Ok(rows)).await.is_ok())
+    }
+
+    /// Sends the pairs that are left; returns how many there were in all.
+    async fn finish(mut self) -> Result<Sent> {
+        if !self.pending.new.is_empty() {
+            self.send().await?;
+        }
+        Ok(self.sent)
     }
 }
 

@@ -62,20 +62,21 @@ fn rows_of(batch: &RecordBatch) -> Vec<Row> {
 /// The rows that are sent, before the reduce.
 async fn sent(batch: &Batch, limit: Option<usize>) -> Vec<Row> {
     let schema = pairs::schema(IdType::String, Similarities::Unknown);
-    let builder = PairBuilder::new(batch, schema, None, None, None);
+    let (sender, mut receiver) = tokio::sync::mpsc::channel(1000);
+    let builder = PairBuilder::new(batch, schema, None, None, None, &sender);
     let matches = all_matches(batch);
-    let mut rows = Vec::new();
-    let send = |batch: RecordBatch| {
-        rows.extend(rows_of(&batch));
-        std::future::ready(true)
-    };
     let count = match limit {
-        None => builder.send_pairs_within(&matches, send).await.unwrap(),
+        None => builder.send_pairs_within(&matches).await.unwrap(),
         Some(limit) => {
-            let sent = builder.send_nearest_within(&matches, limit, send).await;
+            let sent = builder.send_nearest_within(&matches, limit).await;
             sent.unwrap().0
         }
     };
+    drop(sender);
+    let mut rows = Vec::new();
+    while let Some(batch) = receiver.recv().await {
+        rows.extend(rows_of(&batch.unwrap()));
+    }
     assert_eq!(count.pairs, rows.len() as u64);
     rows
 }

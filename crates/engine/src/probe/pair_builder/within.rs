@@ -4,7 +4,6 @@ use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::ops::Range;
 
-use arrow::array::RecordBatch;
 use datafusion::error::Result;
 use hamming::Match;
 
@@ -18,13 +17,9 @@ impl PairBuilder<'_> {
     /// itself. Of copies (documents that share id and fingerprint, and the sketch if sketches are compared), only the first is
     /// paired with other documents, and once with the last copy: the reduce would drop all other pairs, and their number grows
     /// with the square of the copies.
-    pub(in crate::probe) async fn send_pairs_within<F: Future<Output = bool>>(
-        mut self,
-        matches: &[Match],
-        mut send: impl FnMut(RecordBatch) -> F,
-    ) -> Result<Sent> {
+    pub(in crate::probe) async fn send_pairs_within(mut self, matches: &[Match]) -> Result<Sent> {
         if let Some(classes) = self.classes.clone() {
-            return self.send_class_pairs_within(&classes, matches, send).await;
+            return self.send_class_pairs_within(&classes, matches).await;
         }
         let batch = self.batch;
         for found in matches {
@@ -48,27 +43,22 @@ impl PairBuilder<'_> {
                 let with_itself = (is_own && copies.first != copies.last).then_some(copies.last);
                 let bases = others[..before].iter().map(|other| other.first);
                 for other in bases.chain(with_itself) {
-                    if self.push_within(copies.first, other, found.distance)
-                        && !send(self.take_pairs_within()?).await
+                    if self.push_within(copies.first, other, found.distance) && !self.send().await?
                     {
                         return Ok(self.sent);
                     }
                 }
             }
         }
-        if !self.pending.new.is_empty() {
-            send(self.take_pairs_within()?).await;
-        }
-        Ok(self.sent)
+        self.finish().await
     }
 
     /// Sends the pairs inside the batch of the first documents of `classes`, and those of each other document with the first of its
     /// class; returns how many.
-    async fn send_class_pairs_within<F: Future<Output = bool>>(
+    async fn send_class_pairs_within(
         mut self,
         classes: &Classes,
         matches: &[Match],
-        mut send: impl FnMut(RecordBatch) -> F,
     ) -> Result<Sent> {
         let distinct = &self.batch.distinct;
         for found in matches.iter().filter(|found| found.entry <= found.query) {
@@ -90,17 +80,12 @@ impl PairBuilder<'_> {
                 (first != row).then_some((row, first))
             });
             for (one, other) in firsts.chain(with_first) {
-                if self.push_within(one, other, found.distance)
-                    && !send(self.take_pairs_within()?).await
-                {
+                if self.push_within(one, other, found.distance) && !self.send().await? {
                     return Ok(self.sent);
                 }
             }
         }
-        if !self.pending.new.is_empty() {
-            send(self.take_pairs_within()?).await;
-        }
-        Ok(self.sent)
+        self.finish().await
     }
 
     /// Adds the pair of two rows of the batch; the row with the larger id becomes the new one. Returns whether the record batch is
@@ -115,11 +100,10 @@ impl PairBuilder<'_> {
     }
 
     /// Sends the pairs inside the batch, at most the `limit` nearest of each id; returns how many it sent and left out.
-    pub(in crate::probe) async fn send_nearest_within<F: Future<Output = bool>>(
+    pub(in crate::probe) async fn send_nearest_within(
         mut self,
         matches: &[Match],
         limit: usize,
-        mut send: impl FnMut(RecordBatch) -> F,
     ) -> Result<(Sent, u64)> {
         let batch = self.batch;
         let mut left_out = 0;
@@ -132,17 +116,14 @@ impl PairBuilder<'_> {
                 left_out += (documents - kept) as u64;
                 for near in nearest {
                     if self.push(new, near.row, near.distance, batch.sketch(near.row))
-                        && !send(self.take_pairs_within()?).await
+                        && !self.send().await?
                     {
                         return Ok((self.sent, left_out));
                     }
                 }
             }
         }
-        if !self.pending.new.is_empty() {
-            send(self.take_pairs_within()?).await;
-        }
-        Ok((self.sent, left_out))
+        Ok((self.finish().await?, left_out))
     }
 
     /// The `limit` nearest ids among the documents before `new`, and the number of all matching
