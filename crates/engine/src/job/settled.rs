@@ -61,7 +61,11 @@ impl Job {
         let keys = match settled.keys {
             Some((file, rows)) => {
                 let path = self.fetch(&file).await?;
-                Some(Keys { path, rows })
+                Some(Keys {
+                    path,
+                    rows,
+                    bitmaps: false,
+                })
             }
             None => None,
         };
