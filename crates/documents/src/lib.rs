@@ -124,7 +124,6 @@ impl Documents {
     ) -> Result<Self> {
         let stores = &Reading::in_session(context)?.stores;
         let extensions = extensions();
-        let extensions: Vec<&str> = extensions.iter().map(String::as_str).collect();
         let (mut locations, mut skipped) = (Vec::new(), Notes::default());
         for path in given {
             let (files, left_out) = archive::input_files(stores, path, &extensions).await?;
