@@ -223,9 +223,6 @@ impl Archive {
     }
 
     /// The features of the table that this program does not write, if there are any.
-    ///
-    /// # Errors
-    /// [`ArchiveError::Delta`] when the log cannot be read.
     pub fn unwritable_features(&self) -> Result<Option<String>> {
         let failed = ArchiveError::delta(self.location().given());
         let state = self.table.snapshot().map_err(failed)?;
