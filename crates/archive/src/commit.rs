@@ -10,7 +10,6 @@ use std::sync::Arc;
 use arrow::array::{BooleanArray, RecordBatch};
 use arrow::buffer::BooleanBuffer;
 use arrow::error::ArrowError;
-use deltalake_core::DeltaTableError;
 use deltalake_core::kernel::transaction::{
     CommitProperties, PROTOCOL, TableReference, TransactionError,
 };
@@ -356,7 +355,6 @@ impl Archive {
                     return Err(error);
                 }
             }
-            let error = ArchiveError::delta(self.location().given())(error);
             if error.kind() != ErrorKind::TryAgain || self.version() == version {
                 return Err(error);
             }
@@ -483,7 +481,7 @@ impl Archive {
         staged: &StagedDay,
         base_version: u64,
         existing: Existing,
-    ) -> Result<Result<u64, DeltaTableError>> {
+    ) -> Result<Result<u64>> {
         if existing == Existing::Replace {
             self.refuse_mixed(staged.batch).await?;
         }

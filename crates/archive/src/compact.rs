@@ -99,12 +99,10 @@ impl Archive {
                 target_size: 0,
             };
             let properties = CommitProperties::default();
-            let error = match self
-                .commit_next(actions.clone(), operation, properties)
-                .await
-            {
+            let committed = self.commit_next(actions.clone(), operation, properties);
+            let error = match committed.await {
                 Ok(version) => return Ok(version),
-                Err(error) => ArchiveError::delta(self.location().given())(error),
+                Err(error) => error,
             };
             // Only the log tells the outcome. If it cannot be read, the new files stay, because it may name them.
             self.reopen().await?;

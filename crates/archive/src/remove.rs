@@ -391,7 +391,7 @@ impl Archive {
             ]);
         let error = match self.commit_next(actions, operation, properties).await {
             Ok(version) => return Ok(Some(version)),
-            Err(error) => ArchiveError::delta(self.location().given())(error),
+            Err(error) => error,
         };
         // Only the log tells the outcome. If it cannot be read, the written files stay, because it may name them.
         self.reopen().await?;
