@@ -28,9 +28,6 @@ pub struct Bulk<'a> {
 
 impl<'a> Bulk<'a> {
     /// Begins at the version that the archive is open at.
-    ///
-    /// # Errors
-    /// [`ArchiveError::Delta`] when the log cannot be read.
     pub fn new(archive: &'a mut Archive) -> Result<Self> {
         Ok(Self {
             version: archive.version(),

@@ -10,7 +10,6 @@ use std::sync::Arc;
 use arrow::array::{BooleanArray, RecordBatch};
 use arrow::buffer::BooleanBuffer;
 use arrow::error::ArrowError;
-use deltalake_core::DeltaTableError;
 use deltalake_core::kernel::transaction::{
     CommitProperties, PROTOCOL, TableReference, TransactionError,
 };
@@ -224,9 +223,6 @@ impl Archive {
     }
 
     /// The features of the table that this program does not write, if there are any.
-    ///
-    /// # Errors
-    /// [`ArchiveError::Delta`] when the log cannot be read.
     pub fn unwritable_features(&self) -> Result<Option<String>> {
         let failed = ArchiveError::delta(self.location().given());
         let state = self.table.snapshot().map_err(failed)?;
@@ -360,7 +356,6 @@ impl Archive {
                     return Err(error);
                 }
             }
-            let error = ArchiveError::delta(self.location().given())(error);
             if error.kind() != ErrorKind::TryAgain || self.version() == version {
                 return Err(error);
             }
@@ -487,7 +482,7 @@ impl Archive {
         staged: &StagedDay,
         base_version: u64,
         existing: Existing,
-    ) -> Result<Result<u64, DeltaTableError>> {
+    ) -> Result<Result<u64>> {
         if existing == Existing::Replace {
             self.refuse_mixed(staged.batch).await?;
         }

@@ -21,6 +21,7 @@ use storage::ErrorKind;
 
 use crate::commit::COMMIT_ATTEMPTS;
 use crate::data_files::{DayTags, RowsToWrite, StoredRows, WrittenFile};
+use crate::document_id::DocumentId;
 use crate::error::{ArchiveError, Result};
 use crate::operations::operation_name;
 use crate::schema;
@@ -98,12 +99,10 @@ impl Archive {
                 target_size: 0,
             };
             let properties = CommitProperties::default();
-            let error = match self
-                .commit_next(actions.clone(), operation, properties)
-                .await
-            {
+            let committed = self.commit_next(actions.clone(), operation, properties);
+            let error = match committed.await {
                 Ok(version) => return Ok(version),
-                Err(error) => ArchiveError::delta(self.location().given())(error),
+                Err(error) => error,
             };
             // Only the log tells the outcome. If it cannot be read, the new files stay, because it may name them.
             self.reopen().await?;
@@ -323,29 +322,18 @@ impl Cursor {
     }
 
     /// The sort key of the current row: fingerprint, then id.
-    fn key(&self) -> (i64, IdKey) {
+    fn key(&self) -> (i64, DocumentId) {
         let fingerprint = self.batch.column(0).as_primitive::<Int64Type>();
-        let ids = self.batch.column(1);
-        let id = match ids.as_string_opt::<i32>() {
-            Some(text) => IdKey::Text(text.value(self.row).into()),
-            None => IdKey::Number(ids.as_primitive::<Int64Type>().value(self.row)),
-        };
+        let id = DocumentId::read(self.batch.column(1), self.row);
         (fingerprint.value(self.row), id)
     }
-}
-
-/// An id as a sort key.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-enum IdKey {
-    Number(i64),
-    Text(Box<str>),
 }
 
 /// The rows of several sorted files, merged in sort order.
 struct MergedRows {
     sources: Vec<Cursor>,
     /// The sort key of each file's next row, with the file's number; the smallest key on top.
-    heap: BinaryHeap<Reverse<(i64, IdKey, usize)>>,
+    heap: BinaryHeap<Reverse<(i64, DocumentId, usize)>>,
     schema: SchemaRef,
     /// Checksum of the rows that were read from `sources`.
     read: Checksum,
@@ -376,8 +364,8 @@ impl MergedRows {
             };
             fingerprints.push(fingerprint);
             match id {
-                IdKey::Text(text) => texts.append_value(&text),
-                IdKey::Number(number) => numbers.push(number),
+                DocumentId::Text(text) => texts.append_value(&text),
+                DocumentId::Number(number) => numbers.push(number),
             }
             let from = &self.sources[source];
             if let Some(column) = schema::sketches(&from.batch) {

@@ -317,9 +317,6 @@ impl Archive {
 
     /// Whether the archive still has exactly the rows that the day's commit wrote: all of its files carry the commit's
     /// `digest`, and together they hold `committed_rows` rows.
-    ///
-    /// # Errors
-    /// [`ArchiveError::Delta`] when the log cannot be read.
     pub fn is_whole(&self, batch: DayBatch, digest: &str, committed_rows: u64) -> Result<bool> {
         let files = self.files()?;
         let mut of_day = files.iter().filter(|file| file.may_have(batch));

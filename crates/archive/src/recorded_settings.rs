@@ -57,7 +57,6 @@ impl Archive {
                 self.reopen().await?;
                 return Ok(Some(before + 1));
             };
-            let error = ArchiveError::delta(self.location().given())(error);
             // Only the log tells the outcome.
             self.reopen().await?;
             if self.recorded.starts_with(&recorded) {

@@ -250,9 +250,6 @@ impl Archive {
 
     /// The batches that were committed after a day, or after its batch of a name; and whether the archive has only the kept documents of
     /// one of them.
-    ///
-    /// # Errors
-    /// [`ArchiveError::Delta`] when the log cannot be read.
     pub fn later_batches(
         &self,
         day: NaiveDate,
@@ -279,9 +276,6 @@ impl Archive {
 
     /// When the rows of each data file were committed, and those of each day first: the versions that they were compared with, which
     /// ascend with the commits.
-    ///
-    /// # Errors
-    /// [`ArchiveError::Delta`] when the log cannot be read.
     pub fn commit_order(&self) -> Result<CommitOrder> {
         let mut order = CommitOrder::default();
         for file in self.files()? {
@@ -295,9 +289,6 @@ impl Archive {
     }
 
     /// Whether the archive has only the kept documents of some day.
-    ///
-    /// # Errors
-    /// [`ArchiveError::Delta`] when the log cannot be read.
     pub fn has_days_of_kept(&self) -> Result<bool> {
         Ok(self.files()?.iter().any(DataFile::has_only_kept))
     }
@@ -400,7 +391,7 @@ impl Archive {
             ]);
         let error = match self.commit_next(actions, operation, properties).await {
             Ok(version) => return Ok(Some(version)),
-            Err(error) => ArchiveError::delta(self.location().given())(error),
+            Err(error) => error,
         };
         // Only the log tells the outcome. If it cannot be read, the written files stay, because it may name them.
         self.reopen().await?;

@@ -30,9 +30,6 @@ pub struct CommittedMemory {
 
 impl Archive {
     /// The memory that counts now, if there is any.
-    ///
-    /// # Errors
-    /// [`ArchiveError::Delta`] when the log cannot be read.
     pub async fn template_memory(&self) -> Result<Option<i64>> {
         self.app_transaction(TRANSACTION).await
     }

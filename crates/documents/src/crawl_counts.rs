@@ -30,19 +30,16 @@ pub struct CrawlRecordCounts {
 
 impl From<&Counts> for CrawlRecordCounts {
     fn from(counts: &Counts) -> Self {
-        let names = |counts: Vec<(&str, u64)>| {
-            let owned = counts.into_iter();
-            owned
-                .map(|(name, records)| (name.to_owned(), records))
-                .collect()
-        };
+        let skipped = counts.skipped.iter();
         Self {
-            documents: counts.documents(),
-            incomplete: counts.incomplete(),
-            malformed: counts.malformed(),
-            skipped: names(counts.all_skipped()),
-            statuses: counts.statuses().into_iter().collect(),
-            media_types: names(counts.media_types()),
+            documents: counts.documents,
+            incomplete: counts.incomplete,
+            malformed: counts.malformed,
+            skipped: skipped
+                .map(|(name, records)| ((*name).to_owned(), *records))
+                .collect(),
+            statuses: counts.statuses.clone(),
+            media_types: counts.media_types(),
         }
     }
 }

@@ -3,6 +3,8 @@
 //! To add a row format, add an entry to [`FORMATS`], and a file in `rows` that implements
 //! [`RowFormat`].
 
+use std::sync::LazyLock;
+
 use storage::{Location, endings_in_words, has_ending};
 use tokio::sync::Semaphore;
 use warc::Form;
@@ -83,7 +85,7 @@ pub(super) fn is_one_document(name: &str) -> bool {
 
 /// The endings of readable files: first without compression, then the row formats with each
 /// compression.
-pub fn extensions() -> Vec<String> {
+static ENDINGS: LazyLock<Vec<String>> = LazyLock::new(|| {
     let plain = FORMATS.iter().flat_map(|format| format.endings);
     let plain = plain.map(|ending| (*ending).to_owned());
     let row_formats = FORMATS
@@ -98,22 +100,18 @@ pub fn extensions() -> Vec<String> {
         row_endings.map(move |ending| format!("{ending}{compressed}"))
     });
     plain.chain(compressed).collect()
+});
+
+/// The endings of readable files, those without compression first.
+pub fn extensions() -> Vec<&'static str> {
+    ENDINGS.iter().map(String::as_str).collect()
 }
 
 /// The ending of a file's name with that of its compression, such as `.csv.gz`; `None` for a name
 /// that no format has.
-pub(super) fn ending(name: &str) -> Option<String> {
-    let (_, compression) = reader(name)?;
-    let (stem, _) = Compression::split(name);
-    let endings = FORMATS.iter().flat_map(|format| format.endings);
-    let format = endings.copied().find(|ending| has_ending(stem, ending))?;
-    let compressed = compression::ENDINGS
-        .iter()
-        .find(|(_, other)| *other == compression);
-    Some(format!(
-        "{format}{}",
-        compressed.map_or("", |(ending, _)| ending)
-    ))
+pub(super) fn ending(name: &str) -> Option<&'static str> {
+    let ending = ENDINGS.iter().find(|ending| has_ending(name, ending));
+    ending.map(String::as_str)
 }
 
 /// The format of a file, by its name without the ending of a compression.
@@ -162,11 +160,9 @@ pub(super) async fn open(
                     "it is an archive of files: give what it holds to `dedup-job run -`, such as `unzip -p {name} '*.warc.gz' | dedup-job run - --format warc`"
                 )
             } else {
-                let endings = extensions();
-                let endings: Vec<&str> = endings.iter().map(String::as_str).collect();
                 format!(
                     "not a file of documents by its name; names end in {}",
-                    endings_in_words(&endings)
+                    endings_in_words(&extensions())
                 )
             };
             Err(DocumentsError::bad_data(&location, reason))

@@ -14,7 +14,6 @@ pub mod error;
 mod file;
 mod fingerprint_bits;
 mod formats;
-mod id;
 mod kept;
 mod left_out;
 mod listed;
@@ -60,6 +59,7 @@ use short_names::short_names;
 use splits::{Split, numbered_splits, total_bytes};
 use strays::without_strays;
 
+pub use archive::DocumentId;
 use columns::Unseen;
 pub use columns::{
     CRAWL_COLUMNS, Columns, Content, CrawlId, CrawlRecords, ID_NAMES, Pages, Remembered, TEXT_NAMES,
@@ -67,7 +67,6 @@ pub use columns::{
 pub use columns_read::ColumnsRead;
 pub use error::DocumentsError;
 pub use formats::extensions;
-pub use id::DocumentId;
 pub use kept::{KeptDrafts, KeptFiles, KeptPlace, MadeCopy, Replace};
 pub use left_out::{LeftOut, visible};
 pub use partition_reader::Rows;
@@ -124,7 +123,6 @@ impl Documents {
     ) -> Result<Self> {
         let stores = &Reading::in_session(context)?.stores;
         let extensions = extensions();
-        let extensions: Vec<&str> = extensions.iter().map(String::as_str).collect();
         let (mut locations, mut skipped) = (Vec::new(), Notes::default());
         for path in given {
             let (files, left_out) = archive::input_files(stores, path, &extensions).await?;

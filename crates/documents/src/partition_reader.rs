@@ -17,9 +17,9 @@ use futures::{FutureExt as _, Stream, StreamExt as _, TryStreamExt as _};
 
 use tokio::task::JoinError;
 
+use super::DocumentId;
 use super::columns::Content;
 use super::file::{Batches, NumberedRows};
-use super::id::DocumentId;
 use super::row_set::{RowSet, position};
 use super::rows::limit::Limit;
 use super::rows::{ReadRows, RowsToRead, WantedRows};

@@ -27,7 +27,7 @@ pub(super) fn without_strays(
         let name = file.file_name();
         formats::is_one_document(&name)
             || ABOUT.contains(&&*name)
-            || (has_parquet && formats::ending(&name).is_some_and(|ending| ending == ".json"))
+            || (has_parquet && formats::ending(&name) == Some(".json"))
     };
     let strays = files.iter().filter(|file| is_stray(file)).count();
     let is_pattern = path.contains(['*', '?', '[']);

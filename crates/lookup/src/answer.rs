@@ -2,13 +2,13 @@
 
 use std::borrow::Cow;
 
+use archive::DocumentId;
 use chrono::NaiveDate;
 use simhash::sketch;
 use template::{source_of_url, source_said};
 
 use crate::error::{LookupError, Result};
 use crate::index::Index;
-use crate::rows::Id;
 use crate::search::{Found, Searcher};
 use crate::text_model::{TextFingerprinter, TextModel};
 
@@ -71,7 +71,7 @@ pub struct Answer {
 /// A document near a query.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Hit {
-    pub id: Id,
+    pub id: DocumentId,
     /// The distance of the fingerprints, in bits.
     pub distance: u32,
     /// The day as which it was committed to the archive.
@@ -204,7 +204,11 @@ impl Answerer {
                 answer.more = true;
                 return Ok(());
             }
-            *id_bytes += document.id.bytes() + HIT_BYTES;
+            let own = match &document.id {
+                DocumentId::Number(_) => 8,
+                DocumentId::Text(text) => text.len(),
+            };
+            *id_bytes += own + HIT_BYTES;
             answer.hits.push(Hit {
                 id: document.id,
                 distance: found.distance,

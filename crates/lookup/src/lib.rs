@@ -28,7 +28,6 @@ pub use build::{BuildReport, Settings, build};
 pub use error::{LookupError, Result};
 pub use files::IndexFiles;
 pub use index::{Index, IndexInfo, SegmentInfo};
-pub use rows::Id;
 pub use search::{Found, Searcher};
 pub use seen::Remember;
 pub use segment::{Document, Part};

@@ -20,34 +20,7 @@ use crate::paged::{PagedFile, PagedWriter, Section, u64_at};
 
 const GROUP: usize = 64;
 
-/// The id of a document.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(untagged)]
-pub enum Id {
-    Number(i64),
-    Text(String),
-}
-
-impl Id {
-    /// Its length in bytes.
-    pub(crate) fn bytes(&self) -> usize {
-        match self {
-            Self::Number(_) => 8,
-            Self::Text(text) => text.len(),
-        }
-    }
-}
-
-impl std::fmt::Display for Id {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Number(number) => number.fmt(f),
-            Self::Text(text) => f.write_str(text),
-        }
-    }
-}
-
-/// A borrowed [`Id`].
+/// A borrowed [`DocumentId`](archive::DocumentId).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum IdRef<'a> {
     Number(i64),
@@ -312,19 +285,20 @@ impl<'a> Group<'a> {
 
 #[cfg(test)]
 mod tests {
+    use archive::DocumentId;
     use proptest::prelude::*;
 
     use super::*;
 
-    fn written(shape: RowShape, rows: &[(Id, u16, Option<Vec<u8>>)]) -> Rows {
+    fn written(shape: RowShape, rows: &[(DocumentId, u16, Option<Vec<u8>>)]) -> Rows {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("rows");
         let mut file = PagedWriter::new("rows", std::fs::File::create(&path).unwrap());
         let mut writer = RowsWriter::new(shape);
         for (id, part, sketch) in rows {
             let id = match id {
-                Id::Number(number) => IdRef::Number(*number),
-                Id::Text(text) => IdRef::Text(text.as_bytes()),
+                DocumentId::Number(number) => IdRef::Number(*number),
+                DocumentId::Text(text) => IdRef::Text(text.as_bytes()),
             };
             let (part, sketch) = (*part, sketch.as_deref());
             writer.push(&mut file, Row { id, part, sketch }).unwrap();
@@ -350,15 +324,15 @@ mod tests {
             let rows: Vec<_> = rows.into_iter().enumerate().map(|(at, (number, text, part, sketch))| {
                 // One id makes its group need wider ends.
                 let text = if at == long { text + &"x".repeat(70_000) } else { text };
-                let id = if bigint { Id::Number(number) } else { Id::Text(text) };
+                let id = if bigint { DocumentId::Number(number) } else { DocumentId::Text(text.into()) };
                 (id, if days { part } else { 0 }, sketch.filter(|_| sketches))
             }).collect();
             let found = written(shape, &rows);
             for (at, (id, part, sketch)) in rows.iter().enumerate() {
                 let row = found.row(at as u32).unwrap();
                 let found_id = match row.id {
-                    IdRef::Number(number) => Id::Number(number),
-                    IdRef::Text(text) => Id::Text(String::from_utf8(text.to_vec()).unwrap()),
+                    IdRef::Number(number) => DocumentId::Number(number),
+                    IdRef::Text(text) => DocumentId::Text(str::from_utf8(text).unwrap().into()),
                 };
                 prop_assert_eq!((&found_id, row.part, row.sketch), (id, *part, sketch.as_deref()));
             }

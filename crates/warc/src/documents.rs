@@ -47,8 +47,6 @@ pub struct Document<'a> {
     pub url: Option<Cow<'a, str>>,
     /// When it was fetched, as the file says it: `2026-01-31T10:00:00Z`.
     pub date: Option<Cow<'a, str>>,
-    /// The day of `date`, in days since 1970-01-01.
-    pub day: Option<i32>,
     /// The status of the response; `None` if the record has no response of a web server.
     pub status: Option<u16>,
     /// Its media type as the crawler found it, or else as the server gave it, without parameters; empty if there is none.
@@ -193,7 +191,6 @@ impl Documents {
             place: record.place,
             id: record.headers.record_id(),
             date: record.headers.date(),
-            day: record.headers.day(),
             status,
             content_type,
             form,

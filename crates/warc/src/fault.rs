@@ -37,12 +37,6 @@ impl Fault {
     }
 }
 
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
 /// A file was cut where it must not be: within a member, where other members seem to start, or behind another dictionary than the
 /// file starts with. It is the cause of an error of the reader of the part before the cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -231,11 +231,6 @@ impl<'a> Headers<'a> {
         self.get("WARC-Date")
     }
 
-    /// The day of `WARC-Date`, in days since 1970-01-01; `None` unless it starts with a date as in `2026-01-31`.
-    pub fn day(&self) -> Option<i32> {
-        self.get_bytes("WARC-Date").and_then(parse_day)
-    }
-
     /// The media type of the block, by `Content-Type`, with its parameters.
     pub fn content_type(&self) -> Option<&'a [u8]> {
         self.get_bytes("Content-Type")
@@ -291,56 +286,6 @@ pub(crate) fn number<N: TryFrom<u64>>(digits: &[u8]) -> Option<N> {
     N::try_from(number).ok()
 }
 
-/// How many days later it is in UTC at a local time such as `T23:59:59-05:00`: -1, 0 or 1.
-fn days_to_utc(time: &[u8]) -> Option<i32> {
-    let at = time.iter().rposition(|byte| matches!(byte, b'+' | b'-'))?;
-    let (clock, zone) = time.split_at(at);
-    let minutes =
-        |hours: &[u8], minutes: &[u8]| Some(60 * number::<i32>(hours)? + number::<i32>(minutes)?);
-    let local = minutes(clock.get(1..3)?, clock.get(4..6)?)?;
-    let offset = match zone[1..] {
-        [a, b] => minutes(&[a, b], b"0"),
-        [a, b, c, d] | [a, b, b':', c, d] => minutes(&[a, b], &[c, d]),
-        _ => None,
-    }?;
-    let utc = if zone[0] == b'+' {
-        local - offset
-    } else {
-        local + offset
-    };
-    Some(utc.div_euclid(24 * 60).clamp(-1, 1))
-}
-
-/// Days from 1970-01-01 to the date that `text` starts with; of a time with an offset, to the date in UTC.
-fn parse_day(text: &[u8]) -> Option<i32> {
-    let (date, after) = text.split_at_checked(10)?;
-    if date[4] != b'-' || date[7] != b'-' || after.first().is_some_and(u8::is_ascii_digit) {
-        return None;
-    }
-    let year: i32 = number(&date[..4])?;
-    let month: i32 = number(&date[5..7])?;
-    let day: i32 = number(&date[8..])?;
-    let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-    let length = match month {
-        2 if is_leap => 29,
-        2 => 28,
-        4 | 6 | 9 | 11 => 30,
-        1..=12 => 31,
-        _ => return None,
-    };
-    if !(1..=length).contains(&day) {
-        return None;
-    }
-    // In years that begin in March, the leap day is the last. In their months of 31, 30, 31, 30, 31 days, in turns of
-    // five, day 0 of month m is (153 m + 2) / 5 days after the start. An era is 400 years, of 146,097 days.
-    let year = if month <= 2 { year - 1 } else { year };
-    let (era, year_of_era) = (year.div_euclid(400), year.rem_euclid(400));
-    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
-    // From 0000-03-01 to 1970-01-01 there are 719,468 days.
-    Some(era * 146_097 + day_of_era - 719_468 + days_to_utc(after).unwrap_or(0))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -362,7 +307,6 @@ mod tests {
             assert_eq!(headers.target_uri().as_deref(), Some("http://a/"));
             assert_eq!(headers.content_length(), Some(12));
             assert_eq!(headers.values("Content-Length").count(), 2);
-            assert_eq!(headers.day(), Some(20_484));
             assert_eq!(headers.get("Empty").as_deref(), Some(""));
             assert_eq!(headers.get("nonsense"), None);
         });
@@ -424,32 +368,6 @@ mod tests {
         assert_eq!(length("18446744073709551615"), Some(u64::MAX));
         for bad in ["", "-1", "+1", "1 2", "0x1", "18446744073709551616"] {
             assert_eq!(length(bad), None, "{bad}");
-        }
-    }
-
-    #[test]
-    fn days_are_those_of_the_calendar() {
-        for (text, day) in [
-            ("1970-01-01", Some(0)),
-            ("1969-12-31T23:59:59Z", Some(-1)),
-            ("2000-02-29", Some(11_016)),
-            ("2000-03-01", Some(11_017)),
-            ("2024-12-31T00:00:00Z", Some(20_088)),
-            ("2024-12-31T23:59:59-05:00", Some(20_089)),
-            ("2024-12-31T18:59:59-0500", Some(20_088)),
-            ("2025-01-01T03:00:00+04", Some(20_088)),
-            ("2024-12-31T23:59:59.5+00:00", Some(20_088)),
-            ("2024-12-31T23:59:59-99:99:99", Some(20_088)),
-            ("2023-02-29", None),
-            ("2009-03-65T08:43:19-0800", None),
-            ("2026-13-01", None),
-            ("2026-00-01", None),
-            ("2026-1-1", None),
-            ("20260101000000", None),
-            ("2026-01", None),
-            ("", None),
-        ] {
-            assert_eq!(parse_day(text.as_bytes()), day, "{text}");
         }
     }
 }

@@ -29,7 +29,7 @@
 //!         Event::Broken(broken) => counts.count_broken(broken),
 //!     }
 //! }
-//! assert_eq!(counts.documents(), 1);
+//! assert_eq!(counts.documents, 1);
 //! # Ok(())
 //! # }
 //! ```

@@ -5,15 +5,14 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use archive::IdType;
+use archive::{DocumentId, IdType};
 use arrow::array::{
     ArrayRef, AsArray as _, Date32Array, Float64Array, Int32Array, Int64Array, RecordBatch,
-    StringArray, UInt64Array,
+    UInt64Array,
 };
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, UInt64Type};
 use engine::pairs::{DISTANCE, SIMILARITY};
-use engine::work_items::days_since_epoch;
-use lookup::{Answer, Answerer, Hit, Id, IndexFiles, LookupOptions, Query};
+use lookup::{Answer, Answerer, Hit, IndexFiles, LookupOptions, Query};
 use pyo3::prelude::*;
 
 use crate::error::Failed;
@@ -262,10 +261,7 @@ fn runs<'a, 'hit>(hits: &'a [(usize, &'hit Hit)]) -> Vec<&'a [(usize, &'hit Hit)
     let mut runs = Vec::new();
     let (mut start, mut bytes) = (0, 0);
     for (at, (_, hit)) in hits.iter().enumerate() {
-        let more = match &hit.id {
-            Id::Text(text) => text.len(),
-            Id::Number(_) => 0,
-        };
+        let more = hit.id.bytes();
         if bytes + more > ID_BYTES && at > start {
             runs.push(&hits[start..at]);
             (start, bytes) = (at, 0);
@@ -282,20 +278,8 @@ fn record_batch(
     schema: &SchemaRef,
     hits: &[(usize, &Hit)],
 ) -> Result<RecordBatch, Failed> {
-    let ids: ArrayRef = match id_type {
-        IdType::Bigint => Arc::new(Int64Array::from_iter(hits.iter().map(
-            |(_, hit)| match &hit.id {
-                Id::Number(number) => Some(*number),
-                Id::Text(_) => None,
-            },
-        ))),
-        IdType::String => Arc::new(StringArray::from_iter(hits.iter().map(
-            |(_, hit)| match &hit.id {
-                Id::Text(text) => Some(text.as_str()),
-                Id::Number(_) => None,
-            },
-        ))),
-    };
+    let ids = hits.iter().map(|(_, hit)| &hit.id);
+    let ids = DocumentId::array(ids, id_type == IdType::String);
     let queries = hits.iter().map(|(query, _)| *query as i64);
     let distances = hits.iter().map(|(_, hit)| hit.distance.cast_signed());
     let days = hits.iter().map(|(_, hit)| hit.day.map(days_since_epoch));

@@ -222,13 +222,14 @@ impl Archive {
         actions: Vec<Action>,
         operation: DeltaOperation,
         properties: CommitProperties,
-    ) -> Result<u64, DeltaTableError> {
+    ) -> Result<u64> {
         // A retry by the Delta library could commit a day after days that its batch was not compared with, or rewrite a
         // file that another commit has rewritten.
         let properties = properties
             .with_max_retries(0)
             .with_cleanup_expired_logs(Some(false));
-        let state = self.table.snapshot()?;
+        let failed = || ArchiveError::delta(self.location.given());
+        let state = self.table.snapshot().map_err(failed())?;
         let committed = CommitBuilder::from(properties)
             .with_actions(actions)
             .build(
@@ -236,7 +237,8 @@ impl Archive {
                 self.table.log_store(),
                 operation,
             )
-            .await?;
+            .await
+            .map_err(failed())?;
         let version = committed.version();
         self.table.state = Some(committed.snapshot());
         Ok(version)

@@ -138,9 +138,8 @@ impl Documents {
         let is_joined =
             !is_directory && !is_one && JOINED.iter().any(|lines| ending.starts_with(lines));
         if is_joined {
-            let other = |(input, _): &&(&Location, &String)| {
-                ending_of(&input.file_name()).as_ref() != Some(&ending)
-            };
+            let other =
+                |(input, _): &&(&Location, &String)| ending_of(&input.file_name()) != Some(ending);
             if let Some((other, _)) = inputs.iter().find(other) {
                 return Err(usage(format!(
                     "documents are copied in their own format, and {other} does not end in {ending}: name a directory"
@@ -159,7 +158,7 @@ impl Documents {
             [(only, _)] if !is_directory && is_one => {
                 let (name, input) = (root.file_name(), only.file_name());
                 let ending = ending_of(&input).unwrap_or_default();
-                if ending_of(&name).as_ref() != Some(&ending) {
+                if ending_of(&name) != Some(ending) {
                     return Err(usage(format!(
                         "the documents are copied in their own format, so the name must end in {ending}"
                     )));

@@ -219,7 +219,6 @@ pub async fn are_documents(
 async fn have_documents(context: &SessionContext, given: &str, columns: &Columns) -> Result<bool> {
     let stores = &Resources::from_session(context)?.stores;
     let extensions = extensions();
-    let extensions: Vec<&str> = extensions.iter().map(String::as_str).collect();
     let location = stores.locate(given)?;
     // A missing file is an error of its own.
     if location.local().is_some_and(|path| !path.exists()) && !given.contains(['*', '?', '[']) {

@@ -12,12 +12,13 @@ mod write;
 use std::ops::Range;
 use std::path::Path;
 
+use archive::DocumentId;
 use chrono::NaiveDate;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{LookupError, Result};
 use crate::paged::PagedFile;
-use crate::rows::{Id, IdRef, RowShape, Rows};
+use crate::rows::{IdRef, RowShape, Rows};
 use crate::table::{Block, Table};
 
 pub(crate) use scan::Scan;
@@ -69,7 +70,7 @@ pub(crate) struct Segment {
 /// What an index knows of a document.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Document {
-    pub id: Id,
+    pub id: DocumentId,
     /// The day as which it was committed to the archive.
     pub day: Option<NaiveDate>,
     /// Its sketch, if the archive has sketches and the document has one.
@@ -143,8 +144,8 @@ impl Segment {
         })?;
         Ok(Document {
             id: match found.id {
-                IdRef::Number(number) => Id::Number(number),
-                IdRef::Text(text) => Id::Text(String::from_utf8_lossy(text).into_owned()),
+                IdRef::Number(number) => DocumentId::Number(number),
+                IdRef::Text(text) => DocumentId::Text(String::from_utf8_lossy(text).into()),
             },
             day: part.day,
             sketch: found.sketch.map(<[u8]>::to_vec),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use archive::IdType;
+use archive::{DocumentId, IdType};
 use hyper::body::Incoming;
 use hyper::header::CONTENT_TYPE;
 use hyper::{Request, StatusCode};
@@ -21,7 +21,6 @@ use crate::MAX_DISTANCE;
 use crate::answer::{Answer, Hit, LookupOptions, Query, string_of};
 use crate::error::LookupError;
 use crate::index::Index;
-use crate::rows::Id;
 use crate::seen::Remembered;
 
 /// Default of `limit`, the most hits of an answer.
@@ -315,13 +314,13 @@ fn add_remembered(
 
 /// The sort key of an id: integers by value, then texts by their bytes. A remembered id is a text, also where the index has
 /// integers.
-fn id_order(id: &Value, id_type: IdType) -> Id {
+fn id_order(id: &Value, id_type: IdType) -> DocumentId {
     let text = id.as_str().unwrap_or_default();
     let number = match id_type {
         IdType::Bigint => id.as_i64().or_else(|| text.parse().ok()),
         IdType::String => None,
     };
-    number.map_or_else(|| Id::Text(text.to_owned()), Id::Number)
+    number.map_or_else(|| DocumentId::Text(text.into()), DocumentId::Number)
 }
 
 /// The response to a request, while it is made. It is bounded in bytes and in time.
@@ -369,8 +368,8 @@ impl<'a> Response<'a> {
         let mut hits = Vec::with_capacity(answer.hits.len());
         for hit in &answer.hits {
             let text = match &hit.id {
-                Id::Text(id) => texts.get(id),
-                Id::Number(id) => texts.get(&id.to_string()),
+                DocumentId::Text(id) => texts.get(&**id),
+                DocumentId::Number(id) => texts.get(&id.to_string()),
             };
             room = room
                 .checked_sub(text.map_or(0, String::len))

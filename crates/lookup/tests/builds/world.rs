@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use archive::{
-    Append, Archive, Existing, FingerprintWriter, IdSet, IdType, RunDefaults, SpecFiles,
+    Append, Archive, DocumentId, Existing, FingerprintWriter, IdSet, IdType, RunDefaults, SpecFiles,
 };
 use arrow::array::{ArrayRef, BinaryArray, Int64Array, RecordBatch, StringArray};
 use chrono::NaiveDate;
-use lookup::{BuildReport, Id, Index, IndexFiles, Settings};
+use lookup::{BuildReport, Index, IndexFiles, Settings};
 use object_store::memory::InMemory;
 use simhash::{SketchBits, Spec};
 use storage::{Location, Stores};
@@ -24,7 +24,7 @@ pub type Row = (u16, u64);
 pub type Days = BTreeMap<usize, Vec<Row>>;
 
 /// A document near a query: number of the query, distance, fingerprint, id and day.
-pub type Hit = (usize, u32, u64, Id, Option<NaiveDate>);
+pub type Hit = (usize, u32, u64, DocumentId, Option<NaiveDate>);
 
 /// What the rows of an archive have, and where its index is.
 #[derive(Debug, Clone, Copy)]
@@ -94,11 +94,11 @@ impl World {
         }
     }
 
-    fn id(&self, number: u16) -> Id {
+    fn id(&self, number: u16) -> DocumentId {
         if self.shape.bigint {
-            Id::Number(number.into())
+            DocumentId::Number(number.into())
         } else {
-            Id::Text(text(number))
+            DocumentId::Text(text(number).into())
         }
     }
 

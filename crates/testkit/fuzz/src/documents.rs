@@ -51,7 +51,7 @@ static PARQUET: LazyLock<Vec<u8>> = LazyLock::new(|| {
 fuzz_target!(|bytes: &[u8]| run(|| {
     let mut input = Input::new(bytes);
     let extensions = extensions();
-    let extension = extensions[input.below(extensions.len())].as_str();
+    let extension = extensions[input.below(extensions.len())];
     let bytes = content(extension, &mut input);
     if bytes.is_empty() {
         return;

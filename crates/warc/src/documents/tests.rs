@@ -78,7 +78,7 @@ fn a_document_has_what_its_record_says() {
         assert_eq!(document.id.as_deref(), Some("urn:uuid:7"));
         assert_eq!(document.url.as_deref(), Some("http://a.example/x"));
         assert_eq!(document.date.as_deref(), Some("2026-01-31T10:00:00Z"));
-        assert_eq!((document.day, document.status), (Some(20_484), Some(200)));
+        assert_eq!(document.status, Some(200));
         assert_eq!(document.content_type, "Text/HTML");
         assert_eq!((document.form, document.text), (Form::Html, PAGE));
         assert_eq!((document.place.offset, document.raw), (0, &raw[..]));
@@ -98,10 +98,7 @@ fn text_of_a_wet_file_is_a_document() {
             panic!("{outcome:?}");
         };
         assert_eq!((document.form, document.text), (Form::Text, "Grüße"));
-        assert_eq!(
-            (document.status, document.id, document.day),
-            (None, None, None)
-        );
+        assert_eq!((document.status, document.id), (None, None));
     });
 }
 

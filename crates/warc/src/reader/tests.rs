@@ -76,7 +76,7 @@ fn every_layout_has_the_same_records() {
                     .iter()
                     .map(|event| match event {
                         Owned::Record { block, .. } => block.clone(),
-                        Owned::Broken(fault) => panic!("{layout:?}: {fault}"),
+                        Owned::Broken(fault) => panic!("{layout:?}: {fault:?}"),
                     })
                     .collect()
             };
@@ -149,7 +149,7 @@ fn line_ends_and_blank_lines_may_be_missing() {
                     assert!(raw.len() - head - block.len() <= 4);
                     block
                 }
-                Owned::Broken(fault) => panic!("{between:?}: {fault}"),
+                Owned::Broken(fault) => panic!("{between:?}: {fault:?}"),
             })
             .collect();
         assert_eq!(blocks, [block("one"), block("")], "{between:?}");

@@ -5,12 +5,14 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray as _, Int64Array, StringArray};
 use arrow::datatypes::Int64Type;
+use serde::Serialize;
 
-/// A document's id. Ordered as in files: text by bytes, integers by value.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// A document's id. Ordered as in files: integers by value, text by bytes.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(untagged)]
 pub enum DocumentId {
-    Text(Box<str>),
     Number(i64),
+    Text(Box<str>),
 }
 
 impl fmt::Display for DocumentId {
@@ -40,19 +42,20 @@ impl DocumentId {
     }
 
     /// An array of ids of one type: of text if `text`, else of integers. An id of the other type becomes null.
-    pub fn array(ids: &[Self], text: bool) -> ArrayRef {
-        let as_text = |id: &Self| match id {
-            Self::Text(text) => Some(text.to_string()),
+    pub fn array<'a>(ids: impl IntoIterator<Item = &'a Self>, text: bool) -> ArrayRef {
+        let ids = ids.into_iter();
+        let as_text = |id: &'a Self| match id {
+            Self::Text(text) => Some(text),
             Self::Number(_) => None,
         };
-        let as_number = |id: &Self| match id {
+        let as_number = |id: &'a Self| match id {
             Self::Text(_) => None,
             Self::Number(number) => Some(*number),
         };
         if text {
-            Arc::new(ids.iter().map(as_text).collect::<StringArray>())
+            Arc::new(ids.map(as_text).collect::<StringArray>())
         } else {
-            Arc::new(ids.iter().map(as_number).collect::<Int64Array>())
+            Arc::new(ids.map(as_number).collect::<Int64Array>())
         }
     }
 }
