@@ -12,6 +12,7 @@ use arrow::array::{
 };
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, UInt64Type};
 use engine::pairs::{DISTANCE, SIMILARITY};
+use engine::work_items::days_since_epoch;
 use lookup::{Answer, Answerer, Hit, IndexFiles, LookupOptions, Query};
 use pyo3::prelude::*;
 

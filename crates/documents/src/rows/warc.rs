@@ -252,7 +252,10 @@ impl File {
         if let (true, 0, Some(broken)) = (self.is_whole, self.records, self.first_broken) {
             return Err(DocumentsError::bad_data(
                 format!("{}, {}", self.name, broken.place),
-                format!("{}; there is no WARC record in the file", broken.fault),
+                format!(
+                    "{}; there is no WARC record in the file",
+                    broken.fault.name()
+                ),
             ));
         }
         if let Some(faults) = &mut self.faults {
