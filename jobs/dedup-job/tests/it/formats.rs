@@ -4,7 +4,7 @@ use std::fs;
 use std::io::Write as _;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, BinaryArray, UInt64Array};
+use arrow::array::{ArrayRef, BinaryArray, NullArray, UInt64Array};
 
 use crate::helpers::support::*;
 
@@ -85,6 +85,21 @@ fn parquet_json_lines_and_csv_plain_and_compressed() {
             "{name}.zst"
         );
     }
+}
+
+#[test]
+fn a_file_without_rows_may_have_columns_without_types() {
+    let dir = Dir::new();
+    let base = base(&dir);
+    let documents: Vec<(&str, &str)> = IDS.into_iter().zip(TEXTS).collect();
+    fs::create_dir(dir.join("day")).unwrap();
+    write_documents(dir.join("day/b.parquet"), &documents);
+    let untyped = || Arc::new(NullArray::new(0)) as ArrayRef;
+    for name in ["a", "c"] {
+        let columns = vec![("id", untyped()), ("text", untyped())];
+        write_parquet(dir.join(&format!("day/{name}.parquet")), columns);
+    }
+    assert_eq!(hits_of(&dir, &dir.at("day"), &base).len(), 4);
 }
 
 #[test]

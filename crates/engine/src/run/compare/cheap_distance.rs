@@ -54,11 +54,14 @@ fn candidates(values: &[u64], most: u32) -> Vec<u64> {
     let step = values.len().div_ceil(sample).max(1);
     let sampled: Vec<u64> = values.iter().step_by(step).copied().collect();
     let mut at_distance = vec![0_u64; most as usize + 1];
-    for value in &sampled {
-        for other in values {
-            let distance = (value ^ other).count_ones();
-            if let Some(count) = at_distance.get_mut(distance as usize) {
-                *count += 1;
+    // Vectors find the few values that are near.
+    let is_near = |value: u64| move |other: &&u64| (value ^ **other).count_ones() <= most;
+    for &value in &sampled {
+        for others in values.chunks(64) {
+            if others.iter().filter(is_near(value)).count() > 0 {
+                for other in others.iter().filter(is_near(value)) {
+                    at_distance[(value ^ other).count_ones() as usize] += 1;
+                }
             }
         }
     }
