@@ -22,7 +22,7 @@ use simhash::reliable_length::reliable_length;
 
 use crate::batch::{FingerprintRows, select_columns};
 use crate::decide::Keys;
-use crate::decide::keys::{BITMAP, KeysWriter};
+use crate::decide::keys::KeysWriter;
 use crate::error::{EngineError, Result};
 use crate::fingerprint_sort;
 use crate::id_count::IdCount;
@@ -31,6 +31,7 @@ use crate::progress::Progress;
 use crate::recipe::Recipe;
 use crate::text_counts::{TextCounters, TextCounts};
 use crate::udf::{Part, joined_keys, made_of_text};
+use crate::verify::{BITMAP, Bitmaps, BitmapsWriter};
 use documents::read_counts::{Note, Notes, ReadCounters, ReadCounts};
 use documents::{Documents, POSITION, PREFERENCE, PREFERENCE_BEHIND, Rows, TEXT, decision_fields};
 use streams::BatchSize;
@@ -49,6 +50,8 @@ pub struct FingerprintedBatch {
     /// The keys that order the documents for decisions, in the order of the file's rows; `None` if
     /// nothing is decided.
     pub keys: Option<Keys>,
+    /// The bitmaps of the texts; `None` if no texts are compared by them.
+    pub bitmaps: Option<Bitmaps>,
 }
 
 /// Which columns the rows have besides fingerprints, ids and sketches.
@@ -98,8 +101,8 @@ pub fn rows_schema(id_type: IdType, spec: &Spec, decision_columns: bool) -> Sche
 }
 
 /// Adds fingerprints, and sketches if the spec has them, to a table of documents. The result has the columns `fp`, `id`,
-/// `sketch` (if the spec has sketches), [`decision_fields`] if the table has those, and `bitmaps` of texts. Counts texts in
-/// `counters`.
+/// `sketch` (if the spec has sketches), [`decision_fields`] if the table has those, and the bitmaps of texts if `bitmaps`. Counts
+/// texts in `counters`.
 pub fn with_fingerprints(
     documents: DataFrame,
     recipe: &Recipe,
@@ -187,14 +190,19 @@ pub async fn write_sorted(
     let sorting = fingerprint_sort::sorted(context, schema, partitions);
     let mut rows = sorting.await.map_err(failed())?;
     let schema = writer.schema();
-    let keys = || KeysWriter::create(&scratch.join("keys.arrow"), has_bitmaps);
+    let keys = || KeysWriter::create(&scratch.join("keys.arrow"));
     let mut keys = has_decision_columns.then(keys).transpose()?;
+    let bitmaps = || BitmapsWriter::create(scratch.join("bitmaps.arrow"));
+    let mut bitmaps = has_bitmaps.then(bitmaps).transpose()?;
     let mut ids = IdCount::new(scratch);
     let arrow_error = ArchiveError::arrow(given);
     while let Some(batch) = rows.next().await {
         let batch = batch.map_err(failed())?;
         if let Some(keys) = &mut keys {
             keys.write(&batch)?;
+        }
+        if let Some(bitmaps) = &mut bitmaps {
+            bitmaps.write(&batch)?;
         }
         let batch = select_columns(&batch, &schema).map_err(&arrow_error)?;
         ids.add(FingerprintRows::read(&batch).map_err(&arrow_error)?.ids)?;
@@ -208,6 +216,7 @@ pub async fn write_sorted(
         read: counters.read.counts(),
         duplicate_ids,
         keys: keys.map(KeysWriter::finish).transpose()?,
+        bitmaps: bitmaps.map(BitmapsWriter::finish).transpose()?,
     })
 }
 
@@ -307,6 +316,7 @@ impl FingerprintedBatch {
         let filtered = |keys: &Keys| keys.filtered(&scratch.join("left.arrow"), &masks);
         Ok(Self {
             keys: self.keys.as_ref().map(filtered).transpose()?,
+            bitmaps: None,
             duplicate_ids: ids.duplicates(context)?,
             file,
             texts: self.texts,

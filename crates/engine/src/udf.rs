@@ -18,8 +18,8 @@ use datafusion::logical_expr::{
 use datafusion::prelude::create_udf;
 use simhash::{Fingerprinter, Model};
 
-use crate::decide::keys::BITMAP;
 use crate::text_counts::{TextCounters, TextCounts};
+use crate::verify::BITMAP;
 use documents::{NO_PREFERENCE, PREFERENCE, length_key};
 
 /// `simhash(text)`: the fingerprint of a text as BIGINT; NULL for a text without a fingerprint.
@@ -35,7 +35,7 @@ pub fn simhash(model: Model) -> ScalarUDF {
 /// `counters`.
 pub(crate) fn made_of_text(model: Model, counters: Arc<TextCounters>, bitmaps: bool) -> ScalarUDF {
     let returns = DataType::Struct(Part::fields());
-    // Functions of one name are equal.
+    // Two names, because functions of one name and model are equal.
     let (name, make): (_, Make) = if bitmaps {
         (
             "made_of_text_with_bitmap",

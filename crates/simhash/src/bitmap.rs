@@ -2,8 +2,8 @@
 //! without being read again (E. Sandes, G. Teodoro, A. Melo, "Bitmap filter: speeding up exact set similarity joins with bitwise
 //! operations", Information Systems 88, 2020).
 //!
-//! Every shingle sets one bit. A bit that is set in one bitmap alone is that of a shingle which one text alone has. Here the
-//! number of bits grows with the text, and shingles are counted as often as they occur: the bound holds all the same.
+//! Every shingle sets one bit. If only one of two bitmaps has a bit, then only that text has its shingle. The number of bits grows
+//! with the text. Shingles are counted as often as they occur, which makes the bound weaker, and not wrong.
 
 /// The bytes of the number of shingles, which stands before the bits.
 const COUNT_BYTES: usize = size_of::<u32>();
@@ -18,7 +18,7 @@ pub(crate) fn append(shingles: impl ExactSizeIterator<Item = u64>, bitmap: &mut 
     let bits = (BITS * count).next_power_of_two().clamp(64, MOST_BITS);
     let mut words = [0_u64; MOST_BITS / 64];
     for hash in shingles {
-        let bit = (hash >> 32) as usize % bits;
+        let bit = (hash >> 32) as usize & (bits - 1);
         words[bit / 64] |= 1 << (bit % 64);
     }
     bitmap.extend_from_slice(&u32::try_from(count).unwrap_or(u32::MAX).to_le_bytes());
@@ -29,7 +29,8 @@ pub(crate) fn append(shingles: impl ExactSizeIterator<Item = u64>, bitmap: &mut 
     );
 }
 
-/// Whether the Jaccard similarity of two texts may be `least` or more, by their bitmaps; an empty one is of any text.
+/// Whether the Jaccard similarity of two texts may be `least` or more, by their bitmaps. About a text with an empty bitmap, nothing
+/// is known.
 #[must_use]
 pub fn may_reach(a: &[u8], b: &[u8], least: f64) -> bool {
     let (few, many) = if a.len() <= b.len() { (a, b) } else { (b, a) };
@@ -52,7 +53,8 @@ pub fn may_reach(a: &[u8], b: &[u8], least: f64) -> bool {
     let common = (u32::from_le_bytes(*few_count) - only_few)
         .min(u32::from_le_bytes(*many_count) - only_many);
     let all = common + only_few + only_many;
-    f64::from(common) >= least * f64::from(all)
+    // As it is computed of texts, so that both round alike.
+    f64::from(common) / f64::from(all) >= least
 }
 
 #[cfg(test)]
@@ -87,6 +89,9 @@ mod tests {
             let [a, b] = sets.map(|set| bitmap(&set));
             prop_assert!(may_reach(&a, &b, jaccard) && may_reach(&b, &a, jaccard));
             prop_assert!(may_reach(&a, &a, 1.0) && may_reach(&a, &[], 1.0));
+            // 55 of 100, of which `0.55 * 100.0` is more.
+            let [a, b] = [0..55, 0..100].map(|numbers| bitmap(&numbers.collect::<Vec<_>>()));
+            prop_assert!(may_reach(&a, &b, 0.55));
         }
     }
 

@@ -91,8 +91,12 @@ fn iso(text: &str) -> Option<i128> {
     if text.as_bytes().get(4) != Some(&b'-') && !is_basic {
         return None;
     }
+    // The usual forms first: each of the others takes several attempts.
     if let Ok(time) = DateTime::parse_from_rfc3339(text) {
         return Some(nanoseconds(time.to_utc()));
+    }
+    if let Ok(day) = NaiveDate::from_str(text) {
+        return Some(nanoseconds(day.and_time(NaiveTime::MIN).and_utc()));
     }
     // The offset may have a space before it.
     let mut words = text.split_whitespace();
@@ -126,12 +130,13 @@ fn iso(text: &str) -> Option<i128> {
             .map(|format| NaiveDateTime::parse_from_str(&text, format));
         times.flatten().next().map(|time| time.and_utc())
     };
-    let day = || {
-        let day = NaiveDate::from_str(&text);
-        let day = day.or_else(|_| NaiveDate::from_str(&format!("{text}-01")));
-        Some(day.ok()?.and_time(NaiveTime::MIN).and_utc())
+    let month = || {
+        let day = NaiveDate::from_str(&format!("{text}-01")).ok()?;
+        Some(day.and_time(NaiveTime::MIN).and_utc())
     };
-    with_offset().or_else(without).or_else(day).map(nanoseconds)
+    let usual = NaiveDateTime::from_str(&text).map(|time| time.and_utc());
+    let time = usual.ok().or_else(with_offset).or_else(without);
+    time.or_else(month).map(nanoseconds)
 }
 
 #[cfg(test)]

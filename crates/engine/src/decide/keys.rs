@@ -1,5 +1,4 @@
-//! Stores, for each document of the batch, its preference, the bytes of its text, its position in the inputs, and the bitmap of
-//! its text.
+//! Stores, for each document of the batch, its preference, the bytes of its text and its position in the inputs.
 
 use std::fs::File;
 use std::io::{BufReader, BufWriter};
@@ -7,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow::array::{Array as _, AsArray as _, BooleanArray, RecordBatch};
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow::datatypes::{Schema, SchemaRef};
 use arrow::error::ArrowError;
 use arrow::ipc::reader::FileReader;
 use arrow::ipc::writer::FileWriter;
@@ -17,14 +16,9 @@ use crate::batch::select_columns;
 use crate::error::{EngineError, Result};
 use documents::{NO_PREFERENCE, PREFERENCE, decision_fields, positions_and_bytes};
 
-/// Column of the bitmaps of texts; see [`simhash::bitmap`].
-pub(crate) const BITMAP: &str = "bitmap";
-
-/// The schema: the columns that the documents' table adds for decisions, and `bitmaps`.
-fn schema(bitmaps: bool) -> SchemaRef {
-    let bitmap = bitmaps.then(|| Field::new(BITMAP, DataType::Binary, true));
-    let fields = decision_fields().into_iter().chain(bitmap);
-    Arc::new(Schema::new(fields.collect::<Vec<_>>()))
+/// The schema: the columns that the documents' table adds for decisions.
+fn schema() -> SchemaRef {
+    Arc::new(Schema::new(decision_fields().to_vec()))
 }
 
 /// The keys of the rows of a batch, in a file of their own, in the order of the batch's file.
@@ -32,8 +26,6 @@ fn schema(bitmaps: bool) -> SchemaRef {
 pub struct Keys {
     pub(crate) path: PathBuf,
     pub(crate) rows: u64,
-    /// Whether there are bitmaps of texts.
-    pub(crate) bitmaps: bool,
 }
 
 /// Writes keys in the order of the batch's file.
@@ -43,23 +35,21 @@ pub(crate) struct KeysWriter {
     writer: FileWriter<BufWriter<File>>,
 }
 
-/// A value for each row of a batch's file.
-#[derive(Debug, Default)]
-pub(crate) struct Values {
+/// The preferences of the rows of a batch, as bytes whose order is that of the preferences.
+pub(super) struct Preferences {
     bytes: Vec<u8>,
-    /// Where the value of each row ends.
+    /// Where the bytes of each row end.
     ends: Vec<u64>,
 }
 
 impl KeysWriter {
-    pub(crate) fn create(path: &Path, bitmaps: bool) -> Result<Self> {
+    pub(crate) fn create(path: &Path) -> Result<Self> {
         let file = File::create(path).map_err(StorageError::io(path.display()))?;
-        let schema = schema(bitmaps);
+        let schema = schema();
         let writer = FileWriter::try_new(BufWriter::new(file), &schema);
         let keys = Keys {
             path: path.to_owned(),
             rows: 0,
-            bitmaps,
         };
         Ok(Self {
             writer: writer.map_err(|error| keys.failed(error))?,
@@ -108,37 +98,25 @@ impl Keys {
         Ok(all)
     }
 
-    /// The preferences of the documents, as bytes whose order is theirs; `grow` reserves memory before more bytes are held.
-    pub(super) fn preferences(&self, grow: impl Fn(usize) -> Result<()>) -> Result<Values> {
-        self.values(PREFERENCE, &[NO_PREFERENCE], grow)
-    }
-
-    /// The bitmaps of the texts; `grow` reserves memory before more bytes are held.
-    pub(crate) fn bitmaps(&self, grow: impl Fn(usize) -> Result<()>) -> Result<Values> {
-        self.values(BITMAP, &[], grow)
-    }
-
-    /// The values of the column `name`, and `missing` in place of nulls.
-    fn values(
-        &self,
-        name: &str,
-        missing: &[u8],
-        grow: impl Fn(usize) -> Result<()>,
-    ) -> Result<Values> {
-        let mut all = Values::default();
+    /// The preferences of the rows of the batch's file; `grow` reserves memory before more bytes are held.
+    pub(super) fn preferences(&self, grow: impl Fn(usize) -> Result<()>) -> Result<Preferences> {
+        let mut all = Preferences {
+            bytes: Vec::new(),
+            ends: Vec::with_capacity(self.rows as usize),
+        };
         for batch in self.read()? {
             let batch = batch?;
-            let column = batch.column_by_name(name);
+            let column = batch.column_by_name(PREFERENCE);
             let column = column.and_then(|column| column.as_binary_opt::<i32>());
-            let column =
-                column.ok_or_else(|| EngineError::Internal(format!("documents have no {name}")))?;
+            let column = column
+                .ok_or_else(|| EngineError::Internal("documents have no preferences".into()))?;
             // A vector that grows may have twice the bytes that it holds.
             grow(2 * (column.values().len() + column.len()))?;
             for row in 0..column.len() {
                 let bytes = if column.is_valid(row) {
                     column.value(row)
                 } else {
-                    missing
+                    &[NO_PREFERENCE]
                 };
                 all.bytes.extend_from_slice(bytes);
                 all.ends.push(all.bytes.len() as u64);
@@ -149,7 +127,7 @@ impl Keys {
 
     /// Writes to a file at `path` the keys of the rows that `masks`, one after another, select.
     pub(crate) fn filtered(&self, path: &Path, masks: &[BooleanArray]) -> Result<Self> {
-        let mut writer = KeysWriter::create(path, self.bitmaps)?;
+        let mut writer = KeysWriter::create(path)?;
         let masks: Vec<&dyn arrow::array::Array> = masks.iter().map(|mask| mask as _).collect();
         let all = arrow::compute::concat(&masks).map_err(|error| self.failed(error))?;
         let all = all.as_boolean();
@@ -169,14 +147,14 @@ impl Keys {
     }
 }
 
-impl Values {
-    /// Whether these are preferences of rows, and none has one.
+impl Preferences {
+    /// Whether there are rows, and none has a preference.
     pub(super) fn are_all_missing(&self) -> bool {
         !self.ends.is_empty() && self.bytes.iter().all(|byte| *byte == NO_PREFERENCE)
     }
 
     /// The bytes of a row of the batch's file.
-    pub(crate) fn bytes(&self, row: u32) -> &[u8] {
+    pub(super) fn bytes(&self, row: u32) -> &[u8] {
         let row = row as usize;
         let start = match row {
             0 => 0,

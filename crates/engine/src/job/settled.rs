@@ -61,11 +61,7 @@ impl Job {
         let keys = match settled.keys {
             Some((file, rows)) => {
                 let path = self.fetch(&file).await?;
-                Some(Keys {
-                    path,
-                    rows,
-                    bitmaps: false,
-                })
+                Some(Keys { path, rows })
             }
             None => None,
         };
@@ -78,6 +74,7 @@ impl Job {
             read: settled.read,
             duplicate_ids: settled.duplicate_ids,
             keys,
+            bitmaps: None,
         };
         Ok(Some((batch, settled.wrong_cuts)))
     }

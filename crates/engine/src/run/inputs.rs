@@ -401,9 +401,11 @@ impl Inputs {
 
     /// Which columns are made with the fingerprints.
     pub(super) fn beside_fingerprints(&self, settings: &RunSettings) -> Beside {
-        let are_texts_compared = self.verifier.as_ref().is_some_and(|verifier| {
-            verifier.verify.measure == Measure::Jaccard && verifier.by_model
-        });
+        let are_texts_compared = settings.within
+            && self.decide.is_some()
+            && self.verifier.as_ref().is_some_and(|verifier| {
+                verifier.verify.measure == Measure::Jaccard && verifier.by_model
+            });
         if !self.need_keys(settings) {
             Beside::Nothing
         } else if are_texts_compared {

@@ -22,21 +22,17 @@ use arrow::ipc::reader::FileReader;
 use arrow::ipc::writer::FileWriter;
 use datafusion::common::runtime::SpawnedTask;
 use datafusion::execution::SendableRecordBatchStream;
-use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::prelude::SessionContext;
 use futures::StreamExt as _;
-use simhash::bitmap;
 use storage::StorageError;
 
+use super::bitmaps::SimilarPairs;
 use super::compare::{Comparer, PairTexts};
 use super::text_classes::TextClasses;
 use super::texts::{Side, Texts};
-use super::{Counts, Verifier, within};
+use super::{Counts, Verifier, bad_pairs, within};
 use crate::class_pairs::{self, CLASS, OTHER_CLASS, column, missing};
-use crate::decide::Keys;
-use crate::decide::keys::Values;
 use crate::error::{EngineError, Result};
-use crate::memory::reserve;
 use crate::pairs::{BASE_DAY, BASE_ID, DISTANCE};
 use documents::{DocumentId, RowSet};
 use streams::ended;
@@ -225,63 +221,8 @@ impl UnverifiedPairs {
     }
 }
 
-/// The bitmaps of texts, by which pairs are dropped before their texts are read.
-pub(crate) struct Bitmaps {
-    classes: Arc<TextClasses>,
-    /// Those of the rows of the batch's file.
-    of_rows: Values,
-    min_similarity: f64,
-    _memory: MemoryReservation,
-}
-
-impl Bitmaps {
-    /// The bitmaps that `keys` has, unless they find no memory.
-    pub(crate) fn read(
-        context: &SessionContext,
-        keys: &Keys,
-        classes: Arc<TextClasses>,
-        min_similarity: f64,
-    ) -> Result<Option<Self>> {
-        if !keys.bitmaps {
-            return Ok(None);
-        }
-        let pool = &context.runtime_env().memory_pool;
-        let memory = MemoryConsumer::new("bitmaps of texts").register(pool);
-        let grow = |bytes: usize| reserve(&memory, bytes, || "the bitmaps of texts".into());
-        let of_rows = match keys.bitmaps(grow) {
-            Ok(of_rows) => of_rows,
-            Err(EngineError::OutOfMemory { .. }) => return Ok(None),
-            Err(error) => return Err(error),
-        };
-        Ok(Some(Self {
-            classes,
-            of_rows,
-            min_similarity,
-            _memory: memory,
-        }))
-    }
-
-    /// The pairs of a record batch that may be similar enough.
-    fn similar(&self, rows: &RecordBatch) -> Result<RecordBatch> {
-        let classes = column::<UInt32Type>(rows, CLASS)?;
-        let others = column::<UInt32Type>(rows, OTHER_CLASS)?;
-        let of_class = |class| self.of_rows.bytes(self.classes.classes.row(class));
-        let may_reach = |(class, other): (&u32, Option<u32>)| {
-            let other = other.map_or(&[][..], of_class);
-            Some(bitmap::may_reach(
-                of_class(*class),
-                other,
-                self.min_similarity,
-            ))
-        };
-        let similar: BooleanArray = classes.values().iter().zip(others).map(may_reach).collect();
-        arrow::compute::filter_record_batch(rows, &similar)
-            .map_err(|error| EngineError::Internal(error.to_string()))
-    }
-}
-
-/// Compares the texts of the pairs in rows `range` of the file at `path`; the stream has those that are similar enough, as pairs of
-/// classes. The counts are complete when it has ended.
+/// Compares the texts of the pairs in rows `range` of the file at `path`, or of those that may be `similar`; the stream has those
+/// that are similar enough, as pairs of classes. The counts are complete when it has ended.
 pub(crate) async fn verify_class_pairs(
     context: &SessionContext,
     path: &Path,
@@ -289,18 +230,21 @@ pub(crate) async fn verify_class_pairs(
     verifier: &Verifier,
     id_type: IdType,
     scratch: &Path,
-    bitmaps: Option<Bitmaps>,
+    similar: Option<SimilarPairs>,
 ) -> Result<(SendableRecordBatchStream, Arc<Counts>)> {
-    let bitmaps = bitmaps.map(Arc::new);
+    let similar = similar.map(Arc::new);
     let pairs_to_compare = || {
-        let (bitmaps, object) = (bitmaps.clone(), path.to_owned());
-        let similar = move |rows: Result<RecordBatch, ArrowError>| {
+        let (similar, object, mut first) = (similar.clone(), path.to_owned(), 0);
+        let to_compare = move |rows: Result<RecordBatch, ArrowError>| {
             let rows = rows.map_err(|error| EngineError::arrow(&object, error))?;
-            bitmaps
-                .as_ref()
-                .map_or(Ok(rows.clone()), |bitmaps| bitmaps.similar(&rows))
+            let Some(similar) = &similar else {
+                return Ok(rows);
+            };
+            let mask = BooleanArray::from(similar.pairs.slice(first, rows.num_rows()));
+            first += rows.num_rows();
+            arrow::compute::filter_record_batch(&rows, &mask).map_err(bad_pairs)
         };
-        Ok::<_, EngineError>(within(read(path)?, range.clone()).map(similar))
+        Ok::<_, EngineError>(within(read(path)?, range.clone()).map(to_compare))
     };
     let mut texts = Texts::create(scratch, &context.runtime_env().memory_pool)?;
     let (mut wanted, mut compared) = (RowSet::default(), 0);
@@ -330,7 +274,7 @@ pub(crate) async fn verify_class_pairs(
     Ok(verified)
 }
 
-fn read(path: &Path) -> Result<FileReader<BufReader<File>>> {
+pub(super) fn read(path: &Path) -> Result<FileReader<BufReader<File>>> {
     let file = File::open(path).map_err(StorageError::io(path.display()))?;
     let reader = FileReader::try_new(BufReader::new(file), None);
     reader.map_err(|error| EngineError::arrow(path, error))

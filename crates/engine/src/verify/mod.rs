@@ -4,6 +4,7 @@
 //! Parquet files, the reader decodes no other text. Memory grows with the pairs, not with the documents.
 //! Only for decisions, `text_classes` holds some bytes for each document.
 
+mod bitmaps;
 mod class_pairs;
 mod compare;
 mod drawn;
@@ -29,7 +30,9 @@ use serde::{Deserialize, Serialize};
 use simhash::{Measure, Model};
 use texts::{Side, Texts};
 
-pub(crate) use class_pairs::{Bitmaps, UnverifiedPairs, verify_class_pairs};
+pub use bitmaps::Bitmaps;
+pub(crate) use bitmaps::{BITMAP, BitmapsWriter};
+pub(crate) use class_pairs::{UnverifiedPairs, verify_class_pairs};
 pub(crate) use drawn::{DrawnPair, Other, similarities};
 pub(crate) use text_classes::TextClasses;
 

@@ -10,7 +10,7 @@ use crate::text::Folded;
 /// The number of characters of a feature.
 const GRAM: usize = 4;
 
-/// The least first byte of such a character, and of one of [`cjk`](super::cjk).
+/// The first byte of such a character, and of a character of [`cjk`](super::cjk), is this or more.
 pub(crate) const LEAST_BYTE: u8 = 0xe0;
 
 /// Whether `c` is a letter or a mark of Thai, Lao, Burmese or Khmer.

@@ -18,9 +18,7 @@ use crate::output::{self, DraftOutput};
 use crate::probe::{Answer, CompareSketches, Originals, Probe};
 use crate::progress::Stage;
 use crate::run::summary::{Clock, DecisionSummary};
-use crate::verify::{
-    Bitmaps, Counts, TextClasses, UnverifiedPairs, Verified, Verifier, verify_class_pairs,
-};
+use crate::verify::{Counts, TextClasses, UnverifiedPairs, Verified, Verifier, verify_class_pairs};
 use crate::work_items;
 use documents::{KeptDrafts, MadeCopy};
 use streams::blocking;
@@ -227,11 +225,21 @@ impl Comparison<'_> {
         self.run.enter(Stage::Verify);
         let (pairs, counts) = match self.run.job() {
             None => {
-                let least = verifier.verify.min_similarity;
-                let bitmaps = Bitmaps::read(context, keys, Arc::clone(&classes), least)?;
+                let similar = match self.batch.bitmaps.clone() {
+                    Some(bitmaps) => {
+                        let (context, path) = (context.clone(), path.clone());
+                        let (classes, least) =
+                            (Arc::clone(&classes), verifier.verify.min_similarity);
+                        blocking(move || {
+                            bitmaps.similar_pairs(&context, &path, checked, &classes, least)
+                        })
+                        .await?
+                    }
+                    None => None,
+                };
                 let (path, pairs) = (path.as_path(), 0..checked);
                 let verified =
-                    verify_class_pairs(context, path, pairs, verifier, id_type, scratch, bitmaps);
+                    verify_class_pairs(context, path, pairs, verifier, id_type, scratch, similar);
                 verified.await?
             }
             Some(job) => {
