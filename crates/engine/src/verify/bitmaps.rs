@@ -6,7 +6,9 @@ use std::io::{BufReader, BufWriter};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, AsArray as _, BinaryArray, RecordBatch};
+use arrow::array::{
+    Array as _, ArrayRef, AsArray as _, BinaryArray, BooleanBufferBuilder, RecordBatch,
+};
 use arrow::buffer::BooleanBuffer;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, UInt32Type};
 use arrow::error::ArrowError;
@@ -102,7 +104,7 @@ impl Bitmaps {
             read => read?,
         };
         let threads = thread_pool(context)?;
-        let mut similar = arrow::array::BooleanBufferBuilder::new(count as usize);
+        let mut similar = BooleanBufferBuilder::new(count as usize);
         for batch in class_pairs::read(pairs)? {
             let batch = batch.map_err(|error| EngineError::arrow(pairs, error))?;
             let own = column::<UInt32Type>(&batch, CLASS)?;
