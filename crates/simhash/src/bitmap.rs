@@ -16,17 +16,16 @@ const MOST_BITS: usize = 1 << 13;
 pub(crate) fn append(shingles: impl ExactSizeIterator<Item = u64>, bitmap: &mut Vec<u8>) {
     let count = shingles.len();
     let bits = (BITS * count).next_power_of_two().clamp(64, MOST_BITS);
-    let mut words = [0_u64; MOST_BITS / 64];
+    // A byte for each bit: unlike bits, bytes are set without being read, which would wait for the last write nearby.
+    let mut is_set = vec![0_u8; bits];
     for hash in shingles {
-        let bit = (hash >> 32) as usize & (bits - 1);
-        words[bit / 64] |= 1 << (bit % 64);
+        is_set[(hash >> 32) as usize & (bits - 1)] = 1;
     }
     bitmap.extend_from_slice(&u32::try_from(count).unwrap_or(u32::MAX).to_le_bytes());
-    bitmap.extend(
-        words[..bits / 64]
-            .iter()
-            .flat_map(|word| word.to_le_bytes()),
-    );
+    // The product has the lowest bit of each byte in its highest byte.
+    let packed = |bytes: &[u8; 8]| u64::from_le_bytes(*bytes).wrapping_mul(0x0102_0408_1020_4080);
+    let bytes = is_set.as_chunks().0.iter();
+    bitmap.extend(bytes.map(|bytes| (packed(bytes) >> 56) as u8));
 }
 
 /// Whether the Jaccard similarity of two texts may be `least` or more, by their bitmaps. About a text with an empty bitmap, nothing

@@ -4,11 +4,11 @@
 use rapidfuzz::distance::levenshtein;
 
 use crate::choice::{Choice, Name, by_name};
+use crate::feature_hashes::{FeatureHasher, FeatureHashes};
 use crate::fingerprinter::Fingerprinter;
 use crate::isa::Kernel;
 use crate::model::Model;
 use crate::sketch;
-use crate::text::Feature;
 use crate::tokenize::{Extract as _, Extractor, Tokenizer};
 
 /// A measure of similarity, from 0 to 1.
@@ -79,8 +79,8 @@ pub struct Similarity {
     measure: Measure,
     fingerprinter: Fingerprinter,
     words: Extractor,
-    /// The hashes of a text's words.
-    hashes: Vec<u64>,
+    /// Hashes a text's words.
+    hasher: FeatureHasher,
     /// The hashes of its shingles.
     shingles: Vec<u64>,
     /// Room for [`sorted`].
@@ -95,11 +95,12 @@ impl Similarity {
             Tokenizer::Code => Tokenizer::Code,
             _ => Tokenizer::Words,
         };
+        let kernel = Kernel::detect();
         Self {
             measure,
-            words: Extractor::new(words, Kernel::detect(), None, 0),
+            words: Extractor::new(words, kernel, None, 0),
+            hasher: FeatureHasher::new(0, kernel),
             fingerprinter: Fingerprinter::new(model),
-            hashes: Vec::new(),
             shingles: Vec::new(),
             ends: Vec::new(),
         }
@@ -131,11 +132,9 @@ impl Similarity {
         if self.measure == Measure::Edit {
             return Prepared::Characters(folded.as_str().chars().collect());
         }
-        let hashes = &mut self.hashes;
-        hashes.clear();
-        self.words.extract(folded, &mut |word: Feature<'_>| {
-            hashes.push(word.hash(0));
-        });
+        let extract = |hashes: &mut FeatureHashes<'_>| self.words.extract(folded, hashes);
+        self.hasher.hash(usize::MAX, extract, &mut |_| {});
+        let hashes = self.hasher.kept();
         self.shingles.clear();
         match hashes.len() {
             0 => {}

@@ -45,9 +45,9 @@ impl Words {
     /// Whether the features of `text` are its words: it has no run that is cut into anything else.
     pub(crate) fn gives_words(&self, text: &Folded) -> bool {
         let text = text.as_str();
-        let largest = text.as_bytes().iter().max();
+        let largest = text.bytes().fold(0, u8::max);
         self.cjk == Cjk::Words
-            || largest.is_none_or(|&byte| byte < unspaced::LEAST_BYTE)
+            || largest < unspaced::LEAST_BYTE
             || cjk::next_start(text, 0) == text.len() && unspaced::next_start(text, 0) == text.len()
     }
 }
