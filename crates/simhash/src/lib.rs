@@ -91,7 +91,7 @@
 //!
 //! # Verifying pairs
 //!
-//! [`Similarity`] compares two texts exactly; [`sketch`] estimates their similarity without the texts.
+//! [`Similarity`] compares two texts exactly; [`sketch`] estimates their similarity without the texts, and [`bitmap`] bounds it.
 //!
 //! ```
 //! use simhash::{Measure, Model, Similarity, Spec};
