@@ -1,7 +1,6 @@
 //! The columns of pairs, which the reduce, the output and its readers follow.
 //!
-//! The probe makes them (`probe::pair_builder`). It makes the similarity from sketches, or the verification does from texts
-//! (`verify::compare`), or a run has none.
+//! The probe makes them (`probe::pair_builder`), the similarity only from sketches; that of texts is made by `verify::compare`.
 
 use std::sync::Arc;
 

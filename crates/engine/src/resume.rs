@@ -1,7 +1,7 @@
 //! Keeps the fingerprints of finished chunks, so that a run with `--resume` can go on after a stop.
 //!
-//! Each batch has its own directory inside the given one, and each chunk a file there, as an answer of a job's part. The name of the
-//! file is the digest of everything that its rows depend on: the splits and the versions of the input files, the columns, the
+//! Each batch has its own directory inside the given one, with a file for each chunk, in the format of a part's answer. The name of
+//! the file is the digest of everything that its rows depend on: the splits and the versions of the input files, the columns, the
 //! fingerprint spec, and the version of this program. A file appears only when it is complete, so a run can use each file that has
 //! the name of one of its chunks, if its bytes have the checksum at its end. A run that succeeds deletes the batch's directory.
 

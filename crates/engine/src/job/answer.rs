@@ -332,7 +332,7 @@ impl AnswerWriter {
         Self::new(file, path, schema)
     }
 
-    /// Writes to `file`, which is read and written, and which errors call `path`.
+    /// Writes to `file`, which can also be read. Errors name it `path`.
     pub(crate) fn new(file: File, path: &Path, schema: &SchemaRef) -> Result<Self> {
         let writer = StreamWriter::try_new(BufWriter::with_capacity(1 << 20, file), schema);
         Ok(Self {

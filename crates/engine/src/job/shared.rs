@@ -60,7 +60,7 @@ impl Job {
         path.ok_or_else(|| EngineError::bad_data(&source, format!("it is missing; {ANEW}")))
     }
 
-    /// A copy of an object, called `name` in the scratch directory, where a process makes it once; `None` if there is no such object.
+    /// Copies an object to the file `name` in the scratch directory, unless that is there; `None` if there is no such object.
     pub(super) async fn download(&self, object: &Location, name: &str) -> Result<Option<PathBuf>> {
         let path = self.scratch.join(name);
         if !path.exists() {
