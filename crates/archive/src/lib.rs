@@ -74,7 +74,7 @@ pub use merge::{Merge, Merged};
 pub use object_reader::ObjectReader;
 pub use parquet_properties::ROW_GROUP_ROWS;
 pub use reader::{ColumnNames, DecodedStep, FingerprintReader, ReadRows, RowColumns, RowPages};
-pub use remove::{CommitOrder, Removed};
+pub use remove::Removed;
 pub use rulings::{CaptureName, Pin, Ruling, RulingFiles, Rulings};
 pub use run_defaults::RunDefaults;
 pub use schema::{IdType, MAX_ID_BYTES};

@@ -3,7 +3,7 @@
 //! Files with a removed document are rewritten without it. After the commit, no reader of the latest version sees the
 //! removed documents; a later vacuum deletes their bytes.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashSet};
 
 use arrow::array::{Array as _, AsArray as _, RecordBatch};
 use arrow::datatypes::Int64Type;
@@ -65,22 +65,6 @@ pub(crate) struct Rewrite {
     pub(crate) actions: Vec<Action>,
     pub(crate) transactions: Vec<Transaction>,
     pub(crate) written: Vec<WrittenFile>,
-}
-
-/// See [`Archive::commit_order`].
-#[derive(Debug, Default)]
-pub struct CommitOrder {
-    of_file: HashMap<String, u64>,
-    /// By day, in days since 1970.
-    of_day: HashMap<Option<i32>, u64>,
-}
-
-impl CommitOrder {
-    /// Whether a document of `day`, in days since 1970, may have been there when the rows of the data file at `path` were committed.
-    pub fn is_before(&self, day: Option<i32>, path: &str) -> bool {
-        let (day, file) = (self.of_day.get(&day), self.of_file.get(path));
-        day.zip(file).is_none_or(|(day, file)| day <= file)
-    }
 }
 
 impl Archive {
@@ -264,28 +248,17 @@ impl Archive {
             .filter(is_asked)
             .filter_map(|file| file.base_version)
             .min();
+        // Of files that another program wrote again, the days say it.
         let is_later = |file: &&DataFile| {
-            !is_asked(file) && first.is_some_and(|first| file.base_version > Some(first))
+            let versions = first.zip(file.base_version);
+            let by_day = || file.day > Some(day) && files.iter().any(|file| is_asked(&file));
+            !is_asked(file) && versions.map_or_else(by_day, |(first, version)| version > first)
         };
         let later = || files.iter().filter(is_later);
         Ok((
             later().filter_map(DataFile::batch).collect(),
             later().any(DataFile::has_only_kept),
         ))
-    }
-
-    /// When the rows of each data file were committed, and those of each day first: the versions that they were compared with, which
-    /// ascend with the commits.
-    pub fn commit_order(&self) -> Result<CommitOrder> {
-        let mut order = CommitOrder::default();
-        for file in self.files()? {
-            let version = file.base_version.unwrap_or(0);
-            let day = file.day.map(|day| day.to_epoch_days());
-            let first = order.of_day.entry(day).or_insert(version);
-            *first = version.min(*first);
-            order.of_file.insert(file.path, version);
-        }
-        Ok(order)
     }
 
     /// Whether the archive has only the kept documents of some day.

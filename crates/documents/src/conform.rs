@@ -140,7 +140,7 @@ pub(super) fn conform(
         DocumentsError::bad_data(format!("{object}, column {column:?}"), reason)
     };
     let name = found.id.as_deref().unwrap_or(ID);
-    if ids.null_count() > 0 {
+    if ids.logical_null_count() > 0 {
         return Err(bad_data(name, "null ids; every document needs one".into()));
     }
     let check = |ids: &ArrayRef| check_id_lengths(ids).map_err(|reason| bad_data(name, reason));

@@ -109,15 +109,16 @@ impl ResumeDirectory {
         let mut found = 0;
         let threads = work.context.state().config().target_partitions();
         for chunk in work.documents.chunks(threads).await? {
-            let path = self.path.join(file_name(&work, &chunk));
-            finished.push(match finished_chunk(&path)? {
+            let name = file_name(&work, &chunk);
+            let path = self.path.join(&name);
+            finished.push(match finished_chunk(&path, &name)? {
                 Some(chunk) => {
                     found += 1;
                     let rows = chunk.receipt.rows;
                     progress.documents.fetch_add(rows, Ordering::Relaxed);
                     chunk
                 }
-                None => self.make(&work, &chunk, path).await?,
+                None => self.make(&work, &chunk, path, name).await?,
             });
         }
         if found > 0 {
@@ -141,7 +142,13 @@ impl ResumeDirectory {
         Ok(UnsortedRows { rows, counters })
     }
 
-    async fn make(&self, work: &Work<'_>, chunk: &ResumeChunk, path: PathBuf) -> Result<Answer> {
+    async fn make(
+        &self,
+        work: &Work<'_>,
+        chunk: &ResumeChunk,
+        path: PathBuf,
+        name: String,
+    ) -> Result<Answer> {
         let (context, documents, id_type) = (work.context, work.documents, work.id_type);
         let query = || EngineError::query(documents.given());
         let counters = MapCounters::default();
@@ -160,6 +167,7 @@ impl ResumeDirectory {
             writer.write(&batch.map_err(query())?)?;
         }
         let receipt = writer.finish(Receipt {
+            map: name,
             texts: counters.texts.counts(),
             read: counters.read.counts(),
             ..Receipt::default()
@@ -212,8 +220,9 @@ fn digest<'a>(texts: impl IntoIterator<Item = &'a str>) -> [u8; 32] {
     digest.finalize().into()
 }
 
-/// The finished chunk in the file at `path`; `None` if that is missing or damaged, so that the chunk is fingerprinted again.
-fn finished_chunk(path: &Path) -> Result<Option<Answer>> {
+/// The finished chunk in the file at `path`, which was written as `name`; `None` if that is missing, damaged or another chunk's, so
+/// that the chunk is fingerprinted again.
+fn finished_chunk(path: &Path, name: &str) -> Result<Option<Answer>> {
     let file = match File::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
@@ -221,6 +230,7 @@ fn finished_chunk(path: &Path) -> Result<Option<Answer>> {
     };
     // Whatever is wrong with a file, it is made again.
     let receipt = read_receipt(&file).ok().flatten();
+    let receipt = receipt.filter(|receipt| receipt.map == name);
     Ok(receipt.map(|receipt| Answer {
         path: path.to_owned(),
         receipt,

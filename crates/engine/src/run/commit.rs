@@ -1,6 +1,8 @@
 //! The end of a run: appends the batch to the archive, then publishes the outputs.
 
-use archive::{Append, Archive, DecisionSettings, RowDecisions, Ruling, StagedDay};
+use archive::{
+    Append, Archive, DayBatch, DecisionSettings, Existing, RowDecisions, Ruling, StagedDay,
+};
 use chrono::NaiveDate;
 use storage::{Draft, is_closed_pipe};
 
@@ -97,6 +99,16 @@ impl Appender {
             }),
             None => None,
         };
+        if settings.existing == Existing::Replace && archive.has_kept() {
+            let (later, _) = archive.later_batches(day, Some(settings.day_batch(day).name))?;
+            if !later.is_empty() {
+                let later: Vec<String> = later.iter().map(DayBatch::to_string).collect();
+                tracing::warn!(
+                    "later days were decided with the documents that are replaced: what they dropped as duplicates of them stays dropped; to decide anew, remove these days and run them again in order: {}",
+                    later.join(", ")
+                );
+            }
+        }
         let staged = match self.uploaded.take() {
             Some(staged) => staged,
             None => {

@@ -307,15 +307,40 @@ fn a_day_of_nothing_but_dropped_documents_is_decided_again() {
         (&json!(1), &json!(0)),
         "{groups}"
     );
-    // What is removed later is no original of the copy, which it did not drop; another one is.
+    // The copy is what is left of the content, though something else dropped it.
     let removed = dedup(&format!(
         "archive remove {archive} --day 2026-05-03 --repair --json"
     ));
-    assert_eq!(removed.ok().json()["repaired"]["documents"], 0);
+    assert_eq!(removed.ok().json()["repaired"]["documents"], 1);
     let nothing = dedup(&format!(
         "archive remove {archive} --day 2026-05-09 --repair --json"
     ));
     assert_eq!(nothing.ok().json()["repaired"]["documents"], 0);
+}
+
+#[test]
+fn replacing_and_removing_say_what_stays_dropped() {
+    let history = History::new("");
+    let documents = [(1, "a", 1), (2, "b", 1), (3, "c", 2)];
+    for document in documents {
+        history.commit(document, "");
+    }
+    let (archive, new, ids) = (
+        history.dir.at("a"),
+        history.dir.at("new.jsonl"),
+        history.dir.at("ids.txt"),
+    );
+    write(&new, &[("d", 3)]);
+    let replace = |day: u32| {
+        let run = format!("run {new} --base {archive} --append --day 2026-05-0{day}");
+        dedup_ok(&format!("{run} --replace-day")).stderr
+    };
+    let said = "in order: 2026-05-02, 2026-05-03";
+    assert!(replace(1).contains(said));
+    assert!(!replace(3).contains("stays dropped"));
+    fs::write(&ids, "b\n").unwrap();
+    let removed = dedup_ok(&format!("archive remove {archive} --ids {ids}"));
+    assert!(removed.stdout.contains("--repair, given with the removal"));
 }
 
 /// A history of an archive: commits of one document each, with further options, and the repair of the removal of a day.

@@ -79,10 +79,12 @@ fn a_run_that_was_killed_goes_on() {
         dir.at("kept/")
     );
     let line = format!("{line} --threads 2 --json");
-    killed(&dir, &line, 2);
-    assert!(chunks(&dir).len() >= 2 && !dir.join("decisions.parquet").exists());
-    // The rerun makes a damaged chunk again, and the chunk of a changed file.
-    let damaged = chunks(&dir).remove(0);
+    killed(&dir, &line, 3);
+    let all = chunks(&dir);
+    assert!(all.len() >= 3 && !dir.join("decisions.parquet").exists());
+    // The rerun makes a damaged chunk again, one that has the file of another, and the chunk of a changed file.
+    fs::copy(&all[2], &all[1]).unwrap();
+    let damaged = all[0].clone();
     let mut bytes = fs::read(&damaged).unwrap();
     let half = bytes.len() / 2;
     bytes[half] ^= 1;

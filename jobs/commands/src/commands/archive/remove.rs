@@ -15,47 +15,49 @@ use crate::process::{self, Process};
 
 pub(super) fn run(common: &CommonArgs, args: &RemoveArgs) -> Result<(), Failure> {
     let (dir, day, batch, repair) = (&args.dir, args.day, args.batch, args.repair);
-    let (removed, asked, later, repaired) = process::run(common, async |process: &Process| {
-        let mut archive = Archive::open(&process.locate(dir)?).await?;
-        let ids = match &args.ids {
-            Some(path) => Some(read_ids(process, path, archive.id_type()).await?),
-            None => None,
-        };
-        if repair && !archive.has_kept() {
-            return Err(Failure::Usage(format!(
-                "{dir} has no decisions, so --repair has nothing to do"
-            )));
-        }
-        process.resources.progress.enter(Stage::Commit);
-        let (later, has_only_kept) = match day {
-            Some(day) if archive.has_kept() => archive.later_batches(day, batch)?,
-            _ => (BTreeSet::new(), archive.has_days_of_kept()?),
-        };
-        let later: Vec<String> = later.iter().map(DayBatch::to_string).collect();
-        let originals = if repair {
-            Some(with_original(process, dir, &archive).await?)
-        } else {
-            None
-        };
-        let (removed, asked) = match (day, ids) {
-            (Some(day), _) => (archive.remove_day(day, batch).await?, None),
-            (None, Some(ids)) => (archive.remove_ids(&ids).await?, Some(ids.len() as u64)),
-            (None, None) => {
-                return Err(Failure::Usage(
-                    "--day or --ids is required; see --help".into(),
-                ));
+    let (removed, asked, later, repaired, has_kept) =
+        process::run(common, async |process: &Process| {
+            let mut archive = Archive::open(&process.locate(dir)?).await?;
+            let ids = match &args.ids {
+                Some(path) => Some(read_ids(process, path, archive.id_type()).await?),
+                None => None,
+            };
+            let has_kept = archive.has_kept();
+            if repair && !has_kept {
+                return Err(Failure::Usage(format!(
+                    "{dir} has no decisions, so --repair has nothing to do"
+                )));
             }
-        };
-        let repaired = match originals {
-            // What was not removed dropped nothing.
-            Some(originals) if removed.version.is_some() => {
-                Some(repaired(process, dir, archive, &originals, has_only_kept).await?)
-            }
-            Some(_) => Some(Repaired::default()),
-            None => None,
-        };
-        Ok((removed, asked, later, repaired))
-    })?;
+            process.resources.progress.enter(Stage::Commit);
+            let (later, has_only_kept) = match day {
+                Some(day) if has_kept => archive.later_batches(day, batch)?,
+                _ => (BTreeSet::new(), archive.has_days_of_kept()?),
+            };
+            let later: Vec<String> = later.iter().map(DayBatch::to_string).collect();
+            let originals = if repair {
+                Some(with_original(process, dir, &archive).await?)
+            } else {
+                None
+            };
+            let (removed, asked) = match (day, ids) {
+                (Some(day), _) => (archive.remove_day(day, batch).await?, None),
+                (None, Some(ids)) => (archive.remove_ids(&ids).await?, Some(ids.len() as u64)),
+                (None, None) => {
+                    return Err(Failure::Usage(
+                        "--day or --ids is required; see --help".into(),
+                    ));
+                }
+            };
+            let repaired = match originals {
+                // What was not removed dropped nothing.
+                Some(originals) if removed.version.is_some() => {
+                    Some(repaired(process, dir, archive, &originals, has_only_kept).await?)
+                }
+                Some(_) => Some(Repaired::default()),
+                None => None,
+            };
+            Ok((removed, asked, later, repaired, has_kept))
+        })?;
     if common.json {
         return print_json(&serde_json::json!({
             "archive": dir,
@@ -86,6 +88,10 @@ pub(super) fn run(common: &CommonArgs, args: &RemoveArgs) -> Result<(), Failure>
             text,
             "  later days were decided with these documents: what they dropped as duplicates of them stays dropped; --repair, given with the removal, keeps it. To decide anew now, remove these days, too, and run them again in order: {}",
             later.join(", ")
+        );
+    } else if removed.version.is_some() && asked.is_some() && has_kept {
+        text.push_str(
+            "  what was dropped as a duplicate of these documents stays dropped; --repair, given with the removal, keeps it\n",
         );
     }
     if let Some(asked) = asked {
@@ -156,13 +162,12 @@ impl Repaired {
     }
 }
 
-/// The dropped documents, by day and id, that are duplicates of something that is kept.
+/// The dropped documents, by day and id, that are duplicates of something that is kept: some may be kept once that is removed.
 async fn with_original(
     process: &Process,
     dir: &str,
     archive: &Archive,
 ) -> Result<HashSet<(Option<i32>, String)>, Failure> {
-    let order = archive.commit_order()?;
     let mut with = HashSet::new();
     decide_again(
         process,
@@ -170,9 +175,7 @@ async fn with_original(
         |_, _| true,
         false,
         |again| {
-            // What was committed later did not drop it.
-            let is_before = |day: Option<i32>| order.is_before(day, &again.place.0);
-            if again.of.as_ref().is_some_and(|(_, day)| is_before(*day)) {
+            if again.of.is_some() {
                 with.insert((again.day, again.id));
             }
         },
@@ -181,7 +184,7 @@ async fn with_original(
     Ok(with)
 }
 
-/// Keeps those of the dropped documents with an original before that are duplicates of nothing that is kept now. Both are found by the
+/// Keeps those of the dropped documents with an original until then that are duplicates of nothing that is kept now. Both are found by the
 /// settings of the archive, so that other settings of a day change nothing.
 async fn repaired(
     process: &Process,
