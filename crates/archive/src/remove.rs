@@ -248,10 +248,11 @@ impl Archive {
             .filter(is_asked)
             .filter_map(|file| file.base_version)
             .min();
-        // Of files that another program wrote again, the days say it.
+        // A file that another program wrote again has no version: its day is compared.
+        let has_asked = files.iter().any(|file| is_asked(&file));
         let is_later = |file: &&DataFile| {
             let versions = first.zip(file.base_version);
-            let by_day = || file.day > Some(day) && files.iter().any(|file| is_asked(&file));
+            let by_day = || has_asked && file.day > Some(day);
             !is_asked(file) && versions.map_or_else(by_day, |(first, version)| version > first)
         };
         let later = || files.iter().filter(is_later);

@@ -4,8 +4,8 @@ pub fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Starts `threads` threads, each of which calls `work` with its own number from 0 on. Returns their results in the order of
-/// these numbers.
+/// Calls `work` on `threads` threads, which are numbered from 0; each call gets the number of its thread. Returns the results in
+/// the order of the numbers.
 pub fn run<T: Send>(threads: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let work = &work;
     std::thread::scope(|scope| {

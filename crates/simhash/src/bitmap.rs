@@ -1,5 +1,5 @@
-//! Bitmaps of the shingles of texts, which bound the Jaccard similarity of two texts from above: most unlike texts are told apart
-//! without being read again (E. Sandes, G. Teodoro, A. Melo, "Bitmap filter: speeding up exact set similarity joins with bitwise
+//! A bitmap summarizes the shingles of a text. Two bitmaps give an upper bound of the Jaccard similarity of their texts, so a pair
+//! with a bound below the threshold is dropped without its texts (E. Sandes, G. Teodoro, A. Melo, "Bitmap filter: speeding up exact set similarity joins with bitwise
 //! operations", Information Systems 88, 2020).
 //!
 //! Every shingle sets one bit. If only one of two bitmaps has a bit, then only that text has its shingle. The number of bits grows
@@ -88,7 +88,7 @@ mod tests {
             let [a, b] = sets.map(|set| bitmap(&set));
             prop_assert!(may_reach(&a, &b, jaccard) && may_reach(&b, &a, jaccard));
             prop_assert!(may_reach(&a, &a, 1.0) && may_reach(&a, &[], 1.0));
-            // 55 of 100, of which `0.55 * 100.0` is more.
+            // The texts share 55 of 100 shingles. A product is rounded up: `0.55 * 100.0 > 55.0`.
             let [a, b] = [0..55, 0..100].map(|numbers| bitmap(&numbers.collect::<Vec<_>>()));
             prop_assert!(may_reach(&a, &b, 0.55));
         }

@@ -307,7 +307,7 @@ fn a_day_of_nothing_but_dropped_documents_is_decided_again() {
         (&json!(1), &json!(0)),
         "{groups}"
     );
-    // The copy is what is left of the content, though something else dropped it.
+    // The removal leaves nothing but the copy with this content, so the repair keeps it. Another document had dropped it.
     let removed = dedup(&format!(
         "archive remove {archive} --day 2026-05-03 --repair --json"
     ));

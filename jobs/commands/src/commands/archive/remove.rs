@@ -184,8 +184,8 @@ async fn with_original(
     Ok(with)
 }
 
-/// Keeps those of the dropped documents with an original until then that are duplicates of nothing that is kept now. Both are found by the
-/// settings of the archive, so that other settings of a day change nothing.
+/// Keeps each dropped document that was a duplicate of a kept one before the removal (`originals`), and is of none now. Both are
+/// found by the settings of the archive, whatever settings a day was run with.
 async fn repaired(
     process: &Process,
     dir: &str,

@@ -243,21 +243,20 @@ pub fn write_fingerprints(path: impl AsRef<Path>, rows: &[(String, u64)]) {
 }
 
 /// Starts a command with a line of arguments. [`Ran::of`] takes its output.
-pub fn start(mut command: Command, line: &str) -> Child {
-    command
-        .args(line.split_whitespace())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap()
+pub fn start(command: Command, line: &str) -> Child {
+    start_with_output(command, line, Stdio::piped)
 }
 
 /// As [`start`], for a command whose output nobody reads.
-pub fn start_unheard(mut command: Command, line: &str) -> Child {
+pub fn start_unheard(command: Command, line: &str) -> Child {
+    start_with_output(command, line, Stdio::null)
+}
+
+fn start_with_output(mut command: Command, line: &str, output: fn() -> Stdio) -> Child {
     command
         .args(line.split_whitespace())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
+        .stdout(output())
+        .stderr(output())
         .spawn()
         .unwrap()
 }
