@@ -1,6 +1,6 @@
 //! A bitmap summarizes the shingles of a text. Two bitmaps give an upper bound of the Jaccard similarity of their texts, so a pair
-//! with a bound below the threshold is dropped without its texts (E. Sandes, G. Teodoro, A. Melo, "Bitmap filter: speeding up exact set similarity joins with bitwise
-//! operations", Information Systems 88, 2020).
+//! with a bound below the threshold is dropped without its texts (E. Sandes, G. Teodoro, A. Melo, "Bitmap filter: speeding up
+//! exact set similarity joins with bitwise operations", Information Systems 88, 2020).
 //!
 //! Every shingle sets one bit. If only one of two bitmaps has a bit, then only that text has its shingle. The number of bits grows
 //! with the text. Shingles are counted as often as they occur, which makes the bound weaker, and not wrong.
