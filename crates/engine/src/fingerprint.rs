@@ -20,6 +20,7 @@ use sha2::{Digest as _, Sha256};
 use simhash::Spec;
 use simhash::reliable_length::reliable_length;
 
+use crate::arrow_file::ArrowWriter;
 use crate::batch::{FingerprintRows, select_columns};
 use crate::decide::Keys;
 use crate::decide::keys::KeysWriter;
@@ -31,7 +32,7 @@ use crate::progress::Progress;
 use crate::recipe::Recipe;
 use crate::text_counts::{TextCounters, TextCounts};
 use crate::udf::{Part, joined_keys, made_of_text};
-use crate::verify::{BITMAP, Bitmaps, BitmapsWriter};
+use crate::verify::{BITMAP, Bitmaps, bitmap_schema};
 use documents::read_counts::{Note, Notes, ReadCounters, ReadCounts};
 use documents::{Documents, POSITION, PREFERENCE, PREFERENCE_BEHIND, Rows, TEXT, decision_fields};
 use streams::BatchSize;
@@ -190,9 +191,9 @@ pub async fn write_sorted(
     let sorting = fingerprint_sort::sorted(context, schema, partitions);
     let mut rows = sorting.await.map_err(failed())?;
     let schema = writer.schema();
-    let keys = || KeysWriter::create(&scratch.join("keys.arrow"));
+    let keys = || KeysWriter::create(scratch.join("keys.arrow"));
     let mut keys = has_decision_columns.then(keys).transpose()?;
-    let bitmaps = || BitmapsWriter::create(scratch.join("bitmaps.arrow"));
+    let bitmaps = || ArrowWriter::create(scratch.join("bitmaps.arrow"), bitmap_schema());
     let mut bitmaps = has_bitmaps.then(bitmaps).transpose()?;
     let mut ids = IdCount::new(scratch);
     let arrow_error = ArchiveError::arrow(given);
@@ -216,7 +217,10 @@ pub async fn write_sorted(
         read: counters.read.counts(),
         duplicate_ids,
         keys: keys.map(KeysWriter::finish).transpose()?,
-        bitmaps: bitmaps.map(BitmapsWriter::finish).transpose()?,
+        bitmaps: bitmaps
+            .map(ArrowWriter::finish)
+            .transpose()?
+            .map(|path| Bitmaps { path }),
     })
 }
 
@@ -313,7 +317,7 @@ impl FingerprintedBatch {
             masks.push(mask);
         }
         let file = writer.finish()?;
-        let filtered = |keys: &Keys| keys.filtered(&scratch.join("left.arrow"), &masks);
+        let filtered = |keys: &Keys| keys.filtered(scratch.join("left.arrow"), &masks);
         Ok(Self {
             keys: self.keys.as_ref().map(filtered).transpose()?,
             bitmaps: None,

@@ -9,6 +9,7 @@
 //!
 //! [`session`] registers everything that a process needs, in one place; [`run`] connects the stages.
 
+mod arrow_file;
 pub mod batch;
 mod class_pairs;
 pub mod decide;

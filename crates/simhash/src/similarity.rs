@@ -8,7 +8,7 @@ use crate::feature_hashes::{FeatureHasher, FeatureHashes};
 use crate::fingerprinter::Fingerprinter;
 use crate::isa::Kernel;
 use crate::model::Model;
-use crate::sketch;
+use crate::sketch::{self, SHINGLE};
 use crate::tokenize::{Extract as _, Extractor, Tokenizer};
 
 /// A measure of similarity, from 0 to 1.
@@ -69,9 +69,6 @@ impl Prepared {
         }
     }
 }
-
-/// The number of words of a shingle.
-pub(crate) const SHINGLE: usize = 3;
 
 /// Compares texts by one measure, with buffers that are reused from text to text. Each thread needs its own.
 #[derive(Debug, Clone)]

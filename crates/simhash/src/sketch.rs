@@ -17,7 +17,7 @@ use crate::choice::{Choice, Name, by_name};
 use crate::isa::{Isa, Kernel, Work};
 
 /// The number of consecutive features in a shingle.
-const SHINGLE: usize = 3;
+pub(crate) const SHINGLE: usize = 3;
 
 /// The number of bits of a sketch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]

@@ -1,18 +1,13 @@
 //! Stores, for each document of the batch, its preference, the bytes of its text and its position in the inputs.
 
-use std::fs::File;
-use std::io::{BufReader, BufWriter};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow::array::{Array as _, AsArray as _, BooleanArray, RecordBatch};
 use arrow::datatypes::{Schema, SchemaRef};
 use arrow::error::ArrowError;
-use arrow::ipc::reader::FileReader;
-use arrow::ipc::writer::FileWriter;
-use storage::StorageError;
 
-use crate::batch::select_columns;
+use crate::arrow_file::{self, ArrowWriter};
 use crate::error::{EngineError, Result};
 use documents::{NO_PREFERENCE, PREFERENCE, decision_fields, positions_and_bytes};
 
@@ -30,9 +25,8 @@ pub struct Keys {
 
 /// Writes keys in the order of the batch's file.
 pub(crate) struct KeysWriter {
-    keys: Keys,
-    schema: SchemaRef,
-    writer: FileWriter<BufWriter<File>>,
+    writer: ArrowWriter,
+    rows: u64,
 }
 
 /// The preferences of the rows of a batch, as bytes whose order is that of the preferences.
@@ -43,48 +37,36 @@ pub(super) struct Preferences {
 }
 
 impl KeysWriter {
-    pub(crate) fn create(path: &Path) -> Result<Self> {
-        let file = File::create(path).map_err(StorageError::io(path.display()))?;
-        let schema = schema();
-        let writer = FileWriter::try_new(BufWriter::new(file), &schema);
-        let keys = Keys {
-            path: path.to_owned(),
-            rows: 0,
-        };
+    pub(crate) fn create(path: PathBuf) -> Result<Self> {
         Ok(Self {
-            writer: writer.map_err(|error| keys.failed(error))?,
-            keys,
-            schema,
+            writer: ArrowWriter::create(path, schema())?,
+            rows: 0,
         })
     }
 
     /// Adds the next rows; `batch` has the columns of the schema, and may have others.
     pub(crate) fn write(&mut self, batch: &RecordBatch) -> Result<()> {
-        self.keys.rows += batch.num_rows() as u64;
-        if self.keys.rows > u64::from(u32::MAX) {
+        self.rows += batch.num_rows() as u64;
+        if self.rows > u64::from(u32::MAX) {
             return Err(EngineError::Usage(
                 "the batch has more than 2^32 - 1 documents: decide about fewer at once".into(),
             ));
         }
-        let written =
-            select_columns(batch, &self.schema).and_then(|batch| self.writer.write(&batch));
-        written.map_err(|error| self.keys.failed(error))
+        self.writer.write(batch)
     }
 
-    pub(crate) fn finish(mut self) -> Result<Keys> {
-        let finished = self.writer.finish();
-        finished.map_err(|error| self.keys.failed(error))?;
-        Ok(self.keys)
+    pub(crate) fn finish(self) -> Result<Keys> {
+        Ok(Keys {
+            path: self.writer.finish()?,
+            rows: self.rows,
+        })
     }
 }
 
 impl Keys {
     /// The keys, in the order of the batch's file.
-    pub(super) fn read(&self) -> Result<impl Iterator<Item = Result<RecordBatch>>> {
-        let file = File::open(&self.path).map_err(StorageError::io(self.path.display()))?;
-        let reader = FileReader::try_new(BufReader::new(file), None);
-        let reader = reader.map_err(|error| self.failed(error))?;
-        Ok(reader.map(|batch| batch.map_err(|error| self.failed(error))))
+    pub(super) fn read(&self) -> Result<impl Iterator<Item = Result<RecordBatch>> + use<>> {
+        arrow_file::read(&self.path)
     }
 
     /// The position in the inputs of each row of the batch's file.
@@ -126,7 +108,7 @@ impl Keys {
     }
 
     /// Writes to a file at `path` the keys of the rows that `masks`, one after another, select.
-    pub(crate) fn filtered(&self, path: &Path, masks: &[BooleanArray]) -> Result<Self> {
+    pub(crate) fn filtered(&self, path: PathBuf, masks: &[BooleanArray]) -> Result<Self> {
         let mut writer = KeysWriter::create(path)?;
         let masks: Vec<&dyn arrow::array::Array> = masks.iter().map(|mask| mask as _).collect();
         let all = arrow::compute::concat(&masks).map_err(|error| self.failed(error))?;

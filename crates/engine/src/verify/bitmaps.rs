@@ -1,8 +1,6 @@
 //! Bitmaps of the batch's texts, by which most pairs of unlike texts are dropped before the texts are read; see
 //! [`simhash::bitmap`].
 
-use std::fs::File;
-use std::io::{BufReader, BufWriter};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -11,18 +9,13 @@ use arrow::array::{
 };
 use arrow::buffer::BooleanBuffer;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, UInt32Type};
-use arrow::error::ArrowError;
-use arrow::ipc::reader::FileReader;
-use arrow::ipc::writer::FileWriter;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::prelude::SessionContext;
 use rayon::iter::{IndexedParallelIterator as _, IntoParallelIterator as _, ParallelIterator as _};
 use simhash::bitmap;
-use storage::StorageError;
 
-use super::class_pairs;
 use super::text_classes::TextClasses;
-use crate::batch::select_columns;
+use crate::arrow_file;
 use crate::class_pairs::{CLASS, OTHER_CLASS, column};
 use crate::error::{EngineError, Result};
 use crate::memory::reserve;
@@ -33,7 +26,8 @@ pub(crate) const BITMAP: &str = "bitmap";
 /// The fewest pairs that a thread compares before another takes the next.
 const PAIRS_AT_ONCE: usize = 256;
 
-fn schema() -> SchemaRef {
+/// The schema of [`Bitmaps`].
+pub(crate) fn schema() -> SchemaRef {
     Arc::new(Schema::new(vec![Field::new(
         BITMAP,
         DataType::Binary,
@@ -44,37 +38,7 @@ fn schema() -> SchemaRef {
 /// A file of the bitmaps of a batch's texts, in the order of the batch's file.
 #[derive(Debug, Clone)]
 pub struct Bitmaps {
-    path: PathBuf,
-}
-
-/// Writes bitmaps in the order of the batch's file.
-pub(crate) struct BitmapsWriter {
-    bitmaps: Bitmaps,
-    writer: FileWriter<BufWriter<File>>,
-}
-
-impl BitmapsWriter {
-    pub(crate) fn create(path: PathBuf) -> Result<Self> {
-        let file = File::create(&path).map_err(StorageError::io(path.display()))?;
-        let bitmaps = Bitmaps { path };
-        let writer = FileWriter::try_new(BufWriter::new(file), &schema());
-        Ok(Self {
-            writer: writer.map_err(|error| bitmaps.failed(error))?,
-            bitmaps,
-        })
-    }
-
-    /// Adds those of the next rows; `batch` may have other columns, too.
-    pub(crate) fn write(&mut self, batch: &RecordBatch) -> Result<()> {
-        let written = select_columns(batch, &schema()).and_then(|batch| self.writer.write(&batch));
-        written.map_err(|error| self.bitmaps.failed(error))
-    }
-
-    pub(crate) fn finish(mut self) -> Result<Bitmaps> {
-        let finished = self.writer.finish();
-        finished.map_err(|error| self.bitmaps.failed(error))?;
-        Ok(self.bitmaps)
-    }
+    pub(crate) path: PathBuf,
 }
 
 /// Which pairs of a file of class pairs may be similar enough, as far as bitmaps tell.
@@ -105,8 +69,8 @@ impl Bitmaps {
         };
         let threads = thread_pool(context)?;
         let mut similar = BooleanBufferBuilder::new(count as usize);
-        for batch in class_pairs::read(pairs)? {
-            let batch = batch.map_err(|error| EngineError::arrow(pairs, error))?;
+        for batch in arrow_file::read(pairs)? {
+            let batch = batch?;
             let own = column::<UInt32Type>(&batch, CLASS)?;
             let others = column::<UInt32Type>(&batch, OTHER_CLASS)?;
             let of_class = |class| rows.bitmap(classes.classes.row(class));
@@ -125,10 +89,6 @@ impl Bitmaps {
             _memory: of_pairs,
         }))
     }
-
-    fn failed(&self, error: ArrowError) -> EngineError {
-        EngineError::arrow(&self.path, error)
-    }
 }
 
 /// The bitmaps of all rows.
@@ -140,13 +100,9 @@ struct Rows {
 
 impl Rows {
     fn read(bitmaps: &Bitmaps, memory: &MemoryReservation) -> Result<Self> {
-        let path = &bitmaps.path;
-        let file = File::open(path).map_err(StorageError::io(path.display()))?;
-        let reader = FileReader::try_new(BufReader::new(file), None);
-        let reader = reader.map_err(|error| bitmaps.failed(error))?;
         let (mut chunks, mut starts, mut start) = (Vec::new(), Vec::new(), 0);
-        for batch in reader {
-            let batch = batch.map_err(|error| bitmaps.failed(error))?;
+        for batch in arrow_file::read(&bitmaps.path)? {
+            let batch = batch?;
             let column: &ArrayRef = batch.column(0);
             reserve(memory, column.get_array_memory_size(), || {
                 "the bitmaps of texts".into()

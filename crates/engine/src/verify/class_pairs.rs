@@ -4,8 +4,6 @@
 //! classes by text. They may be many, so it writes them to a file in the scratch directory; then it
 //! reads their texts, and compares them.
 
-use std::fs::File;
-use std::io::{BufReader, BufWriter};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,19 +16,17 @@ use arrow::array::{
 };
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, UInt32Type};
 use arrow::error::ArrowError;
-use arrow::ipc::reader::FileReader;
-use arrow::ipc::writer::FileWriter;
 use datafusion::common::runtime::SpawnedTask;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::prelude::SessionContext;
 use futures::StreamExt as _;
-use storage::StorageError;
 
 use super::bitmaps::SimilarPairs;
 use super::compare::{Comparer, PairTexts};
 use super::text_classes::TextClasses;
 use super::texts::{Side, Texts};
 use super::{Counts, Verifier, bad_pairs, within};
+use crate::arrow_file::{self, ArrowWriter};
 use crate::class_pairs::{self, CLASS, OTHER_CLASS, column, missing};
 use crate::error::{EngineError, Result};
 use crate::pairs::{BASE_DAY, BASE_ID, DISTANCE};
@@ -46,7 +42,7 @@ const ID_BYTES: usize = 1 << 20;
 pub(crate) struct UnverifiedPairs {
     classes: Arc<TextClasses>,
     schema: SchemaRef,
-    writer: FileWriter<BufWriter<File>>,
+    writer: ArrowWriter,
     path: PathBuf,
     pairs: u64,
 }
@@ -87,12 +83,10 @@ impl UnverifiedPairs {
     ) -> Result<Self> {
         let path = scratch.join("class-pairs.arrow");
         let schema = file_schema(id_type);
-        let file = File::create(&path).map_err(StorageError::io(path.display()))?;
-        let writer = FileWriter::try_new(BufWriter::new(file), &schema);
         Ok(Self {
             classes,
+            writer: ArrowWriter::create(path.clone(), Arc::clone(&schema))?,
             schema,
-            writer: writer.map_err(|error| EngineError::arrow(&path, error))?,
             path,
             pairs: 0,
         })
@@ -125,9 +119,7 @@ impl UnverifiedPairs {
             }
         }
         self.write(&mut block, None)?;
-        let finished = self.writer.finish();
-        finished.map_err(|error| EngineError::arrow(&self.path, error))?;
-        Ok((self.path, self.pairs))
+        Ok((self.writer.finish()?, self.pairs))
     }
 
     /// Adds the pairs of a record batch of the probe, as pairs of classes.
@@ -198,7 +190,7 @@ impl UnverifiedPairs {
             }
         };
         let [ids, days, distances] = [BASE_ID, BASE_DAY, DISTANCE].map(column);
-        let written = (|| {
+        let batch = (|| {
             let position = |class: u32| self.classes.position(class);
             let positions = block.classes.iter().map(|class| position(*class));
             let positions = Int64Array::from_iter_values(positions);
@@ -214,10 +206,10 @@ impl UnverifiedPairs {
                 Arc::new(positions),
                 Arc::new(of_others),
             ];
-            let batch = RecordBatch::try_new(Arc::clone(&self.schema), columns)?;
-            self.writer.write(&batch)
+            RecordBatch::try_new(Arc::clone(&self.schema), columns)
         })();
-        written.map_err(|error| EngineError::arrow(&self.path, error))
+        let batch = batch.map_err(|error| EngineError::arrow(&self.path, error))?;
+        self.writer.write(&batch)
     }
 }
 
@@ -234,9 +226,9 @@ pub(crate) async fn verify_class_pairs(
 ) -> Result<(SendableRecordBatchStream, Arc<Counts>)> {
     let similar = similar.map(Arc::new);
     let pairs_to_compare = || {
-        let (similar, object, mut first) = (similar.clone(), path.to_owned(), 0);
-        let to_compare = move |rows: Result<RecordBatch, ArrowError>| {
-            let rows = rows.map_err(|error| EngineError::arrow(&object, error))?;
+        let (similar, mut first) = (similar.clone(), 0);
+        let to_compare = move |rows: Result<RecordBatch>| {
+            let rows = rows?;
             let Some(similar) = &similar else {
                 return Ok(rows);
             };
@@ -244,7 +236,7 @@ pub(crate) async fn verify_class_pairs(
             first += rows.num_rows();
             arrow::compute::filter_record_batch(&rows, &mask).map_err(bad_pairs)
         };
-        Ok::<_, EngineError>(within(read(path)?, range.clone()).map(to_compare))
+        Ok::<_, EngineError>(within(arrow_file::read(path)?, range.clone()).map(to_compare))
     };
     let mut texts = Texts::create(scratch, &context.runtime_env().memory_pool)?;
     let (mut wanted, mut compared) = (RowSet::default(), 0);
@@ -272,12 +264,6 @@ pub(crate) async fn verify_class_pairs(
         comparer.verify(rows, schema, |row| pairs.texts(row, &comparer.texts))
     });
     Ok(verified)
-}
-
-pub(super) fn read(path: &Path) -> Result<FileReader<BufReader<File>>> {
-    let file = File::open(path).map_err(StorageError::io(path.display()))?;
-    let reader = FileReader::try_new(BufReader::new(file), None);
-    reader.map_err(|error| EngineError::arrow(path, error))
 }
 
 struct Rows<'a> {

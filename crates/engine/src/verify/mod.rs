@@ -31,7 +31,7 @@ use simhash::{Measure, Model};
 use texts::{Side, Texts};
 
 pub use bitmaps::Bitmaps;
-pub(crate) use bitmaps::{BITMAP, BitmapsWriter};
+pub(crate) use bitmaps::{BITMAP, schema as bitmap_schema};
 pub(crate) use class_pairs::{UnverifiedPairs, verify_class_pairs};
 pub(crate) use drawn::{DrawnPair, Other, similarities};
 pub(crate) use text_classes::TextClasses;
@@ -286,10 +286,10 @@ fn bad_pairs(source: ArrowError) -> EngineError {
 }
 
 /// The rows `range` of record batches.
-fn within<E>(
-    batches: impl Iterator<Item = Result<RecordBatch, E>>,
+fn within(
+    batches: impl Iterator<Item = Result<RecordBatch>>,
     range: Range<u64>,
-) -> impl Iterator<Item = Result<RecordBatch, E>> {
+) -> impl Iterator<Item = Result<RecordBatch>> {
     let mut first = 0;
     let selected = batches.map_while(move |batch| {
         let batch = match batch {
