@@ -1,6 +1,6 @@
 //! Stores, for each document of the batch, its preference, the bytes of its text and its position in the inputs.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use arrow::array::{Array as _, AsArray as _, BooleanArray, RecordBatch};

@@ -4,9 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arrow::array::{
-    Array as _, ArrayRef, AsArray as _, BinaryArray, BooleanBufferBuilder, RecordBatch,
-};
+use arrow::array::{Array as _, ArrayRef, AsArray as _, BinaryArray, BooleanBufferBuilder};
 use arrow::buffer::BooleanBuffer;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, UInt32Type};
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
