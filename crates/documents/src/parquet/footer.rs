@@ -72,7 +72,8 @@ fn input_file(
             .or(is_there.then(|| FINGERPRINT.to_owned()));
     }
     let mut found = columns.find(&name, &names)?;
-    if let Some(column) = found.repeated(&names) {
+    let is_repeated = |column: &&str| leaf::is_repeated(&types, column);
+    if let Some(column) = found.names().into_iter().find(is_repeated) {
         return Err(bad_column(&name, column, "several columns are called so"));
     }
     // A column that is only called like one of URLs may have other values.
