@@ -16,7 +16,7 @@ use super::rows::format::RowFormat;
 use super::rows::held::{HeldFiles, SMALL};
 use super::rows::limit::Limit;
 use super::rows::whole_file::WholeFiles;
-use super::{OPENED, ROW_FILES_OPENED, parquet, rows};
+use super::{OPENED, ROW_FILES_OPENED, parquet, rows, unread};
 use crate::error::{DocumentsError, Result};
 
 struct Format {
@@ -154,16 +154,15 @@ pub(super) async fn open(
             rows::open(location, format, compression, columns, limit, held_files).await
         }
         None => {
-            let name = location.file_name().to_ascii_lowercase();
-            let reason = if name.ends_with(".wacz") || name.ends_with(".zip") {
-                format!(
-                    "it is an archive of files: give what it holds to `dedup-job run -`, such as `unzip -p {name} '*.warc.gz' | dedup-job run - --format warc`"
-                )
-            } else {
-                format!(
-                    "not a file of documents by its name; names end in {}",
-                    endings_in_words(&extensions())
-                )
+            let name = location.file_name();
+            let other = || {
+                let endings = endings_in_words(&extensions());
+                format!("not a file of documents by its name; names end in {endings}")
+            };
+            let reason = match of_stem(Compression::split(&name).0) {
+                // Other formats may be compressed.
+                Some(_) => unread::COMPRESSED_PARQUET.to_owned(),
+                None => unread::by_name(&name).unwrap_or_else(other),
             };
             Err(DocumentsError::bad_data(&location, reason))
         }

@@ -36,6 +36,7 @@ mod splits;
 mod strays;
 mod table_columns;
 mod texts;
+mod unread;
 mod versions;
 mod xhtml;
 
@@ -83,6 +84,7 @@ pub use table_columns::{
 };
 pub use template::{source_of_site, source_of_url, source_said};
 pub use texts::MOST_OF_AN_ID;
+pub use unread::{is_no_text, why_unread};
 pub use versions::{FileVersion, file_versions};
 
 use crate::error::Result;

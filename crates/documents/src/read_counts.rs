@@ -24,7 +24,7 @@ pub enum Note {
     Garbled,
     /// Documents with bytes that their charset does not have, or that declare UTF-8 and are not.
     Malformed,
-    /// Records of WARC files that are damaged, or whose content cannot be decoded. They are not compared.
+    /// Records of WARC files that are damaged or split, or whose content cannot be decoded. They are not compared.
     DamagedRecords,
     /// Files that are in another encoding than UTF-8, which they do not say.
     OtherCharset,

@@ -156,6 +156,9 @@ impl Documents {
             "" => None,
             _ => Some(Form::of_media_type(content_type).ok_or(Reason::NotText(content_type))?),
         };
+        if is_first_segment(record) {
+            return Err(Reason::Segment);
+        }
         if choice.check_digests && !has_right_digest(record, response.as_ref(), bodies) {
             return Err(Reason::Digest);
         }
@@ -292,6 +295,14 @@ fn may_be_http(record: &Record<'_>) -> bool {
 /// Whether the crawler says that it cut the record off.
 fn is_truncated(record: &Record<'_>) -> bool {
     record.headers.get_bytes("WARC-Truncated").is_some()
+}
+
+/// Whether a record goes on in `continuation` records, which may be in other files (ISO 28500, 7). The last segment has the total
+/// length.
+fn is_first_segment(record: &Record<'_>) -> bool {
+    let field = |name| record.headers.get_bytes(name);
+    field("WARC-Segment-Number").is_some()
+        && field("WARC-Segment-Total-Length") != field("Content-Length")
 }
 
 /// Whether the digest of the block is right, or if it has none, that of its payload. Digests of unknown algorithms are, too.

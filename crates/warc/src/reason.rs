@@ -18,6 +18,8 @@ pub enum Reason<'a> {
     Revisit,
     /// It is a further part of a record that was split.
     Continuation,
+    /// It is the first part of a record that was split: `continuation` records have the rest.
+    Segment,
     /// Its type is unknown.
     OtherType,
     /// The server pointed to another URL: a status from 300 to 399 that is not chosen.
@@ -52,6 +54,7 @@ impl Reason<'_> {
             Self::Metadata => "metadata",
             Self::Revisit => "revisit",
             Self::Continuation => "continuation",
+            Self::Segment => "first segment",
             Self::OtherType => "other record type",
             Self::Redirect => "redirect",
             Self::Status(_) => "other status",

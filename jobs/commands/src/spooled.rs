@@ -46,6 +46,7 @@ impl Format {
             () if start.starts_with(b"PAR1") => Self::Parquet,
             () if start.starts_with(b"WARC/") => Self::Warc,
             () if text.starts_with(b"{") || text.starts_with(b"[") => Self::Jsonl,
+            () if documents::is_no_text(&start[..start.len().min(HEAD)]) => return None,
             () if text.starts_with(b"<") => Self::Html,
             () if line.iter().any(|byte| b",;\t|".contains(byte)) => Self::Csv,
             () => return None,
@@ -102,24 +103,28 @@ fn copy(path: &str, directory: &Path, format: Option<Format>) -> Result<PathBuf,
             (Box::new(file), name.unwrap_or("pipe"))
         }
     };
-    let mut head = Vec::new();
-    let read = source.by_ref().take(HEAD as u64).read_to_end(&mut head);
-    read.map_err(failed(path))?;
-    if head.is_empty() {
-        return Err(Failure::Data(format!("{name}: it is empty")));
-    }
-    let ending = ending(&head, format).ok_or_else(|| {
-        Failure::Usage(format!(
-            "{name}: its first bytes do not say its format: name it by --format (jsonl, csv, parquet, warc, html or text; decompressed, or compressed by gzip or Zstandard)"
-        ))
-    })?;
-    let file = directory.join(format!("{name}{ending}"));
-    let target = file.display().to_string();
     let own = if path == STDIN {
         "standard input"
     } else {
         path
     };
+    let mut head = Vec::new();
+    let read = source.by_ref().take(HEAD as u64).read_to_end(&mut head);
+    read.map_err(failed(path))?;
+    if head.is_empty() {
+        return Err(Failure::Data(format!("{own}: it is empty")));
+    }
+    let (start, compression) = decompressed(&head);
+    if let Some(reason) = documents::why_unread(&start, !compression.is_empty()) {
+        return Err(Failure::Data(format!("{own}: {reason}")));
+    }
+    let ending = ending(&head, format).ok_or_else(|| {
+        Failure::Usage(format!(
+            "{own}: its first bytes do not say its format: name it by --format (jsonl, csv, parquet, warc, html or text; decompressed, or compressed by gzip or Zstandard)"
+        ))
+    })?;
+    let file = directory.join(format!("{name}{ending}"));
+    let target = file.display().to_string();
     own_names::add(target.clone(), own.to_owned());
     std::fs::create_dir(directory).map_err(failed(&target))?;
     let mut written = File::create(&file).map_err(failed(&target))?;
@@ -129,27 +134,36 @@ fn copy(path: &str, directory: &Path, format: Option<Format>) -> Result<PathBuf,
 
 /// The ending of a file that begins with `head`: its format, and its compression; `None` if its format is unknown.
 fn ending(head: &[u8], format: Option<Format>) -> Option<String> {
+    let (start, compression) = decompressed(head);
+    let of_start = || {
+        if head.starts_with(DICTIONARY) {
+            // Only crawls have one.
+            Some(Format::Warc)
+        } else {
+            Format::of_start(&start)
+        }
+    };
+    let format = format.or_else(of_start)?;
+    Some(format!("{}{compression}", format.ending()))
+}
+
+/// The start of what begins with `head`, decompressed, and the ending of its compression.
+fn decompressed(head: &[u8]) -> (Vec<u8>, &'static str) {
     let mut start = Vec::new();
     // Whatever is wrong with it is said when it is read.
-    let compression = if head.starts_with(b"\x1f\x8b") {
+    if head.starts_with(b"\x1f\x8b") {
         let _ = flate2::read::MultiGzDecoder::new(head).read_to_end(&mut start);
-        ".gz"
-    } else if head.starts_with(DICTIONARY) {
-        // Only crawls have one.
-        return Some(format!("{}.zst", format.unwrap_or(Format::Warc).ending()));
+        (start, ".gz")
     } else if head.starts_with(b"\x28\xb5\x2f\xfd")
         || matches!(head, [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..])
     {
         if let Ok(decoder) = zstd::stream::read::Decoder::new(head) {
             let _ = decoder.take(HEAD as u64).read_to_end(&mut start);
         }
-        ".zst"
+        (start, ".zst")
     } else {
-        start.extend_from_slice(head);
-        ""
-    };
-    let format = format.or_else(|| Format::of_start(&start))?;
-    Some(format!("{}{compression}", format.ending()))
+        (head.to_vec(), "")
+    }
 }
 
 #[cfg(test)]

@@ -15,20 +15,20 @@ use archive::schema::{FINGERPRINT, SKETCH, SPEC_KEY};
 use archive::{ArchiveError, IdType, ObjectReader};
 use arrow::datatypes::{DataType, Schema};
 use simhash::Spec;
-use storage::{Location, UnchangedFile};
+use storage::{ErrorKind, Location, UnchangedFile};
 
 use super::leaf::{self, Leaf};
 use crate::columns::{Columns, Content, Role};
 use crate::error::{DocumentsError, Result};
 use crate::file::{InputFile, Source};
+use crate::rows::window;
+use crate::unread::{START, why_no_parquet};
 
 /// Bytes that an item of a list takes in memory beside its own, which are all that it takes in the file: a view and two levels.
 const ITEM_BYTES: u64 = 20;
 
 /// Opens a file: reads its footer, and finds its columns.
 pub(crate) async fn open(location: Location, columns: &Columns) -> Result<InputFile> {
-    let name = location.to_string();
-    let failed = ArchiveError::parquet(name);
     let (footer, source) = match location.local() {
         Some(local) => {
             let file = UnchangedFile::at(local)?;
@@ -37,15 +37,32 @@ pub(crate) async fn open(location: Location, columns: &Columns) -> Result<InputF
             let footer = tokio::task::spawn_blocking(read)
                 .await
                 .unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()));
-            (footer.map_err(failed)?, Source::Local(file))
+            (footer, Source::Local(file))
         }
         None => {
             let mut object = ObjectReader::new(&location, location.size().await?);
-            let footer = object.metadata().await.map_err(failed)?;
+            let footer = object.metadata().await;
             (footer, Source::Remote(object))
         }
     };
-    input_file(location, &footer, source, columns)
+    match footer {
+        Ok(footer) => input_file(location, &footer, source, columns),
+        Err(error) => Err(no_footer(&location, error).await),
+    }
+}
+
+/// The error of a file whose footer cannot be read. Its first bytes may say what the file is instead.
+async fn no_footer(location: &Location, error: ParquetError) -> DocumentsError {
+    let error = DocumentsError::from(ArchiveError::parquet(location.to_string())(error));
+    if error.kind() != ErrorKind::Data {
+        return error;
+    }
+    let start = match location.size().await {
+        Ok(size) => window(location, size, 0, START).await.ok(),
+        Err(_) => None,
+    };
+    let reason = start.and_then(|start| why_no_parquet(&start));
+    reason.map_or(error, |reason| DocumentsError::bad_data(location, reason))
 }
 
 fn input_file(
@@ -72,7 +89,8 @@ fn input_file(
             .or(is_there.then(|| FINGERPRINT.to_owned()));
     }
     let mut found = columns.find(&name, &names)?;
-    if let Some(column) = found.repeated(&names) {
+    let is_repeated = |column: &&str| leaf::is_repeated(&types, column);
+    if let Some(column) = found.names().into_iter().find(is_repeated) {
         return Err(bad_column(&name, column, "several columns are called so"));
     }
     // A column that is only called like one of URLs may have other values.

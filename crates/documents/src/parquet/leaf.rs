@@ -19,19 +19,16 @@ pub(super) struct Leaf<'s> {
     pub(super) is_in_lists: bool,
 }
 
-/// Finds the leaf column with the name `column`; without one, the leaf column at the path `column`. `None` if there is none outside of maps.
+/// Finds the leaf column with the name `column`; without one, the leaf column at the path `column`: of several that are written so,
+/// that in the fewest structures. `None` if there is none outside of maps.
 ///
 /// `schema` has the types of the file's columns in their order, with lists of the type [`DataType::List`].
 pub(super) fn find<'s>(schema: &'s Schema, column: &str) -> Option<Leaf<'s>> {
-    let (mut own, mut at_path) = (None, None);
+    let mut found: Option<Leaf<'s>> = None;
     walk(schema, |path, index, data_type, is_in_lists| {
-        let found = match path {
-            [name] if *name == column => &mut own,
-            path if path.iter().copied().eq(column.split('.')) => &mut at_path,
-            _ => return,
-        };
-        if found.is_none() {
-            *found = Some(Leaf {
+        let levels = found.as_ref().map_or(usize::MAX, |leaf| leaf.path.len());
+        if path.len() < levels && is_written(path, column) {
+            found = Some(Leaf {
                 index,
                 path: path.to_vec(),
                 data_type,
@@ -39,7 +36,35 @@ pub(super) fn find<'s>(schema: &'s Schema, column: &str) -> Option<Leaf<'s>> {
             });
         }
     });
-    own.or(at_path)
+    found
+}
+
+/// Whether the column that [`find`] finds is not the only one with its name, or in as many structures at its path.
+pub(super) fn is_repeated(schema: &Schema, column: &str) -> bool {
+    let Some(found) = find(schema, column) else {
+        return false;
+    };
+    let mut same = 0;
+    walk(schema, |path, _, _, _| {
+        same += usize::from(path.len() == found.path.len() && is_written(path, column));
+    });
+    let fields = schema.fields().iter();
+    let of_name = fields.filter(|field| field.name().as_str() == column);
+    // A structure or a map may be called so, too.
+    same > 1 || (found.path.len() == 1 && of_name.count() > 1)
+}
+
+/// Whether `column` is the names of a path, joined by dots. A name may have dots.
+fn is_written(path: &[&str], column: &str) -> bool {
+    match path {
+        [] => false,
+        [name] => *name == column,
+        [name, within @ ..] => {
+            let rest = column.strip_prefix(*name);
+            let rest = rest.and_then(|rest| rest.strip_prefix('.'));
+            rest.is_some_and(|rest| is_written(within, rest))
+        }
+    }
 }
 
 /// The paths of the leaf columns in structures, as options name them. Columns in maps cannot be read.
@@ -177,6 +202,7 @@ mod tests {
             optional binary url;
         }
         optional binary meta.url;
+        optional group meta.x { optional binary y.z; optional group y { optional binary z; } }
     }";
 
     fn schema() -> Schema {
@@ -201,6 +227,8 @@ mod tests {
         assert_eq!(found("meta.parts"), some(10, "meta/parts", true));
         // The own name of a column comes first.
         assert_eq!(found("meta.url"), some(12, "meta.url", false));
+        // Names of structures and of columns in them may have dots.
+        assert_eq!(found("meta.x.y.z"), some(13, "meta.x/y.z", false));
         for none in [
             "messages",
             "messages.list.element.content",
@@ -224,9 +252,37 @@ mod tests {
                 "pairs.key",
                 "pairs.value",
                 "meta.parts",
-                "meta.url"
+                "meta.url",
+                "meta.x.y.z",
+                "meta.x.y.z"
             ]
         );
+    }
+
+    #[test]
+    fn columns_of_one_name_are_repeated() {
+        let file = "message file {
+            optional binary id;
+            optional binary m.t;
+            optional group m { optional binary t; optional binary u; optional binary u; optional binary a.b; }
+            optional group m.a { optional binary b; }
+            optional binary twice;
+            optional group twice { optional binary x; }
+        }";
+        let root = Arc::new(parse_message_type(file).unwrap());
+        let schema = parquet_to_arrow_schema(&SchemaDescriptor::new(root), None).unwrap();
+        for (column, expected) in [
+            ("id", false),
+            // The column of this name counts.
+            ("m.t", false),
+            ("m.u", true),
+            ("m.a.b", true),
+            ("twice", true),
+            ("twice.x", false),
+            ("none", false),
+        ] {
+            assert_eq!(is_repeated(&schema, column), expected, "{column}");
+        }
     }
 
     #[test]

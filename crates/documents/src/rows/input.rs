@@ -16,6 +16,7 @@ use super::held::Held;
 use super::limit::Limit;
 use crate::error::{DocumentsError, Result};
 use crate::read_counts::{Note, ReadCounters};
+use crate::unread::why_unread;
 use streams::blocking;
 
 /// Bytes that are read or decompressed at a time.
@@ -163,6 +164,18 @@ impl Input {
         Self {
             bytes: Box::new(bytes),
             ..self
+        }
+    }
+
+    /// Refuses a file that no reader reads, by its first bytes.
+    pub(super) fn check_start(&mut self, is_compressed: bool) -> Result<()> {
+        let start = match self.bytes.fill_buf() {
+            Ok(start) => start,
+            Err(error) => return Err(self.failed(1, error)),
+        };
+        match why_unread(start, is_compressed) {
+            Some(reason) => Err(DocumentsError::bad_data(&self.name, reason)),
+            None => Ok(()),
         }
     }
 

@@ -101,7 +101,14 @@ pub(super) async fn open(
         held,
     };
     let file = row_file(&location, &source, columns.charset(), limit);
-    let first = file.read_start(move |input| format.first_record(input));
+    let has_start = !format.is_one_document() && !format.has_members();
+    let is_compressed = compression != Compression::None;
+    let first = file.read_start(move |mut input| {
+        if has_start {
+            input.check_start(is_compressed)?;
+        }
+        format.first_record(input)
+    });
     let Some(find) = first.await? else {
         return Ok(None);
     };

@@ -265,11 +265,11 @@ impl File {
     }
 }
 
-/// Whether a record is left out because it is wrong, and not because of its kind.
+/// Whether a record is left out because it is wrong or split, and not because of its kind.
 fn is_fault(reason: &Reason<'_>) -> bool {
     matches!(
         reason,
-        Reason::Http | Reason::Encoding | Reason::Digest | Reason::Broken(_)
+        Reason::Http | Reason::Segment | Reason::Encoding | Reason::Digest | Reason::Broken(_)
     )
 }
 

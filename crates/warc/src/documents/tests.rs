@@ -118,6 +118,24 @@ fn records_of_other_types_are_no_documents() {
 }
 
 #[test]
+fn a_first_segment_is_no_document() {
+    let found = |fields: &[(&str, &str)], media_type: &str, text: &[u8]| {
+        let fields = [&[("Content-Type", media_type)][..], fields].concat();
+        outcome(&Choice::default(), &record("resource", &fields, text))
+    };
+    let first = ("WARC-Segment-Number", "1");
+    let segment = || Err("first segment".to_owned());
+    assert_eq!(found(&[first], "text/plain", b"text"), segment());
+    let total = |length| [first, ("WARC-Segment-Total-Length", length)];
+    assert_eq!(found(&total("9"), "text/plain", b"text"), segment());
+    // It is the last segment, too.
+    assert_eq!(found(&total("4"), "text/plain", b"text"), Ok("text".into()));
+    // No segment of it would be a text.
+    let video = found(&[first], "video/mp4", b"text");
+    assert_eq!(video, Err("video/mp4".to_owned()));
+}
+
+#[test]
 fn responses_are_chosen_by_status_and_url() {
     let html = "Content-Type: text/html\r\n";
     for (url, status, reason) in [

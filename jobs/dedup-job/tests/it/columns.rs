@@ -473,6 +473,38 @@ fn columns_in_structures_have_paths() {
     }
 }
 
+/// A column whose name has a dot, beside a structure: of two that are written the same, the column counts.
+#[test]
+fn names_of_columns_may_have_dots() {
+    let dir = Dir::new();
+    let same = || strings([text(8), text(8)]);
+    let in_structure = |name: &str| -> ArrayRef {
+        let field = Field::new(name, DataType::Utf8, true);
+        Arc::new(StructArray::from(vec![(Arc::new(field), same())]))
+    };
+    let write = |name: &str| {
+        let columns = vec![
+            ("id", strings(["a", "b"])),
+            ("m", in_structure(name)),
+            ("m.t", strings([text(0), text(4)])),
+        ];
+        write_parquet(dir.join("day.parquet"), columns);
+    };
+    let kept = |column: &str| {
+        let (new, output) = (dir.at("day.parquet"), dir.at("o.parquet"));
+        dedup_ok(&format!(
+            "run {new} --text-column {column} --columns m.t --decisions {output} --overwrite"
+        ));
+        let decided = rows(&output);
+        assert_eq!(texts(decided.column(OWN)), [text(0), text(4)]);
+        decided.column(1).as_boolean().true_count()
+    };
+    write("t");
+    assert_eq!(kept("m.t"), 2);
+    write("u.v");
+    assert_eq!((kept("m.t"), kept("m.u.v")), (2, 1));
+}
+
 #[test]
 fn texts_with_control_characters_have_columns() {
     let dir = Dir::new();

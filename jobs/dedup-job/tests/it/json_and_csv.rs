@@ -682,7 +682,49 @@ fn a_line_may_say_the_delimiter() {
 #[test]
 fn a_file_of_files_is_refused_with_what_to_do() {
     let dir = Dir::new();
+    let run = |name: &str| dedup(&format!("run {} --output -", dir.at(name)));
+    let piped = |name: &str, options: &[&str]| {
+        let input = fs::File::open(dir.join(name)).unwrap();
+        let mut run = command();
+        run.args(["run", "-", "--output", "-"]).args(options);
+        Ran::of(run.stdin(input).output().unwrap())
+    };
     fs::write(dir.join("crawl.wacz"), b"PK\x03\x04").unwrap();
-    let run = format!("run {} --output -", dir.at("crawl.wacz"));
-    dedup(&run).fails(65, &["crawl.wacz", "unzip -p", "--format warc"]);
+    run("crawl.wacz").fails(65, &["crawl.wacz", "unzip -p", "'*.warc.gz'"]);
+    // Bytes say what it is, whatever it is called.
+    for (name, start, unpack) in [
+        ("a.csv", &b"PK\x03\x04\x14\0\x08\0id,text\n"[..], "unzip -p"),
+        ("b.jsonl", b"BZh91AY&SY\x01;,|\n", "bzip2 -dc"),
+        ("c.tsv", b"\xfd7zXZ\0\0\x04,;\t\n", "xz -dc"),
+        ("d.json", b"7z\xbc\xaf\x27\x1c\0\x04,", "7z x"),
+        (
+            "e.csv.gz",
+            &member(b"7z\xbc\xaf\x27\x1c\0\x04,")[..],
+            "7z x",
+        ),
+    ] {
+        fs::write(dir.join(name), start).unwrap();
+        run(name).fails(65, &[name, unpack]);
+        for options in [vec![], vec!["--format", "csv"]] {
+            piped(name, &options).fails(65, &["standard input", unpack]);
+        }
+    }
+    let columns = vec![("id", strings(["a"])), ("text", strings(["b"]))];
+    write_parquet(dir.join("day.parquet"), columns);
+    let parquet = fs::read(dir.join("day.parquet")).unwrap();
+    for (name, bytes) in [
+        ("day.parquet.gz", member(&parquet)),
+        ("gzip.parquet", member(&parquet)),
+        ("zstd.parquet", frame(&parquet)),
+        ("day.csv.zst", frame(&parquet)),
+    ] {
+        fs::write(dir.join(name), bytes).unwrap();
+        run(name).fails(65, &[name, "Parquet", "decompress it"]);
+        for options in [vec![], vec!["--format", "parquet"]] {
+            piped(name, &options).fails(65, &["standard input", "Parquet", "decompress it"]);
+        }
+    }
+    // A picture has commas, too.
+    fs::write(dir.join("image"), b"GIF89a,\x01;\x01\0\x80\0\0").unwrap();
+    piped("image", &[]).fails(64, &["standard input", "--format"]);
 }

@@ -342,4 +342,9 @@ fn a_strict_run_refuses_damaged_records() {
     };
     run("whole.warc").ok();
     run("damaged.warc").fails(65, &["damaged records: 1", "damaged.warc", "--strict"]);
+    // Its continuation may be anywhere.
+    let first = "WARC-Segment-Number: 1\r\nContent-Length";
+    let split = record(0).replacen("Content-Length", first, 1);
+    fs::write(dir.join("split.warc"), [record(0), split].concat()).unwrap();
+    run("split.warc").fails(65, &["first segment", "damaged records: 1", "split.warc"]);
 }

@@ -54,7 +54,13 @@ struct Node {
 }
 
 /// The values of the fields in one object.
-pub(super) struct Record<'a>(Vec<Value<'a>>);
+pub(super) struct Record<'a> {
+    values: Vec<Value<'a>>,
+    /// Whether only the last member of each name is read in an object, and not all, one after the other.
+    only_last: bool,
+    /// Whether an object may have a name twice that leads to a field.
+    has_repeated: bool,
+}
 
 #[derive(Clone, Default)]
 struct Value<'a> {
@@ -100,9 +106,22 @@ impl Fields {
         Self { fields, top }
     }
 
-    /// Reads the fields of the object in `line`.
+    /// Reads the fields of the object in `line`. If an object has a name twice, the last one counts, whatever the others are.
     pub(super) fn parse<'a>(&self, line: &'a [u8]) -> serde_json::Result<Record<'a>> {
-        let mut record = Record(vec![Value::default(); self.fields.len()]);
+        match self.read(line, false) {
+            Ok(record) if !record.has_repeated => Ok(record),
+            // This needs UTF-8.
+            Ok(record) => Ok(self.read(line, true).unwrap_or(record)),
+            Err(error) => self.read(line, true).map_err(|_| error),
+        }
+    }
+
+    fn read<'a>(&self, line: &'a [u8], only_last: bool) -> serde_json::Result<Record<'a>> {
+        let mut record = Record {
+            values: vec![Value::default(); self.fields.len()],
+            only_last,
+            has_repeated: false,
+        };
         let mut json = serde_json::Deserializer::from_slice(line);
         json.deserialize_map(Place::top(self, &mut record))?;
         json.end()?;
@@ -113,7 +132,7 @@ impl Fields {
 impl Record<'_> {
     /// The values, in the order of the fields: missing and null ones as `None`.
     pub(super) fn values(&self) -> Vec<Option<&[u8]>> {
-        let values = self.0.iter();
+        let values = self.values.iter();
         values.map(|value| value.content.as_deref()).collect()
     }
 }
@@ -278,6 +297,40 @@ mod tests {
             assert!(error.contains("a string in column \"text\""), "{error}");
         }
         read(br#"{"text":["a",}"#).unwrap_err();
+    }
+
+    #[test]
+    fn the_last_of_a_name_counts() {
+        let fields = [
+            ("id", Kind::Text),
+            ("m.t", Kind::Texts),
+            ("m", Kind::AsWritten),
+        ];
+        let read = |line: &str| {
+            let values = parse_fields(&fields, line.as_bytes())?;
+            let text = |value: Vec<u8>| String::from_utf8_lossy(&value).into_owned();
+            let [id, text_of_m, m] = <[_; 3]>::try_from(values).unwrap();
+            assert_eq!(m.is_none(), !line.contains("\"m\""), "{line}");
+            Ok::<_, String>((id.map(text), text_of_m.map(text)))
+        };
+        let some = |text: &str| Some(text.to_owned());
+        for first in [r#"{"a":1}"#, "[1]", "7", "true", "null", r#""y""#] {
+            let line = format!(r#"{{"id":{first},"id":"x"}}"#);
+            assert_eq!(read(&line), Ok((some("x"), None)), "{line}");
+            let line = format!(r#"{{"m":{{"t":{first},"t":"b"}},"id":"x"}}"#);
+            assert_eq!(read(&line), Ok((some("x"), some("b"))), "{line}");
+            let line = format!(r#"{{"m":{{"t":"a"}},"id":"x","m":{first}}}"#);
+            let found = read(&line.replace("null", "0"));
+            let items = if first == "[1]" { some("") } else { None };
+            assert_eq!(found, Ok((some("x"), items)), "{line}");
+        }
+        // So it is in each object of an array.
+        let line = r#"{"m":[{"t":"a","t":"b"},{"t":"c"}],"id":"x"}"#;
+        assert_eq!(read(line), Ok((some("x"), some("b\nc"))));
+        for bad in [r#"{"id":"x","id":{"a":1}}"#, r#"{"id":"x","id":[]}"#] {
+            let error = read(bad).unwrap_err();
+            assert!(error.contains("a string in column \"id\""), "{error}");
+        }
     }
 
     #[test]

@@ -74,7 +74,7 @@ impl<'f, 'de> Place<'f, '_, 'de> {
 
     /// Sets the value of a field, to which its own name led if `is_own`.
     fn set_field(&mut self, number: usize, is_own: bool, content: Option<Cow<'de, [u8]>>) {
-        let value = &mut self.record.0[number];
+        let value = &mut self.record.values[number];
         if is_own || !value.is_own {
             *value = Value {
                 content,
@@ -106,7 +106,7 @@ impl<'f, 'de> Place<'f, '_, 'de> {
         let Some(number) = self.field else {
             return;
         };
-        let value = &mut self.record.0[number];
+        let value = &mut self.record.values[number];
         if value.is_own && !self.node.is_own {
             return;
         }
@@ -119,6 +119,29 @@ impl<'f, 'de> Place<'f, '_, 'de> {
             content => *content = Some(item),
         }
         value.has_items = true;
+    }
+
+    /// Reads the last of the members with the same name.
+    fn read_last<A: MapAccess<'de>>(mut self, mut members: A) -> Result<(), A::Error> {
+        let node = self.node;
+        let children = &node.children;
+        let mut last: Vec<Option<&'de RawValue>> = vec![None; children.len()];
+        while let Some(found) = members.next_key_seed(Key(children))? {
+            match found {
+                Some(at) => last[at] = Some(members.next_value()?),
+                None => {
+                    members.next_value::<IgnoredAny>()?;
+                }
+            }
+        }
+        for ((_, below), value) in children.iter().zip(last) {
+            if let Some(value) = value {
+                let mut json = serde_json::Deserializer::from_str(value.get());
+                let read = self.below(below).deserialize(&mut json);
+                read.map_err(<A::Error as de::Error>::custom)?;
+            }
+        }
+        Ok(())
     }
 
     /// Copies the JSON of the value to the record, and reads the fields inside the value that columns name.
@@ -287,14 +310,21 @@ impl<'de> Visitor<'de> for Place<'_, '_, 'de> {
         if self.field.is_some() {
             return Err(de::Error::invalid_type(de::Unexpected::Map, &self));
         }
+        if self.record.only_last {
+            return self.read_last(values);
+        }
         let node = self.node;
+        let mut seen = 0_u64;
         while let Some(found) = values.next_key_seed(Key(&node.children))? {
-            match found {
-                Some(below) => values.next_value_seed(self.below(below))?,
-                None => {
-                    values.next_value::<IgnoredAny>()?;
-                }
-            }
+            let Some(at) = found else {
+                values.next_value::<IgnoredAny>()?;
+                continue;
+            };
+            // Of more than 64 names, two may share a bit.
+            let bit = 1_u64 << (at % 64);
+            self.record.has_repeated |= seen & bit != 0;
+            seen |= bit;
+            values.next_value_seed(self.below(&node.children[at].1))?;
         }
         Ok(())
     }
@@ -321,11 +351,11 @@ fn with_wrong_bytes(text: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Reads the name of the next field, and tells which place it leads to; `None` if nothing there is read.
+/// Reads the name of the next field, and tells the number of the place it leads to; `None` if nothing there is read.
 struct Key<'f>(&'f [(String, Node)]);
 
-impl<'f, 'de> DeserializeSeed<'de> for Key<'f> {
-    type Value = Option<&'f Node>;
+impl<'de> DeserializeSeed<'de> for Key<'_> {
+    type Value = Option<usize>;
 
     fn deserialize<D: Deserializer<'de>>(self, name: D) -> Result<Self::Value, D::Error> {
         // An escape in a name may be half of a character.
@@ -333,16 +363,16 @@ impl<'f, 'de> DeserializeSeed<'de> for Key<'f> {
     }
 }
 
-impl<'f> Visitor<'_> for Key<'f> {
-    type Value = Option<&'f Node>;
+impl Visitor<'_> for Key<'_> {
+    type Value = Option<usize>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("the name of a field")
     }
 
     fn visit_bytes<E: de::Error>(self, name: &[u8]) -> Result<Self::Value, E> {
-        let found = self.0.iter().find(|(child, _)| child.as_bytes() == name);
-        Ok(found.map(|(_, node)| node))
+        let is_name = |(child, _): &(String, Node)| child.as_bytes() == name;
+        Ok(self.0.iter().position(is_name))
     }
 }
 
