@@ -19,6 +19,7 @@ use parquet::file::properties::WriterProperties;
 use storage::StorageError;
 
 use crate::data_files::{DayTags, RowsToWrite, WrittenFile};
+use crate::decision_settings::DecisionSettings;
 use crate::error::{ArchiveError, Result};
 use crate::remove::Rewrite;
 use crate::schema::{self, KEPT, SPEC_KEY};
@@ -35,11 +36,33 @@ pub const DROPPED_ROW: &str = "row";
 pub type RowsByFile = BTreeMap<String, Vec<u64>>;
 
 impl Archive {
-    /// Writes a Parquet file of the dropped documents (`kept` is false) whose day and id `is_asked` accepts: fingerprint, id and sketch,
-    /// and [`DROPPED_DAY`], [`DROPPED_FILE`] and [`DROPPED_ROW`]. The rows have the order of the commits. Returns their number.
+    /// The data files in the order of the commits, and how their documents were decided; `None` if they were not, or nothing says it.
+    pub async fn files_with_decisions(&self) -> Result<Vec<(DataFile, Option<DecisionSettings>)>> {
+        let mut files = self.files()?;
+        files.sort_by(|a, b| (a.base_version, &a.path).cmp(&(b.base_version, &b.path)));
+        let mut all = Vec::with_capacity(files.len());
+        for file in files {
+            let mut decisions = file.decisions.clone();
+            // Another program that rewrote the file dropped its tags.
+            if let (None, Some(batch)) = (&file.day_digest, file.batch()) {
+                decisions = match self.committed(batch).await {
+                    Err(ArchiveError::ForeignTable { .. } | ArchiveError::ForeignRows { .. }) => {
+                        None
+                    }
+                    committed => committed?.and_then(|committed| committed.decisions),
+                };
+            }
+            all.push((file, decisions));
+        }
+        Ok(all)
+    }
+
+    /// Writes a Parquet file of the dropped documents (`kept` is false) of `files` whose day and id `is_asked` accepts: fingerprint, id
+    /// and sketch, and [`DROPPED_DAY`], [`DROPPED_FILE`] and [`DROPPED_ROW`], in the order of the files. Returns their number.
     pub async fn write_dropped(
         &self,
         path: &Path,
+        files: Vec<DataFile>,
         is_asked: impl Fn(Option<i32>, &str) -> bool,
     ) -> Result<u64> {
         let name = path.display().to_string();
@@ -53,8 +76,6 @@ impl Archive {
         let file = File::create(path).map_err(StorageError::io(&name))?;
         let writer = ArrowWriter::try_new(file, Arc::clone(&schema), Some(properties));
         let mut writer = writer.map_err(failed)?;
-        let mut files = self.files()?;
-        files.sort_by(|a, b| (a.base_version, &a.path).cmp(&(b.base_version, &b.path)));
         let mut count = 0;
         let mut rows = std::pin::pin!(self.rows_of(files));
         while let Some((file, batches)) = rows.next().await.transpose()? {

@@ -124,7 +124,7 @@ impl Choice for VerifyBy {
 }
 
 /// What the options of a run say about its comparison.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct CompareOptions {
     /// The profile that counts instead of what the archive records.
     pub profile: Option<Profile>,

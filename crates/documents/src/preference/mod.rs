@@ -313,6 +313,25 @@ fn sources(names: &str, read: impl Fn(&str) -> Result<String, String>) -> Result
     }
 }
 
+/// The rule that is meant by one with a wrong sign, such as `earliest:date` or `quality=desc`. A column of such a name needs a direction.
+fn meant(text: &str) -> Option<String> {
+    let (first, rest) = text.split_once([':', '=']).unwrap_or_default();
+    let (column, last) = text.rsplit_once(['=', ' ']).unwrap_or_default();
+    let [word, direction] = [first, last].map(|word| word.trim().to_ascii_lowercase());
+    let rest = |missing: &'static str| match rest.trim() {
+        "" => missing,
+        rest => rest,
+    };
+    Some(match (&*word, &*direction) {
+        ("earliest" | "latest", _) => format!("{word}={}", rest("COLUMN")),
+        ("source", _) => format!("source={}", rest("a.example,b.example")),
+        ("longest" | "path" | "first", _) => format!("{word}, which takes nothing"),
+        ("asc" | "desc", _) => format!("{}:{word}", rest("COLUMN")),
+        (_, "asc" | "desc") => format!("{}:{direction}", column.trim_end_matches(['=', ' '])),
+        _ => return None,
+    })
+}
+
 impl FromStr for Rule {
     type Err = String;
 
@@ -338,7 +357,10 @@ impl FromStr for Rule {
             "ascending" | "descending" => {
                 return Err(format!("{direction:?} is no direction; write asc or desc"));
             }
-            _ => (text, false),
+            _ => match meant(text) {
+                Some(rule) => return Err(format!("{text:?} is no rule; write {rule}")),
+                None => (text, false),
+            },
         };
         if name.is_empty() {
             return Err("the name of the column is missing".to_owned());
@@ -376,6 +398,42 @@ mod tests {
             "a:descending",
         ] {
             bad.parse::<Prefer>().unwrap_err();
+        }
+    }
+
+    #[test]
+    fn a_wrong_sign_is_told_the_right_one() {
+        for (wrong, right) in [
+            ("earliest:date", "earliest=date"),
+            ("latest:meta.fetched", "latest=meta.fetched"),
+            ("Latest = fetched", "latest=fetched"),
+            ("earliest=", "earliest=COLUMN"),
+            ("source:a.example", "source=a.example"),
+            ("source:a.example,b.example", "source=a.example"),
+            ("source:", "source=a.example,b.example"),
+            ("longest:text", "longest, which takes nothing"),
+            ("first=date", "first, which takes nothing"),
+            ("quality=desc", "quality:desc"),
+            ("dc:title = DESC", "dc:title:desc"),
+            ("page views DESC", "page views:desc"),
+            ("desc:quality", "quality:desc"),
+            ("asc=quality", "quality:asc"),
+        ] {
+            let error = format!("longest,{wrong}").parse::<Prefer>().unwrap_err();
+            assert!(
+                error.ends_with(&format!("write {right}")),
+                "{wrong}: {error}"
+            );
+        }
+        for column in [
+            "earliest:date:asc",
+            "quality=desc:asc",
+            "first name",
+            "a=b",
+            "source",
+            "desc",
+        ] {
+            column.parse::<Prefer>().unwrap();
         }
     }
 

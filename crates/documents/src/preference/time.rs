@@ -3,8 +3,8 @@
 use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime, Utc};
 use std::str::FromStr as _;
 
-/// The time in `text`, in nanoseconds since 1970: by ISO 8601, with or without seconds, or by RFC 822, as in headers of HTTP; without
-/// an offset, in UTC.
+/// The time in `text`, in nanoseconds since 1970: by ISO 8601, with or without minutes and seconds, or by RFC 822, as in headers of
+/// HTTP; without an offset, in UTC.
 pub(super) fn of_text(text: &str) -> Option<i128> {
     iso(text).or_else(|| rfc_822(text))
 }
@@ -32,12 +32,11 @@ pub(super) fn of_text_or_number(text: &str) -> Option<i128> {
     let day = || {
         let formats = ["%Y-%j", "%G-W%V-%u"].into_iter();
         let mut days = formats.filter_map(|format| NaiveDate::parse_from_str(text, format).ok());
-        Some(days.next()?.and_time(NaiveTime::MIN))
+        days.next().map(midnight)
     };
     let other = || {
-        digits()
-            .or_else(day)
-            .map(|time| nanoseconds(time.and_utc()))
+        let digits = digits().map(|time| nanoseconds(time.and_utc()));
+        digits.or_else(day)
     };
     of_text(text).or_else(other).or_else(|| since_1970(text))
 }
@@ -86,6 +85,10 @@ fn nanoseconds(time: DateTime<Utc>) -> i128 {
     seconds + i128::from(time.timestamp_subsec_nanos())
 }
 
+fn midnight(day: NaiveDate) -> i128 {
+    nanoseconds(day.and_time(NaiveTime::MIN).and_utc())
+}
+
 fn iso(text: &str) -> Option<i128> {
     let is_basic = text.as_bytes().get(8) == Some(&b'T');
     if text.as_bytes().get(4) != Some(&b'-') && !is_basic {
@@ -96,52 +99,158 @@ fn iso(text: &str) -> Option<i128> {
         return Some(nanoseconds(time.to_utc()));
     }
     if let Ok(day) = NaiveDate::from_str(text) {
-        return Some(nanoseconds(day.and_time(NaiveTime::MIN).and_utc()));
+        return Some(midnight(day));
     }
-    // The offset may have a space before it.
     let mut words = text.split_whitespace();
-    let mut compact = words.next()?.to_owned();
-    if let Some(more) = words.next() {
-        compact = format!("{compact}T{more}");
+    let first = words.next()?;
+    let both = first.split_once('T');
+    let Some((day, time)) = both.or_else(|| Some((first, words.next()?))) else {
+        let of_month = NaiveDate::from_str(&format!("{first}-01"));
+        return of_month.ok().map(midnight);
+    };
+    // A month has no time.
+    if day.len() < "2026-332".len() {
+        return None;
     }
-    compact.extend(words);
-    let text = compact.replace("UTC", "Z").replace("GMT", "Z");
-    const WITH_OFFSET: [&str; 4] = [
-        "%Y-%m-%dT%H:%M:%S%.f%#z",
-        "%Y-%m-%dT%H:%M%#z",
-        "%Y%m%dT%H%M%S%.f%#z",
-        "%Y%m%dT%H%M%#z",
-    ];
-    const WITHOUT: [&str; 4] = [
-        "%Y-%m-%dT%H:%M:%S%.f",
-        "%Y-%m-%dT%H:%M",
-        "%Y%m%dT%H%M%S%.f",
-        "%Y%m%dT%H%M",
-    ];
-    let with_offset = || {
-        let times = WITH_OFFSET
-            .iter()
-            .map(|format| DateTime::parse_from_str(&text, format));
-        times.flatten().next().map(|time| time.to_utc())
+    const DAYS: [&str; 4] = ["%Y-%m-%d", "%Y%m%d", "%Y-%j", "%G-W%V-%u"];
+    let mut days = DAYS
+        .iter()
+        .filter_map(|format| NaiveDate::parse_from_str(day, format).ok());
+    let is_of_offset = |sign: char| !matches!(sign, '0'..='9' | ':' | '.' | ',');
+    let (clock, offset) = time.split_at(time.find(is_of_offset).unwrap_or(time.len()));
+    // It may have a space before it.
+    let offset: String = std::iter::once(offset).chain(words).collect();
+    let offset = match offset.strip_prefix(['+', '-', '\u{2212}']) {
+        Some(clock) if offset.starts_with('+') => since_midnight(clock)?,
+        Some(clock) => -since_midnight(clock)?,
+        None if ["", "Z", "z", "UTC", "GMT"].contains(&&*offset) => 0,
+        None => return None,
     };
-    let without = || {
-        let times = WITHOUT
-            .iter()
-            .map(|format| NaiveDateTime::parse_from_str(&text, format));
-        times.flatten().next().map(|time| time.and_utc())
+    Some(midnight(days.next()?) + since_midnight(clock)? - offset)
+}
+
+/// Nanoseconds of an hour, a minute and a second.
+const UNITS: [i128; 3] = [3_600_000_000_000, 60_000_000_000, 1_000_000_000];
+
+/// The nanoseconds from midnight to `HH`, `HH:MM`, `HHMM`, `HH:MM:SS` or `HHMMSS`, of which the last number may have a fraction.
+fn since_midnight(clock: &str) -> Option<i128> {
+    let (whole, fraction) = clock.split_once(['.', ',']).unwrap_or((clock, "0"));
+    let whole = whole.as_bytes();
+    let numbers: Vec<&[u8]> = if whole.contains(&b':') {
+        whole.split(|byte| *byte == b':').collect()
+    } else {
+        whole.chunks(2).collect()
     };
-    let month = || {
-        let day = NaiveDate::from_str(&format!("{text}-01")).ok()?;
-        Some(day.and_time(NaiveTime::MIN).and_utc())
-    };
-    let usual = NaiveDateTime::from_str(&text).map(|time| time.and_utc());
-    let time = usual.ok().or_else(with_offset).or_else(without);
-    time.or_else(month).map(nanoseconds)
+    let last = *UNITS.get(numbers.len().checked_sub(1)?)?;
+    let digits = &fraction.as_bytes()[..fraction.len().min(18)];
+    let mut sum = last * number(digits)? / 10_i128.pow(digits.len() as u32);
+    // There are leap seconds.
+    for ((digits, unit), most) in numbers.iter().zip(UNITS).zip([24, 59, 60]) {
+        let is_short = digits.len() <= 2;
+        let number = number(digits).filter(|number| is_short && *number <= most)?;
+        sum += number * unit;
+    }
+    // The end of the day.
+    let end = 24 * UNITS[0];
+    (sum == end || numbers[0] != b"24").then_some(sum)
+}
+
+/// The number that 1 to 18 digits are.
+fn number(digits: &[u8]) -> Option<i128> {
+    let is_number = matches!(digits.len(), 1..=18) && digits.iter().all(u8::is_ascii_digit);
+    let digits = digits.iter().map(|digit| i128::from(digit - b'0'));
+    is_number.then(|| digits.fold(0, |number, digit| 10 * number + digit))
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    #[test]
+    fn a_day_has_hours() {
+        let day = of_text("2026-11-28").unwrap();
+        let [hour, minute, second] = UNITS;
+        for (clock, since_midnight) in [
+            ("2026-11-28T10", 10 * hour),
+            ("2026-11-28T10Z", 10 * hour),
+            ("2026-11-28 10 UTC", 10 * hour),
+            ("20261128T10Z", 10 * hour),
+            ("20261128T1030", 10 * hour + 30 * minute),
+            ("2026-332T10:30", 10 * hour + 30 * minute),
+            ("2026-W48-6T10:30Z", 10 * hour + 30 * minute),
+            ("2026-11-28T10:00:00,5Z", 10 * hour + second / 2),
+            ("20261128T100000,5+01", 9 * hour + second / 2),
+            ("2026-11-28T10:30,5", 10 * hour + 30 * minute + 30 * second),
+            ("2026-11-28T10,25Z", 10 * hour + 15 * minute),
+            ("2026-11-28T24", 24 * hour),
+            ("2026-11-28T24:00", 24 * hour),
+            ("2026-11-28T24:00:00,0Z", 24 * hour),
+            ("20261128T240000-0130", 25 * hour + 30 * minute),
+            ("2026-11-28T23:59:60.5Z", 24 * hour + second / 2),
+        ] {
+            assert_eq!(of_text(clock), Some(day + since_midnight), "{clock}");
+            assert_eq!(of_text_or_number(clock), of_text(clock), "{clock}");
+        }
+        for text in [
+            "2026-11-28T",
+            "2026-11-28TZ",
+            "2026-11-28T25",
+            "2026-11-28T24:00:01",
+            "2026-11-28T24:00:00.001",
+            "2026-11-28T10:60",
+            "2026-11-28T10:",
+            "2026-11-28T10:00:00:00",
+            "2026-11-28T100000000000000000000000000000000000000000:00",
+            "2026-11-28T10:00.",
+            "2026-11-28T10:00.5.5",
+            "2026-11-28T10 20",
+            "2026-11-28T10é",
+            "2026-11-28T10+é",
+            "2026-11-31T10",
+            "2026-11T10",
+        ] {
+            assert_eq!(of_text(text), None, "{text}");
+        }
+    }
+
+    proptest! {
+        /// Against the sum of the numbers.
+        #[test]
+        fn forms_of_a_time_are_equal(
+            day in 0..40_000_i32,
+            clock in (0..24_i64, 0..60_i64, 0..60_i64),
+            shown in 1..4_usize,
+            fraction in proptest::option::of("[0-9]{1,12}"),
+            offset in proptest::option::of((-23..24_i64, 0..60_i64)),
+            is_basic: bool,
+            has_comma: bool,
+            has_space: bool,
+        ) {
+            // Days since the year 1.
+            let date = NaiveDate::from_num_days_from_ce_opt(719_163 + day).unwrap();
+            let (date_format, colon) = if is_basic { ("%Y%m%d", "") } else { ("%Y-%m-%d", ":") };
+            let numbers = &[clock.0, clock.1, clock.2].map(i128::from)[..shown];
+            let mut expected = 24 * UNITS[0] * i128::from(day);
+            expected += numbers.iter().zip(UNITS).map(|(number, unit)| number * unit).sum::<i128>();
+            let texts: Vec<String> = numbers.iter().map(|number| format!("{number:02}")).collect();
+            let mut text = format!("{}T{}", date.format(date_format), texts.join(colon));
+            if let Some(digits) = &fraction {
+                text += &format!("{}{digits}", if has_comma { ',' } else { '.' });
+                let part: i128 = digits.parse().unwrap();
+                expected += part * UNITS[shown - 1] / 10_i128.pow(digits.len() as u32);
+            }
+            if let Some((hours, minutes)) = offset {
+                let (sign, factor) = if hours < 0 { ('-', -1) } else { ('+', 1) };
+                let space = if has_space { " " } else { "" };
+                text += &format!("{space}{sign}{:02}{colon}{minutes:02}", hours.abs());
+                let minutes = i128::from(60 * hours.abs() + minutes);
+                expected -= factor * minutes * UNITS[1];
+            }
+            prop_assert_eq!(of_text(&text), Some(expected), "{}", text);
+        }
+    }
 
     #[test]
     fn one_time_has_many_forms() {

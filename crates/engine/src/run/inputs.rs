@@ -3,11 +3,10 @@
 use archive::{ArchiveError, DecisionSettings, Existing, IdType, Pin};
 use chrono::NaiveDate;
 use datafusion::prelude::SessionContext;
-use sha2::{Digest as _, Sha256};
 use simhash::{Measure, Model, Spec, Template};
-use storage::hex;
 
 use super::base::Base;
+use super::decided_by::{decision_settings, pins_digest};
 use super::opened::OpenedArchive;
 use super::{Appended, Run, RunSettings};
 use crate::decide::{Decide, OnUpdate, typed_pins};
@@ -266,13 +265,13 @@ impl Inputs {
         let rerun = match (opened, day, settings.existing) {
             (OpenedArchive::Archive(archive), Some(day), Existing::Keep) => {
                 let committed = archive.committed(settings.day_batch(day)).await?;
-                committed.map(|committed| archive.run_defaults_at(committed.base_version))
+                committed.map(|committed| archive.run_defaults_of(&committed).clone())
             }
             _ => None,
         };
         let mut compare = match rerun {
             // A rerun of a day compares as its first run did.
-            Some(defaults) => settings.compare.resolve(Against::Archive(defaults))?,
+            Some(defaults) => settings.compare.resolve(Against::Archive(&defaults))?,
             None => opened.compare(&settings.compare, &recipe)?,
         };
         let by_texts = |verify: &&mut Verify| !verify.is_by_sketch();
@@ -468,50 +467,6 @@ fn prepare_base(
         of_base.source_by_domains();
     }
     Ok(())
-}
-
-/// A short digest of pins, which are sorted.
-fn pins_digest(pins: &[Pin]) -> String {
-    let mut digest = Sha256::new();
-    for pin in pins {
-        let kind = match pin {
-            Pin::Same(..) => "same",
-            Pin::Distinct(..) => "distinct",
-            Pin::Keep(_) => "keep",
-            Pin::Forget(..) => "forget",
-        };
-        let (id, other) = pin.about();
-        digest.update(serde_json::json!([kind, id, other]).to_string());
-    }
-    hex(&digest.finalize()[..8])
-}
-
-/// The settings that decide which documents are kept, as text.
-fn decision_settings(settings: &RunSettings, compare: &CompareSettings) -> String {
-    let columns = &settings.columns;
-    let mut text = format!("k={}", compare.max_distance);
-    if columns.prefer != Prefer::default() {
-        text.push_str(&format!(" prefer={}", columns.prefer));
-    }
-    if settings.drop_empty {
-        text.push_str(" drop-empty");
-    }
-    if settings.on_update != OnUpdate::Both {
-        text.push_str(&format!(" on-update={}", settings.on_update));
-    }
-    if !settings.pins.is_empty() {
-        text.push_str(&format!(" pins={}", pins_digest(&settings.pins)));
-    }
-    if let Some(verify) = &compare.verify {
-        if !verify.is_by_sketch() {
-            text.push_str(&format!(" verify={}", verify.measure));
-            if verify.base_text.is_empty() {
-                text.push_str(" without-base-text");
-            }
-        }
-        text.push_str(&format!(" min-similarity={}", verify.min_similarity));
-    }
-    text
 }
 
 /// Opens the texts of `documents`, and of the archive, to compare them as `verify` says.

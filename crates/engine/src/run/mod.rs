@@ -13,6 +13,7 @@ mod base;
 mod commit;
 mod compare;
 mod day_source;
+mod decided_by;
 mod fingerprinting;
 mod inputs;
 mod limits;
@@ -47,6 +48,7 @@ use view::View;
 pub use base::are_documents;
 pub use commit::remember_columns;
 pub use day_source::DaySource;
+pub use decided_by::compared_by;
 pub use inputs::open_batch;
 pub use limits::{OnRepeats, RunLimits};
 pub use opened::OpenedArchive;
@@ -163,16 +165,9 @@ pub async fn run(
             job.leave();
         }
         probed_before = probed;
-        if let (None, true, Some(archive), Some(version)) = (
-            settings.day,
-            view.already_committed,
-            &view.archive,
-            view.snapshot.version,
-        ) {
+        if let (None, Some(defaults)) = (settings.day, &view.run_defaults) {
             // A rerun, known by its documents, compares as the first run did.
-            compare_settings = settings
-                .compare
-                .resolve(Against::Archive(archive.run_defaults_at(version)))?;
+            compare_settings = settings.compare.resolve(Against::Archive(defaults))?;
         }
         compare::lower_if_dear(run, of_view, &mut compare_settings).await?;
         clock.end(Stage::Open);

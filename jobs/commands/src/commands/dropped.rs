@@ -3,12 +3,12 @@
 use std::fs::File;
 
 use archive::schema::{FINGERPRINT, ID};
-use archive::{Archive, ArchiveError, DROPPED_DAY, DROPPED_FILE, DROPPED_ROW};
+use archive::{Archive, ArchiveError, DROPPED_DAY, DROPPED_FILE, DROPPED_ROW, DataFile};
 use arrow::array::{Array as _, ArrayRef, AsArray as _, RecordBatch};
 use arrow::datatypes::{DataType, Date32Type, Int64Type};
 use engine::decide::{DUPLICATE_DAY, DUPLICATE_OF, KEPT};
-use engine::run::{OnRepeats, RunLimits};
-use engine::{EngineError, RunSettings};
+use engine::run::{OnRepeats, RunLimits, compared_by};
+use engine::{CompareOptions, EngineError, RunSettings};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use storage::StorageError;
 
@@ -28,18 +28,43 @@ pub(super) struct Again {
     pub(super) place: (String, u64),
 }
 
-/// Calls `each` for the documents that the archive at `dir` dropped, those for which `is_asked` is true, by day and id. If `within`, those without an original are compared with each other,
-/// too, in the order of the commits: the first is kept then.
+/// Documents of commits that follow each other, decided by settings that find the same pairs.
+pub(super) struct Decided {
+    files: Vec<DataFile>,
+    compare: CompareOptions,
+}
+
+/// The documents of an archive, in the order of the commits.
+pub(super) async fn decided(archive: &Archive) -> Result<Vec<Decided>, Failure> {
+    let mut all: Vec<Decided> = Vec::new();
+    for (file, decisions) in archive.files_with_decisions().await? {
+        let compare = decisions.map(|decisions| compared_by(&decisions.settings));
+        let compare = compare.unwrap_or_default();
+        match all.last_mut() {
+            Some(last) if last.compare == compare => last.files.push(file),
+            _ => all.push(Decided {
+                files: vec![file],
+                compare,
+            }),
+        }
+    }
+    Ok(all)
+}
+
+/// Calls `each` for those of the documents that the archive at `dir` dropped and for which `is_asked` is true, by day and id. If `within`,
+/// those without an original are compared with each other, too, in the order of the commits: the first is kept then.
 pub(super) async fn decide_again(
     process: &Process,
     (dir, archive): (&str, &Archive),
+    decided: Decided,
     is_asked: impl Fn(Option<i32>, &str) -> bool,
     within: bool,
     mut each: impl FnMut(Again),
 ) -> Result<(), Failure> {
     let scratch = process.scratch.path();
     let [dropped, decisions] = ["dropped.parquet", "again.parquet"].map(|name| scratch.join(name));
-    if archive.write_dropped(&dropped, is_asked).await? == 0 {
+    let Decided { files, compare } = decided;
+    if archive.write_dropped(&dropped, files, is_asked).await? == 0 {
         return Ok(());
     }
     let carried = [DROPPED_DAY, DROPPED_FILE, DROPPED_ROW];
@@ -58,6 +83,7 @@ pub(super) async fn decide_again(
         ..RunArgs::default()
     };
     let settings = RunSettings {
+        compare,
         finds_updates: false,
         compares_all: true,
         limits: RunLimits {

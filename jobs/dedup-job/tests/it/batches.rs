@@ -319,6 +319,46 @@ fn a_day_of_nothing_but_dropped_documents_is_decided_again() {
 }
 
 #[test]
+fn a_repair_compares_by_the_settings_of_each_day() {
+    let words = |words: std::ops::Range<usize>| -> String {
+        words.map(|word| format!("t2w{word} ")).collect()
+    };
+    let (whole, part) = (words(0..104), words(3..103));
+    // The settings of each day with its document, and those that count when the first day is removed. At k = 0 and a similarity of 1,
+    // the part is no duplicate of the whole.
+    let (loose, other, strict) = (
+        "k=7 min-similarity=0.755",
+        "k=7 min-similarity=0.7",
+        "k=0 min-similarity=1",
+    );
+    let [x, y, of_part, last] = [("x", &whole), ("y", &whole), ("y", &part), ("z", &part)];
+    for (days, now) in [
+        (vec![(loose, x), (loose, of_part)], strict),
+        (vec![(strict, x), (strict, y), (strict, last)], loose),
+        // The third is a duplicate of the second, which the repair keeps.
+        (vec![(loose, x), (loose, of_part), (other, last)], strict),
+    ] {
+        let dir = Dir::new();
+        let archive = dir.archive("a", "");
+        let new = dir.at("new.jsonl");
+        for (number, (settings, (id, text))) in (1..).zip(&days) {
+            dedup_ok(&format!("archive set {archive} {settings}"));
+            fs::write(&new, json!({ "id": id, "text": text }).to_string()).unwrap();
+            let run = format!("run {new} --base {archive} --append --day 2026-05-0{number}");
+            dedup_ok(&run);
+        }
+        dedup_ok(&format!("archive set {archive} {now}"));
+        let removed = dedup_json(&format!(
+            "archive remove {archive} --day 2026-05-01 --repair --json"
+        ));
+        let expected = json!([["y", "2026-05-02"]]);
+        assert_eq!(removed["repaired"]["first"], expected, "{days:?}");
+        let groups = dedup_json(&format!("groups {archive} --json"));
+        assert_eq!(groups["duplicates_of_nothing_kept"], 0, "{days:?}");
+    }
+}
+
+#[test]
 fn replacing_and_removing_say_what_stays_dropped() {
     let history = History::new("");
     let documents = [(1, "a", 1), (2, "b", 1), (3, "c", 2)];

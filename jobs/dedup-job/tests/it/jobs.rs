@@ -362,6 +362,34 @@ fn batches_of_every_kind_without_an_archive() {
     twins.same_outputs();
 }
 
+/// Parts know the least similarity to its last bit, which a number in JSON may lose.
+#[test]
+fn the_least_similarity_is_the_same_in_parts() {
+    let mut random = ChaCha8Rng::seed_from_u64(9);
+    let twins = Twins { dir: Dir::new() };
+    // 30 and 29 shingles of three words, of which 17 are common: those of the first 19 words.
+    let words: Vec<String> = (0..32).map(|word| format!("word{word}")).collect();
+    let mut other = words[..31].to_vec();
+    other[19..].reverse();
+    let new = twins.dir.at("new.jsonl");
+    let documents = [("a", &words), ("b", &other)]
+        .map(|(id, words)| json!({ "id": id, "text": words.join(" ") }).to_string());
+    fs::write(&new, documents.join("\n")).unwrap();
+    for twin in ["run", "job"] {
+        fs::create_dir(twins.dir.join(twin)).unwrap();
+    }
+    // 17/42, and the next number.
+    for (least, pairs) in [("0.40476190476190477", 1), ("0.4047619047619048", 0)] {
+        twins.clear();
+        let options = format!(
+            "{new} -k 16 --verify jaccard --min-similarity {least} --output {{}}/out/h.csv --decisions {{}}/out/d.csv"
+        );
+        twins.compare(&options, NONE, &mut random);
+        let hits = fs::read_to_string(twins.at("run", "out/h.csv")).unwrap();
+        assert_eq!(hits.lines().count(), 1 + pairs, "{least}: {hits}");
+    }
+}
+
 /// Large crawls are cut for parts. One is cut where it must not be, which a part finds: it is planned again as a whole.
 #[test]
 fn large_crawls_are_cut_for_parts() {

@@ -192,6 +192,12 @@ fn sources_may_be_ranked_in_a_file() {
     .fails(64, &["ranks.txt"]);
     dedup(&format!("{run} --prefer latest")).fails(65, &["time", "WARC-Date", "id, text, url"]);
     dedup(&format!("{run} --prefer a,,b")).fails(64, &["--prefer"]);
+    for (wrong, right) in [
+        ("earliest:time", "earliest=time"),
+        ("score=desc", "score:desc"),
+    ] {
+        dedup(&format!("{run} --prefer {wrong}")).fails(64, &["--prefer", right]);
+    }
 }
 
 #[test]

@@ -8,7 +8,7 @@ use engine::progress::Stage;
 use serde::Serialize;
 
 use crate::args::{CommonArgs, RemoveArgs};
-use crate::commands::dropped::decide_again;
+use crate::commands::dropped::{Again, decide_again, decided};
 use crate::exit::Failure;
 use crate::printing::{count, date, print_json, print_summary, visible};
 use crate::process::{self, Process};
@@ -169,23 +169,19 @@ async fn with_original(
     archive: &Archive,
 ) -> Result<HashSet<(Option<i32>, String)>, Failure> {
     let mut with = HashSet::new();
-    decide_again(
-        process,
-        (dir, archive),
-        |_, _| true,
-        false,
-        |again| {
+    for decided in decided(archive).await? {
+        let each = |again: Again| {
             if again.of.is_some() {
                 with.insert((again.day, again.id));
             }
-        },
-    )
-    .await?;
+        };
+        decide_again(process, (dir, archive), decided, |_, _| true, false, each).await?;
+    }
     Ok(with)
 }
 
 /// Keeps each dropped document that was a duplicate of a kept one before the removal (`originals`), and is of none now. Both are
-/// found by the settings of the archive, whatever settings a day was run with.
+/// found by the settings with which its day was decided. Documents of earlier commits are kept before later ones are looked at.
 async fn repaired(
     process: &Process,
     dir: &str,
@@ -197,23 +193,25 @@ async fn repaired(
         has_days_of_kept,
         ..Repaired::default()
     };
-    let mut rows = RowsByFile::new();
     let had_one = |day: Option<i32>, id: &str| originals.contains(&(day, id.to_owned()));
-    decide_again(process, (dir, &archive), had_one, true, |again| {
-        if again.of.is_some() {
-            return;
+    for decided in decided(&archive).await? {
+        let mut rows = RowsByFile::new();
+        let each = |again: Again| {
+            if again.of.is_some() {
+                return;
+            }
+            let (file, row) = again.place;
+            rows.entry(file).or_default().push(row);
+            repaired.documents += 1;
+            if repaired.first.len() < NAMED {
+                repaired.first.push((again.id, again.day.map(date)));
+            }
+        };
+        decide_again(process, (dir, &archive), decided, had_one, true, each).await?;
+        if !rows.is_empty() {
+            rows.values_mut().for_each(|rows| rows.sort_unstable());
+            repaired.version = Some(archive.record_kept(&rows).await?);
         }
-        let (file, row) = again.place;
-        rows.entry(file).or_default().push(row);
-        repaired.documents += 1;
-        if repaired.first.len() < NAMED {
-            repaired.first.push((again.id, again.day.map(date)));
-        }
-    })
-    .await?;
-    if !rows.is_empty() {
-        rows.values_mut().for_each(|rows| rows.sort_unstable());
-        repaired.version = Some(archive.record_kept(&rows).await?);
     }
     Ok(repaired)
 }

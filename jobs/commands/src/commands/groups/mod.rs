@@ -15,7 +15,7 @@ use storage::Location;
 
 use self::components::{COLUMNS, Components, Summary};
 use self::days::{Day, Groups};
-use super::dropped::decide_again;
+use super::dropped::{Again, decide_again, decided};
 use super::output_checks::Outputs;
 use super::output_files;
 use crate::args::{CommonArgs, GroupsArgs};
@@ -81,16 +81,12 @@ async fn of_archive(process: &Process, args: &GroupsArgs, dir: &str) -> Result<G
     }
     let days = archive.info()?.days;
     let mut dropped: HashMap<Option<i32>, Day> = HashMap::new();
-    decide_again(
-        process,
-        (dir, &archive),
-        |_, _| true,
-        false,
-        |again| {
+    for decided in decided(&archive).await? {
+        let each = |again: Again| {
             dropped.entry(again.day).or_default().add_dropped(&again);
-        },
-    )
-    .await?;
+        };
+        decide_again(process, (dir, &archive), decided, |_, _| true, false, each).await?;
+    }
     let days = days
         .iter()
         .map(|(day, info)| (days_since_epoch(*day), info.rows));
