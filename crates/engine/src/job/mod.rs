@@ -68,7 +68,7 @@ use json_objects::{ANEW, PLAN, create_json, read_json, to_json};
 use plan::{PlannedMap, Round};
 
 /// Version of the layout of jobs. Another one is refused.
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
 /// Objects of a job that are read at the same time.
 const AT_ONCE: usize = 64;
 const RECORD: &str = "job.json";
