@@ -9,7 +9,7 @@ use super::Run;
 use super::inputs::Inputs;
 use crate::error::{EngineError, Result};
 use crate::fingerprint::{self, FingerprintedBatch, MapCounters, UnsortedRows, rows_schema};
-use crate::job::{FingerprintMap, Job};
+use crate::job::{Job, Map};
 use crate::progress::Stage;
 use crate::recipe::Recipe;
 use crate::resume::{ResumeDirectory, Work};
@@ -174,7 +174,7 @@ async fn in_parts(
         let options = &run.settings.spec_options;
         let model = job.model_plan(spec, archive, options).await?;
         let (documents, id_type) = (&inputs.documents, inputs.id_type);
-        FingerprintMap::plan(job, documents, id_type, model, decision_columns).await
+        Map::plan_fingerprints(job, documents, id_type, model, decision_columns).await
     });
     let answers = answers.await?.ok_or(EngineError::Planned)?;
     let counters = MapCounters::default();
