@@ -171,15 +171,23 @@ pub struct UnsortedRows {
     pub(crate) counters: MapCounters,
 }
 
-/// Sorts the rows and writes them by `writer`. If they have decision columns, writes these to a file below `scratch`. Errors
-/// name the documents `given`.
+/// Sorts the rows and writes them to the file at `target`, or else to a file below `scratch` for this process alone. If they have
+/// decision columns, writes these to another file below `scratch`. Errors name the documents `given`.
 pub async fn write_sorted(
     context: &SessionContext,
     rows: UnsortedRows,
     given: &str,
-    mut writer: FingerprintWriter,
+    (id_type, spec): (IdType, &Spec),
+    target: Option<&Path>,
     scratch: &Path,
 ) -> Result<FingerprintedBatch> {
+    let mut writer = match target {
+        Some(path) => FingerprintWriter::create(path, id_type, spec)?,
+        None => {
+            let path = scratch.join("fingerprints.parquet");
+            FingerprintWriter::create_scratch(&path, id_type, spec)?
+        }
+    };
     let failed = || EngineError::query(given);
     let UnsortedRows { rows, counters } = rows;
     let partitions = rows.execute_stream_partitioned().await.map_err(failed())?;
