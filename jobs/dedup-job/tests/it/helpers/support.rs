@@ -231,6 +231,21 @@ pub fn write_documents(path: impl AsRef<Path>, documents: &[(&str, &str)]) {
     );
 }
 
+/// As [`write_documents`], with row groups of `rows` rows.
+pub fn write_texts(path: &str, documents: &[(String, String)], rows: usize) {
+    let columns = vec![
+        ("id", strings(documents.iter().map(|d| &d.0))),
+        ("text", strings(documents.iter().map(|d| &d.1))),
+    ];
+    write_parquet_in_groups(path, columns, rows);
+}
+
+/// Writes documents as JSON Lines.
+pub fn write_lines(path: &str, documents: &[serde_json::Value]) {
+    let lines: Vec<String> = documents.iter().map(ToString::to_string).collect();
+    std::fs::write(path, lines.join("\n")).unwrap();
+}
+
 /// Writes ready fingerprints as Parquet.
 pub fn write_fingerprints(path: impl AsRef<Path>, rows: &[(String, u64)]) {
     write_parquet(
