@@ -11,10 +11,8 @@ const TWO: [&str; 4] = ["b1", "b2", "b3", "b4"];
 
 /// Paths below the archive's directory that name a day.
 fn names_of(days: &Days, day: &str) -> Vec<String> {
-    let names = contents(&days.archive).into_iter().map(|(path, _)| {
-        let below = path.strip_prefix(&days.archive).unwrap();
-        below.to_str().unwrap().to_owned()
-    });
+    let names = contents_below(&days.archive).into_iter();
+    let names = names.map(|(name, _)| name);
     names.filter(|name| name.contains(day)).collect()
 }
 
