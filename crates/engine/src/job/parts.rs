@@ -294,13 +294,7 @@ async fn write(
         rows += batch.num_rows() as u64;
         writer.write(&batch)?;
     }
-    let answered = progress.take_answered().len();
-    if answered != found.items {
-        return Err(EngineError::Internal(format!(
-            "{answered} of {} work items were answered",
-            found.items
-        )));
-    }
+    progress.check_answered(found.items)?;
     match found.expected {
         Some(expected) if expected != rows => Err(EngineError::TryAgain(format!(
             "{}: {rows} documents were read of {expected} that were there when the job was split",

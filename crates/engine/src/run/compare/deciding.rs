@@ -193,7 +193,7 @@ impl Comparison<'_> {
         let (found, expected) = self.class_pairs(probe, distinct).await?;
         let deciding = self.deciding(batch, classes, have_content, keys);
         let decided = deciding.decide(found).await?;
-        self.check_answers(expected)?;
+        self.run.resources.progress.check_answered(expected)?;
         Ok(decided)
     }
 
@@ -219,7 +219,7 @@ impl Comparison<'_> {
         let pairs = UnverifiedPairs::create(Arc::clone(&classes), id_type, scratch)?;
         let (found, expected) = self.class_pairs(probe, distinct).await?;
         let (path, checked) = pairs.collect(found).await?;
-        self.check_answers(expected)?;
+        self.run.resources.progress.check_answered(expected)?;
         clock.end(Stage::Probe);
 
         self.run.enter(Stage::Verify);
