@@ -218,7 +218,7 @@ pub(super) async fn read_memory(archive: &Archive, version: Option<i64>) -> Resu
     let Some(version) = version else {
         return Ok(Memory::default());
     };
-    let bytes = archive.read_template_memory(version).await?;
+    let bytes = archive::template_memory::read(archive.location(), version).await?;
     Memory::from_bytes(&bytes)
         .map_err(|error| EngineError::bad_data(archive.location().to_string(), error.to_string()))
 }
