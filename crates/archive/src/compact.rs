@@ -72,15 +72,8 @@ impl Archive {
         self.preflight().await?;
         let mut written = Vec::new();
         let merged = self.merge_all(&sets, &mut written, &mut compacted).await;
-        let committed = match merged {
-            Ok(actions) => self.commit_merged(&sets, &written, actions).await,
-            // No log entry names the files.
-            Err(error) => {
-                self.remove_written(&written).await;
-                return Err(error);
-            }
-        };
-        compacted.version = Some(committed?);
+        let actions = self.made_or_removed(merged, &written).await?;
+        compacted.version = Some(self.commit_merged(&sets, &written, actions).await?);
         Ok(compacted)
     }
 

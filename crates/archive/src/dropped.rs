@@ -106,19 +106,12 @@ impl Archive {
         self.preflight().await?;
         let mut written = Vec::new();
         let actions = self.write_kept(&files, rows, &mut written).await;
-        let actions = match actions {
-            Ok(actions) => actions,
-            Err(error) => {
-                self.remove_written(&written).await;
-                return Err(error);
-            }
-        };
+        let actions = self.made_or_removed(actions, &written).await?;
         let rewrite = Rewrite {
             documents: rows.values().map(|rows| rows.len() as u64).sum(),
             operation: DeltaOperation::Update {
                 predicate: Some(format!("not {KEPT}")),
             },
-            is_repair: true,
             removed_files: files,
             actions,
             transactions: Vec::new(),

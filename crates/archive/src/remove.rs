@@ -57,8 +57,6 @@ pub(crate) struct Rewrite {
     /// Documents that the operation is about.
     pub(crate) documents: u64,
     pub(crate) operation: DeltaOperation,
-    /// Whether it changes decisions alone.
-    pub(crate) is_repair: bool,
     /// Files that it removes from the table.
     pub(crate) removed_files: Vec<DataFile>,
     /// Actions that add the files with the remaining rows.
@@ -107,7 +105,6 @@ impl Archive {
                     // Delta knows no batches.
                     predicate: name.is_none().then(|| format!("{DAY} = '{day}'")),
                 },
-                is_repair: false,
                 removed_files,
                 actions: Vec::new(),
                 transactions,
@@ -128,18 +125,12 @@ impl Archive {
         self.preflight().await?;
         for _ in 0..COMMIT_ATTEMPTS {
             let mut written = Vec::new();
-            let (removed, rewrite) = match self.rewrite_without(ids, &mut written).await {
-                Ok(Some(attempt)) => attempt,
-                Ok(None) => {
-                    return Ok(Removed {
-                        not_found: ids.first_without(&HashSet::new()),
-                        ..Removed::default()
-                    });
-                }
-                Err(error) => {
-                    self.remove_written(&written).await;
-                    return Err(error);
-                }
+            let attempt = self.rewrite_without(ids, &mut written).await;
+            let Some((removed, rewrite)) = self.made_or_removed(attempt, &written).await? else {
+                return Ok(Removed {
+                    not_found: ids.first_without(&HashSet::new()),
+                    ..Removed::default()
+                });
             };
             let rewrite = Rewrite { written, ..rewrite };
             if let Some(version) = self.commit_rewrite(rewrite).await? {
@@ -223,7 +214,6 @@ impl Archive {
             documents,
             // No predicate: the log must not keep the removed ids.
             operation: DeltaOperation::Delete { predicate: None },
-            is_repair: false,
             removed_files: affected.into_iter().map(|(file, ..)| file).collect(),
             actions,
             transactions: rulings.into_iter().collect(),
@@ -345,12 +335,13 @@ impl Archive {
         let Rewrite {
             documents,
             operation,
-            is_repair,
             removed_files,
             mut actions,
             transactions,
             written,
         } = rewrite;
+        // An update changes decisions alone.
+        let is_repair = matches!(operation, DeltaOperation::Update { .. });
         let version = self.version();
         let now = chrono::Utc::now().timestamp_millis();
         let removed = removed_files.iter();

@@ -34,10 +34,6 @@ impl Archive {
         self.app_transaction(TRANSACTION).await
     }
 
-    pub async fn read_template_memory(&self, version: i64) -> Result<Bytes> {
-        read(self.location(), version).await
-    }
-
     /// Writes a memory, which counts when a commit names it. Returns its version.
     pub async fn write_template_memory(&self, file: Vec<u8>) -> Result<i64> {
         FILES.write(self.location(), file.into()).await

@@ -15,7 +15,7 @@ use datafusion::dataframe::DataFrame;
 use datafusion::execution::memory_pool::MemoryConsumer;
 use datafusion::prelude::{Expr, SessionContext, ident};
 use futures::StreamExt as _;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use simhash::Spec;
 use simhash::reliable_length::reliable_length;
@@ -37,8 +37,8 @@ use documents::read_counts::{Note, Notes, ReadCounters, ReadCounts};
 use documents::{Documents, POSITION, PREFERENCE, PREFERENCE_BEHIND, Rows, TEXT, decision_fields};
 use streams::BatchSize;
 
-/// A batch's file of fingerprints, with counts of its documents.
-#[derive(Debug, Clone)]
+/// A batch's file of fingerprints, with counts of its documents. Serialized without the paths of files and without bitmaps.
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct FingerprintedBatch {
     pub file: FingerprintFile,
     /// Counts of the texts; all 0 if the documents have ready fingerprints. In a text that is not UTF-8, replacement
@@ -52,6 +52,7 @@ pub struct FingerprintedBatch {
     /// nothing is decided.
     pub keys: Option<Keys>,
     /// The bitmaps of the texts; `None` if no texts are compared by them.
+    #[serde(skip)]
     pub bitmaps: Option<Bitmaps>,
 }
 
@@ -170,15 +171,23 @@ pub struct UnsortedRows {
     pub(crate) counters: MapCounters,
 }
 
-/// Sorts the rows and writes them by `writer`. If they have decision columns, writes these to a file below `scratch`. Errors
-/// name the documents `given`.
+/// Sorts the rows and writes them to the file at `target`, or else to a file below `scratch` for this process alone. If they have
+/// decision columns, writes these to another file below `scratch`. Errors name the documents `given`.
 pub async fn write_sorted(
     context: &SessionContext,
     rows: UnsortedRows,
     given: &str,
-    mut writer: FingerprintWriter,
+    (id_type, spec): (IdType, &Spec),
+    target: Option<&Path>,
     scratch: &Path,
 ) -> Result<FingerprintedBatch> {
+    let mut writer = match target {
+        Some(path) => FingerprintWriter::create(path, id_type, spec)?,
+        None => {
+            let path = scratch.join("fingerprints.parquet");
+            FingerprintWriter::create_scratch(&path, id_type, spec)?
+        }
+    };
     let failed = || EngineError::query(given);
     let UnsortedRows { rows, counters } = rows;
     let partitions = rows.execute_stream_partitioned().await.map_err(failed())?;

@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
+use crate::error::{EngineError, Result};
+
 /// The stages of a run, in order.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Stage {
@@ -250,6 +252,16 @@ impl Progress {
         items.sort_unstable();
         items.dedup();
         items
+    }
+
+    /// Takes the answers, and refuses another number of work items than `expected`, so that no missing answer passes unnoticed.
+    pub(crate) fn check_answered(&self, expected: usize) -> Result<()> {
+        match self.take_answered().len() {
+            answered if answered == expected => Ok(()),
+            answered => Err(EngineError::Internal(format!(
+                "{answered} of {expected} work items were answered"
+            ))),
+        }
     }
 
     /// Resets the number of documents read, to read them again.

@@ -168,11 +168,6 @@ impl Index {
         })
     }
 
-    /// The version of the archive that it covers.
-    pub fn archive_version(&self) -> u64 {
-        self.manifest.archive.version
-    }
-
     pub fn id_type(&self) -> IdType {
         self.id_type
     }

@@ -240,6 +240,18 @@ impl Archive {
         Ok(())
     }
 
+    /// Passes on what was `made`; after an error, removes the files that were written for it, which no log entry names.
+    pub(crate) async fn made_or_removed<T>(
+        &self,
+        made: Result<T>,
+        written: &[WrittenFile],
+    ) -> Result<T> {
+        if made.is_err() {
+            self.remove_written(written).await;
+        }
+        made
+    }
+
     /// Removes data files that no log entry names. Only warns if that fails: a leftover file harms
     /// no reader.
     pub(crate) async fn remove_written(&self, written: impl IntoIterator<Item = &WrittenFile>) {

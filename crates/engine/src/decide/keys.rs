@@ -6,6 +6,7 @@ use std::sync::Arc;
 use arrow::array::{Array as _, AsArray as _, BooleanArray, RecordBatch};
 use arrow::datatypes::{Schema, SchemaRef};
 use arrow::error::ArrowError;
+use serde::{Deserialize, Serialize};
 
 use crate::arrow_file::{self, ArrowWriter};
 use crate::error::{EngineError, Result};
@@ -17,8 +18,9 @@ fn schema() -> SchemaRef {
 }
 
 /// The keys of the rows of a batch, in a file of their own, in the order of the batch's file.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Keys {
+    #[serde(skip)]
     pub(crate) path: PathBuf,
     pub(crate) rows: u64,
 }

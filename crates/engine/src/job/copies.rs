@@ -6,16 +6,15 @@ use datafusion::prelude::SessionContext;
 use storage::{Location, UnchangedFile};
 
 use super::answer::{Answers, Copied, Copy};
-use super::map_documents::CopyMap;
-use super::{Item, Job};
+use super::{DocumentsMap, Item, Job};
 use crate::error::{EngineError, Result};
 use documents::{MadeCopy, RowSet};
 
-impl CopyMap {
+impl Job {
     /// Copies the files of a part.
     pub(super) async fn copy(
         &self,
-        job: &Job,
+        source: &DocumentsMap,
         context: &SessionContext,
         kept: &Arc<RowSet>,
         items: &[Item],
@@ -23,8 +22,8 @@ impl CopyMap {
         let mut copied = Vec::with_capacity(items.len());
         for item in items {
             let Item::File(number) = *item else { continue };
-            let documents = self.source.documents.open(context, [number]).await?;
-            let path = job.scratch.join(format!("copy-{number}"));
+            let documents = source.documents.open(context, [number]).await?;
+            let path = self.scratch.join(format!("copy-{number}"));
             let first_part = documents.first_part();
             let documents = documents.documents;
             let copy = if documents
@@ -33,10 +32,10 @@ impl CopyMap {
             {
                 let (bytes, sha256) = UnchangedFile::at(&path)?.digest().await?;
                 let object = format!("copies/{number}-{sha256}");
-                let target = job.location.child(&object)?;
+                let target = self.location.child(&object)?;
                 // Another attempt may have put it there; or it is damaged.
                 if !target.exists().await? || target.digest().await? != (bytes, sha256.clone()) {
-                    job.put(&target, &path).await?;
+                    self.put(&target, &path).await?;
                 }
                 Some(Copy {
                     object,
@@ -51,9 +50,7 @@ impl CopyMap {
         }
         Ok(copied)
     }
-}
 
-impl Job {
     /// The copies that all parts made, in the order of the files: where each is in the job.
     pub(crate) fn made_copies(&self, answers: &Answers) -> Result<Vec<Option<MadeCopy>>> {
         let mut copies: Vec<(usize, Option<MadeCopy>)> = Vec::new();

@@ -16,7 +16,7 @@ use simhash::{Markup, Measure, Model, Similarity, Spec};
 use super::cut::PART_SECONDS;
 use super::left_out::LeftOutPlan;
 use super::plan::{Item, Planning};
-use super::{Job, Map, SharedFile};
+use super::{Job, Map};
 use crate::error::{EngineError, Result};
 use documents::{Documents, DocumentsPlan, POSITION, PlannedDocuments, RowSet, SplitPlan};
 use documents::{TextRows, positions_and_bytes};
@@ -35,51 +35,6 @@ pub(crate) struct DocumentsMap {
     pub(super) documents: DocumentsPlan,
     pub(super) id_type: IdType,
     left_out: Option<LeftOutPlan>,
-}
-
-/// Documents to pages, by which the templates of sources are found.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct PagesMap {
-    #[serde(flatten)]
-    pub(super) source: DocumentsMap,
-    pub(super) markup: Markup,
-}
-
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct FingerprintMap {
-    #[serde(flatten)]
-    pub(super) source: DocumentsMap,
-    pub(super) model: ModelPlan,
-    pub(super) decision_columns: bool,
-}
-
-/// Documents to digests of their texts.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct DigestMap {
-    #[serde(flatten)]
-    pub(super) source: DocumentsMap,
-    pub(super) model: ModelPlan,
-    pub(super) measure: Measure,
-    /// The positions of the documents.
-    pub(super) wanted: SharedFile,
-}
-
-/// Documents to the columns that go along to decisions.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct CarriedMap {
-    #[serde(flatten)]
-    pub(super) source: DocumentsMap,
-    /// An Arrow IPC stream without rows: the schema of the answers.
-    pub(super) schema: SharedFile,
-}
-
-/// Files to copies of their kept documents.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct CopyMap {
-    #[serde(flatten)]
-    pub(super) source: DocumentsMap,
-    /// The positions of the kept documents.
-    pub(super) kept: SharedFile,
 }
 
 /// A model: its spec, and where the files that the spec names are.
@@ -154,8 +109,8 @@ pub(super) fn splits(items: &[Item]) -> Vec<SplitPlan> {
     items.iter().filter_map(split).collect()
 }
 
-impl PagesMap {
-    pub(crate) async fn plan(
+impl Map {
+    pub(crate) async fn plan_pages(
         job: &Job,
         documents: &Documents,
         id_type: IdType,
@@ -163,13 +118,11 @@ impl PagesMap {
     ) -> Result<Planning> {
         let (items, bytes) = split_items(job, documents, READ_BYTES_PER_SECOND);
         let source = DocumentsMap::new(job, documents, id_type).await?;
-        let map = Map::Pages(Box::new(Self { source, markup }));
+        let map = Self::Pages { source, markup };
         Ok(Planning { map, items, bytes })
     }
-}
 
-impl FingerprintMap {
-    pub(crate) async fn plan(
+    pub(crate) async fn plan_fingerprints(
         job: &Job,
         documents: &Documents,
         id_type: IdType,
@@ -179,17 +132,15 @@ impl FingerprintMap {
         let rate = text_bytes_per_second(!model.spec.sketch.is_none());
         let (items, bytes) = split_items(job, documents, rate);
         let source = DocumentsMap::new(job, documents, id_type).await?;
-        let map = Map::Fingerprint(Box::new(Self {
+        let map = Self::Fingerprint {
             source,
             model,
             decision_columns,
-        }));
+        };
         Ok(Planning { map, items, bytes })
     }
-}
 
-impl DigestMap {
-    pub(crate) async fn plan(
+    pub(crate) async fn plan_digests(
         job: &Job,
         documents: &Documents,
         id_type: IdType,
@@ -198,13 +149,57 @@ impl DigestMap {
         wanted: &RowSet,
     ) -> Result<Planning> {
         let (items, bytes) = split_items(job, documents, READ_BYTES_PER_SECOND);
-        let map = Map::Digest(Box::new(Self {
+        let map = Self::Digest {
             source: DocumentsMap::new(job, documents, id_type).await?,
             model,
             measure,
             wanted: job.share_bytes(&wanted.to_bytes()).await?,
-        }));
+        };
         Ok(Planning { map, items, bytes })
+    }
+
+    pub(crate) async fn plan_carried(
+        job: &Job,
+        documents: &Documents,
+        schema: &SchemaRef,
+    ) -> Result<Planning> {
+        let (items, bytes) = split_items(job, documents, READ_BYTES_PER_SECOND);
+        let bytes_of_schema = arrow::ipc::writer::StreamWriter::try_new(Vec::new(), schema)
+            .and_then(|mut writer| {
+                writer.finish()?;
+                writer.into_inner()
+            })
+            .map_err(|error| EngineError::Internal(error.to_string()))?;
+        let map = Self::Carried {
+            source: DocumentsMap::new(job, documents, IdType::String).await?,
+            schema: job.share_bytes(&bytes_of_schema).await?,
+        };
+        Ok(Planning { map, items, bytes })
+    }
+
+    pub(crate) async fn plan_copies(
+        job: &Job,
+        documents: &Documents,
+        kept: &RowSet,
+    ) -> Result<Planning> {
+        let source = DocumentsMap::new(job, documents, IdType::String).await?;
+        let mut bytes_of_file = vec![0_u64; source.documents.file_count()];
+        for (split, bytes) in documents.split_plans(u64::MAX) {
+            bytes_of_file[split.file] += bytes;
+        }
+        let items = bytes_of_file.iter().enumerate();
+        let items = items.map(|(number, bytes)| {
+            let cost = *bytes as f64 / READ_BYTES_PER_SECOND;
+            (Item::File(number), cost)
+        });
+        Ok(Planning {
+            items: items.collect(),
+            bytes: bytes_of_file.iter().sum(),
+            map: Self::Copy {
+                source,
+                kept: job.share_bytes(&kept.to_bytes()).await?,
+            },
+        })
     }
 }
 
@@ -252,49 +247,5 @@ pub(crate) fn add_digests(batch: &RecordBatch, found: &mut HashMap<i64, [u8; 16]
         let mut digest = [0; 16];
         digest.copy_from_slice(digests.value(row));
         found.insert(*position, digest);
-    }
-}
-
-impl CarriedMap {
-    pub(crate) async fn plan(
-        job: &Job,
-        documents: &Documents,
-        schema: &SchemaRef,
-    ) -> Result<Planning> {
-        let (items, bytes) = split_items(job, documents, READ_BYTES_PER_SECOND);
-        let bytes_of_schema = arrow::ipc::writer::StreamWriter::try_new(Vec::new(), schema)
-            .and_then(|mut writer| {
-                writer.finish()?;
-                writer.into_inner()
-            })
-            .map_err(|error| EngineError::Internal(error.to_string()))?;
-        let map = Map::Carried(Box::new(Self {
-            source: DocumentsMap::new(job, documents, IdType::String).await?,
-            schema: job.share_bytes(&bytes_of_schema).await?,
-        }));
-        Ok(Planning { map, items, bytes })
-    }
-}
-
-impl CopyMap {
-    pub(crate) async fn plan(job: &Job, documents: &Documents, kept: &RowSet) -> Result<Planning> {
-        let source = DocumentsMap::new(job, documents, IdType::String).await?;
-        let mut bytes_of_file = vec![0_u64; source.documents.file_count()];
-        for (split, bytes) in documents.split_plans(u64::MAX) {
-            bytes_of_file[split.file] += bytes;
-        }
-        let items = bytes_of_file.iter().enumerate();
-        let items = items.map(|(number, bytes)| {
-            let cost = *bytes as f64 / READ_BYTES_PER_SECOND;
-            (Item::File(number), cost)
-        });
-        Ok(Planning {
-            items: items.collect(),
-            bytes: bytes_of_file.iter().sum(),
-            map: Map::Copy(Box::new(Self {
-                source,
-                kept: job.share_bytes(&kept.to_bytes()).await?,
-            })),
-        })
     }
 }

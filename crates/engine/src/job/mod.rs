@@ -55,7 +55,6 @@ pub(crate) use answer::{Answer, AnswerWriter, Answers, Receipt, read_receipt};
 pub use beside::PartDone;
 pub use forecast::{Forecast, ForecastRound, Sizes};
 pub use left::{LeftJob, left_behind};
-pub(crate) use map_documents::{CarriedMap, CopyMap, DigestMap, FingerprintMap, PagesMap};
 pub(crate) use map_documents::{ModelPlan, add_digests, digest_schema, text_digest};
 pub(crate) use map_probe::ProbeMap;
 pub(crate) use map_verify::VerifyMap;
@@ -65,10 +64,11 @@ pub use plan::{PlannedMapSummary, Split};
 pub(crate) use shared::SharedFile;
 
 use json_objects::{ANEW, PLAN, create_json, read_json, to_json};
+use map_documents::DocumentsMap;
 use plan::{PlannedMap, Round};
 
 /// Version of the layout of jobs. Another one is refused.
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
 /// Objects of a job that are read at the same time.
 const AT_ONCE: usize = 64;
 const RECORD: &str = "job.json";

@@ -249,10 +249,10 @@ async fn answer(
         receipt.seconds = begin.elapsed().as_secs_f64();
         AnswerWriter::create(path, &Arc::new(Schema::empty()))?.finish(receipt)
     };
-    if let Map::Copy(copy) = &map.map {
+    if let Map::Copy { source, kept } = &map.map {
         progress.enter(Stage::Commit);
-        let kept = prepared.rows(job, &copy.kept).await?;
-        receipt.copies = copy.copy(job, context, &kept, items).await?;
+        let kept = prepared.rows(job, kept).await?;
+        receipt.copies = job.copy(source, context, &kept, items).await?;
         return without_rows(receipt);
     }
     let written = async {
@@ -294,13 +294,7 @@ async fn write(
         rows += batch.num_rows() as u64;
         writer.write(&batch)?;
     }
-    let answered = progress.take_answered().len();
-    if answered != found.items {
-        return Err(EngineError::Internal(format!(
-            "{answered} of {} work items were answered",
-            found.items
-        )));
-    }
+    progress.check_answered(found.items)?;
     match found.expected {
         Some(expected) if expected != rows => Err(EngineError::TryAgain(format!(
             "{}: {rows} documents were read of {expected} that were there when the job was split",
@@ -330,16 +324,19 @@ async fn find(
     let mut answered = 0;
     progress.take_answered();
     let (schema, rows) = match &map.map {
-        Map::Pages(pages) => {
+        Map::Pages { source, markup } => {
             progress.enter(Stage::Templates);
-            let source = &pages.source;
             let documents = source.open(job, context, files()).await?;
             let rows = Rows::WithDecisionColumns;
             let table = documents.table(context, source.id_type, rows, &splits, None)?;
-            let table = with_pages(table, pages.markup).map_err(query())?;
+            let table = with_pages(table, *markup).map_err(query())?;
             (pages_schema(), table.execute_stream().await)
         }
-        Map::Fingerprint(fingerprint) => {
+        Map::Fingerprint {
+            source,
+            model: plan,
+            decision_columns,
+        } => {
             progress.enter(Stage::Fingerprint);
             expected = splits.iter().map(|split| split.rows).sum();
             let total = all.iter().filter_map(|item| match item {
@@ -350,15 +347,15 @@ async fn find(
             progress
                 .documents_total
                 .store(done + total.sum::<u64>(), Ordering::Relaxed);
-            let model = prepared.model(job, &fingerprint.model).await?;
-            let (source, decision_columns) = (&fingerprint.source, fingerprint.decision_columns);
+            let model = prepared.model(job, plan).await?;
             let documents = source.open(job, context, files()).await?;
-            let (rows, read) = (Rows::to_fingerprint(decision_columns), Some(&counters.read));
+            let rows = Rows::to_fingerprint(*decision_columns);
+            let read = Some(&counters.read);
             let table = documents.table(context, source.id_type, rows, &splits, read)?;
             let recipe = Recipe::Texts(source.model(model));
             let table =
                 with_fingerprints(table, &recipe, &counters.texts, false).map_err(query())?;
-            let schema = rows_schema(source.id_type, &fingerprint.model.spec, decision_columns);
+            let schema = rows_schema(source.id_type, &plan.spec, *decision_columns);
             (schema, table.execute_stream().await)
         }
         Map::Probe(probe) => {
@@ -389,17 +386,19 @@ async fn find(
                     .await,
             )
         }
-        Map::Digest(digest) => {
+        Map::Digest {
+            source,
+            model,
+            measure,
+            wanted,
+        } => {
             progress.enter(Stage::Verify);
-            let model = prepared.model(job, &digest.model).await?;
-            let wanted = prepared.rows(job, &digest.wanted).await?;
-            let source = &digest.source;
+            let model = source.model(prepared.model(job, model).await?);
+            let rows = Rows::At(prepared.rows(job, wanted).await?);
             let documents = source.open(job, context, files()).await?;
-            let model = source.model(model);
-            let rows = Rows::At(wanted);
             let table = documents.table(context, source.id_type, rows, &splits, None)?;
             let texts = table.execute_stream().await;
-            let mut similarity = Similarity::new(digest.measure, model);
+            let mut similarity = Similarity::new(*measure, model);
             let schema = map_documents::digest_schema();
             let of_rows = Arc::clone(&schema);
             let rows = texts.map(|texts| -> SendableRecordBatchStream {
@@ -416,17 +415,17 @@ async fn find(
             verified = Some(counts);
             (rows.schema(), Ok(rows))
         }
-        Map::Carried(carried) => {
+        Map::Carried { source, schema } => {
             progress.enter(Stage::Commit);
-            let schema = read_schema(&job.fetch(&carried.schema).await?)?;
-            let documents = carried.source.open(job, context, files()).await?;
+            let schema = read_schema(&job.fetch(schema).await?)?;
+            let documents = source.open(job, context, files()).await?;
             let fields = schema.fields()[1..]
                 .iter()
                 .map(|field| field.as_ref().clone());
             let table = documents.carried_table(context, &splits, fields.collect())?;
             (schema, table.execute_stream().await)
         }
-        Map::Copy(_) => return Err(EngineError::Internal("copies have no rows".into())),
+        Map::Copy { .. } => return Err(EngineError::Internal("copies have no rows".into())),
     };
     Ok(Found {
         rows: rows.map_err(query())?,

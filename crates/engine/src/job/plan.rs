@@ -2,9 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
+use simhash::{Markup, Measure};
 
 use super::cut::cut;
-use super::{CarriedMap, CopyMap, DigestMap, FingerprintMap, PagesMap, ProbeMap, VerifyMap};
+use super::{DocumentsMap, ModelPlan, ProbeMap, SharedFile, VerifyMap};
 use crate::error::{EngineError, Result};
 use crate::work_items::WorkItem;
 use documents::SplitPlan;
@@ -13,20 +14,41 @@ use documents::SplitPlan;
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Map {
-    /// Documents to pages, by which templates are found.
-    Pages(Box<PagesMap>),
+    /// Documents to pages, by which the templates of sources are found.
+    Pages {
+        source: DocumentsMap,
+        markup: Markup,
+    },
     /// Documents to fingerprints.
-    Fingerprint(Box<FingerprintMap>),
+    Fingerprint {
+        source: DocumentsMap,
+        model: ModelPlan,
+        decision_columns: bool,
+    },
     /// Fingerprints to pairs.
     Probe(Box<ProbeMap>),
     /// Documents to digests of their texts.
-    Digest(Box<DigestMap>),
+    Digest {
+        source: DocumentsMap,
+        model: ModelPlan,
+        measure: Measure,
+        /// The positions of the documents.
+        wanted: SharedFile,
+    },
     /// Pairs to those whose texts are similar.
     Verify(Box<VerifyMap>),
     /// Documents to the columns that go along to decisions.
-    Carried(Box<CarriedMap>),
+    Carried {
+        source: DocumentsMap,
+        /// An Arrow IPC stream without rows: the schema of the answers.
+        schema: SharedFile,
+    },
     /// Files to copies of their kept documents.
-    Copy(Box<CopyMap>),
+    Copy {
+        source: DocumentsMap,
+        /// The positions of the kept documents.
+        kept: SharedFile,
+    },
 }
 
 /// A piece of a map's work.
@@ -76,13 +98,13 @@ pub(super) struct Round {
 impl Map {
     fn label(&self) -> &'static str {
         match self {
-            Self::Pages(_) => "pages",
-            Self::Fingerprint(_) => "fingerprint",
+            Self::Pages { .. } => "pages",
+            Self::Fingerprint { .. } => "fingerprint",
             Self::Probe(_) => "probe",
-            Self::Digest(_) => "digest",
+            Self::Digest { .. } => "digest",
             Self::Verify(_) => "verify",
-            Self::Carried(_) => "columns",
-            Self::Copy(_) => "copy",
+            Self::Carried { .. } => "columns",
+            Self::Copy { .. } => "copy",
         }
     }
 }

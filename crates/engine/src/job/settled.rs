@@ -1,26 +1,19 @@
 //! The settled batch: what the fingerprints of a job's parts became, so that each later command need not sort them again.
 
-use archive::FingerprintFile;
 use serde::{Deserialize, Serialize};
 
 use super::{Job, SharedFile, read_json, to_json};
-use crate::decide::Keys;
 use crate::error::Result;
 use crate::fingerprint::FingerprintedBatch;
-use crate::text_counts::TextCounts;
-use documents::read_counts::ReadCounts;
 
 const NAME: &str = "batch.json";
 
 /// A settled batch. Its files are in the job.
 #[derive(Debug, Serialize, Deserialize)]
 struct Settled {
-    file: FingerprintFile,
+    batch: FingerprintedBatch,
     fingerprints: SharedFile,
-    keys: Option<(SharedFile, u64)>,
-    texts: TextCounts,
-    read: ReadCounts,
-    duplicate_ids: u64,
+    keys: Option<SharedFile>,
     /// Files that were cut where they must not be, and the offsets, in the order in which this was found.
     wrong_cuts: Vec<(String, u64)>,
 }
@@ -36,16 +29,13 @@ impl Job {
             return Ok(());
         }
         let keys = match &batch.keys {
-            Some(keys) => Some((self.share(&keys.path).await?, keys.rows)),
+            Some(keys) => Some(self.share(&keys.path).await?),
             None => None,
         };
         let settled = Settled {
-            file: batch.file.clone(),
+            batch: batch.clone(),
             fingerprints: self.share(&batch.file.path).await?,
             keys,
-            texts: batch.texts,
-            read: batch.read.clone(),
-            duplicate_ids: batch.duplicate_ids,
             wrong_cuts,
         };
         let object = self.location.child(NAME)?;
@@ -58,24 +48,11 @@ impl Job {
         let Some(settled) = read_json::<Settled>(&object).await? else {
             return Ok(None);
         };
-        let keys = match settled.keys {
-            Some((file, rows)) => {
-                let path = self.fetch(&file).await?;
-                Some(Keys { path, rows })
-            }
-            None => None,
-        };
-        let batch = FingerprintedBatch {
-            file: FingerprintFile {
-                path: self.fetch(&settled.fingerprints).await?,
-                ..settled.file
-            },
-            texts: settled.texts,
-            read: settled.read,
-            duplicate_ids: settled.duplicate_ids,
-            keys,
-            bitmaps: None,
-        };
+        let mut batch = settled.batch;
+        if let (Some(keys), Some(file)) = (&mut batch.keys, &settled.keys) {
+            keys.path = self.fetch(file).await?;
+        }
+        batch.file.path = self.fetch(&settled.fingerprints).await?;
         Ok(Some((batch, settled.wrong_cuts)))
     }
 }

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use arrow::array::RecordBatch;
-use arrow::datatypes::SchemaRef;
 use datafusion::common::internal_err;
 use datafusion::common::runtime::SpawnedTask;
 use datafusion::error::Result;
@@ -15,25 +14,18 @@ use tokio::sync::mpsc::Sender;
 use super::class_pairs::ClassPairs;
 use super::ids::ArchiveMatches;
 use super::nearest::Nearest;
-use super::pair_builder::{ArchiveRows, PairBuilder, RowMatch, Sent};
-use super::request::{Answer, CompareSketches, Probe};
-use crate::batch::{Batch, Classes};
+use super::pair_builder::{ArchiveRows, PairBuilder, PairSource, RowMatch, Sent};
+use super::request::{Answer, Probe};
+use crate::batch::Batch;
 use crate::resources::Resources;
 use streams::join;
 
 /// Sends the pairs of one partition.
 pub(super) struct Emitter {
-    batch: Arc<Batch>,
+    source: PairSource,
     resources: Arc<Resources>,
-    schema: SchemaRef,
-    sketches: Option<CompareSketches>,
-    /// Day of the batch, in days since 1970.
-    day: Option<i32>,
-    sender: Sender<Result<RecordBatch>>,
     /// The nearest documents of the archive so far; `None` when pairs are not limited.
     nearest: Option<Nearest>,
-    /// The classes whose first documents alone have pairs with others; `None` if all documents have.
-    classes: Option<Arc<Classes>>,
     /// Makes pairs of classes; `None` if pairs of documents are asked for.
     class_pairs: Option<ClassPairs>,
 }
@@ -58,17 +50,19 @@ impl Emitter {
             _ => None,
         };
         Ok(Self {
-            schema: probe.schema(),
-            classes,
-            class_pairs,
-            sketches: probe.sketches,
-            day: probe.day,
+            source: PairSource {
+                batch,
+                schema: probe.schema(),
+                sketches: probe.sketches,
+                day: probe.day,
+                classes,
+                sender,
+            },
+            resources,
             nearest: probe
                 .max_hits
                 .map(|limit| Nearest::new(limit as usize, pool)),
-            batch,
-            resources,
-            sender,
+            class_pairs,
         })
     }
 
@@ -76,12 +70,14 @@ impl Emitter {
     /// [`Self::finish`].
     pub(super) async fn emit_archive_pairs(&mut self, found: ArchiveMatches) -> Result<()> {
         if let Some(pairs) = &mut self.class_pairs {
-            let counts = pairs.add_archive_matches(&found, &self.batch).await?;
+            let counts = pairs
+                .add_archive_matches(&found, &self.source.batch)
+                .await?;
             self.add_counts(counts, 0);
             return Ok(());
         }
         if let Some(nearest) = &mut self.nearest {
-            let left_out = nearest.add(&found.matches, &found.rows, &self.batch)?;
+            let left_out = nearest.add(&found.matches, &found.rows, &self.source.batch)?;
             self.add_counts(Sent::default(), left_out);
             return Ok(());
         }
@@ -91,7 +87,7 @@ impl Emitter {
     /// Sends pairs inside the batch. `matches` ascend by query; queries and entries are indexes of distinct fingerprints.
     pub(super) async fn emit_pairs_within(&mut self, matches: &[Match]) -> Result<()> {
         if let Some(pairs) = &self.class_pairs {
-            let counts = pairs.send_within(matches, &self.batch).await?;
+            let counts = pairs.send_within(matches, &self.source.batch).await?;
             self.add_counts(counts, 0);
             return Ok(());
         }
@@ -114,7 +110,7 @@ impl Emitter {
         let Some(nearest) = self.nearest.take() else {
             return Ok(());
         };
-        for (matches, rows) in nearest.into_matches(&self.schema) {
+        for (matches, rows) in nearest.into_matches(&self.source.schema) {
             self.send_archive_pairs(&matches, &rows).await?;
         }
         Ok(())
@@ -127,14 +123,7 @@ impl Emitter {
     }
 
     fn builder(&self) -> PairBuilder<'_> {
-        PairBuilder::new(
-            &self.batch,
-            Arc::clone(&self.schema),
-            self.day,
-            self.sketches,
-            self.classes.clone(),
-            &self.sender,
-        )
+        PairBuilder::new(&self.source)
     }
 
     fn add_counts(&self, sent: Sent, left_out: u64) {

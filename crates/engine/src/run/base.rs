@@ -1,7 +1,7 @@
 //! What `--base` names besides one archive: more archives, files of fingerprints, and files of documents. The first archive is the
 //! one whose settings count.
 
-use archive::{ArchiveError, FingerprintWriter, IdType, Scope, Snapshot};
+use archive::{ArchiveError, IdType, Scope, Snapshot};
 use datafusion::prelude::SessionContext;
 use simhash::Spec;
 use storage::StorageError;
@@ -171,18 +171,16 @@ impl Others {
         let (context, resources) = (run.context, run.resources);
         let scratch = run.settings.scratch.join("base");
         std::fs::create_dir_all(&scratch).map_err(StorageError::io(scratch.display()))?;
-        let path = scratch.join("fingerprints.parquet");
         let readers = context.state().config().target_partitions();
         documents.cut(context, readers).await?;
         let batch = loop {
             resources.progress.reset_documents();
-            let writer = FingerprintWriter::create_scratch(&path, id_type, recipe.spec())?;
             let progress = &resources.progress;
             let beside = Beside::Nothing;
             let rows =
                 fingerprint::local_rows(context, &documents, recipe, id_type, beside, progress)?;
-            let given = documents.given();
-            match fingerprint::write_sorted(context, rows, given, writer, &scratch).await {
+            let (given, form) = (documents.given(), (id_type, recipe.spec()));
+            match fingerprint::write_sorted(context, rows, given, form, None, &scratch).await {
                 Ok(batch) => break batch,
                 Err(error) if documents.uncut(error.wrong_cut()) => {}
                 Err(error) => return Err(error),
@@ -198,7 +196,7 @@ impl Others {
             );
         }
         let columns = plain_columns(&Columns::default());
-        let path = path.to_string_lossy();
+        let path = batch.file.path.to_string_lossy();
         let snapshot = Snapshot::open_files(&resources.stores, &path, &columns).await?;
         self.snapshots.push(snapshot);
         Ok(())

@@ -2,14 +2,14 @@
 
 use std::path::Path;
 
-use archive::{Archive, FingerprintWriter};
+use archive::Archive;
 use storage::Draft;
 
 use super::Run;
 use super::inputs::Inputs;
 use crate::error::{EngineError, Result};
 use crate::fingerprint::{self, FingerprintedBatch, MapCounters, UnsortedRows, rows_schema};
-use crate::job::{FingerprintMap, Job};
+use crate::job::{Job, Map};
 use crate::progress::Stage;
 use crate::recipe::Recipe;
 use crate::resume::{ResumeDirectory, Work};
@@ -92,15 +92,7 @@ impl Fingerprints {
         run.enter(Stage::Fingerprint);
         let inputs = &*inputs;
         let (documents, recipe, id_type) = (&inputs.documents, &inputs.recipe, inputs.id_type);
-        let (settings, spec) = (run.settings, recipe.spec());
-        let writer = match draft {
-            Some(draft) => FingerprintWriter::create(draft.path(), id_type, spec)?,
-            None => {
-                let path = settings.scratch.join("fingerprints.parquet");
-                FingerprintWriter::create_scratch(&path, id_type, spec)?
-            }
-        };
-        let context = run.context;
+        let (settings, context) = (run.settings, run.context);
         let progress = &run.resources.progress;
         let decision_columns = inputs.need_keys(settings);
         let mut resume = None;
@@ -132,8 +124,10 @@ impl Fingerprints {
             )?,
         };
         let given = documents.given();
-        let scratch = &settings.scratch;
-        let mut batch = fingerprint::write_sorted(context, rows, given, writer, scratch).await?;
+        let (form, scratch) = ((id_type, recipe.spec()), &settings.scratch);
+        let target = draft.map(Draft::path);
+        let written = fingerprint::write_sorted(context, rows, given, form, target, scratch);
+        let mut batch = written.await?;
         if let Some(templates) = &templates {
             // Fingerprints depend on what was known of sources, documents do not.
             batch.file.day_digest.clone_from(&templates.digest);
@@ -174,7 +168,7 @@ async fn in_parts(
         let options = &run.settings.spec_options;
         let model = job.model_plan(spec, archive, options).await?;
         let (documents, id_type) = (&inputs.documents, inputs.id_type);
-        FingerprintMap::plan(job, documents, id_type, model, decision_columns).await
+        Map::plan_fingerprints(job, documents, id_type, model, decision_columns).await
     });
     let answers = answers.await?.ok_or(EngineError::Planned)?;
     let counters = MapCounters::default();

@@ -12,7 +12,7 @@ use template::{Memory, OF_MANY_SOURCES, Seen};
 use super::find::find;
 use super::pages::{pages_schema, with_pages};
 use crate::error::{EngineError, Result};
-use crate::job::{Job, PagesMap};
+use crate::job::{Job, Map};
 use crate::progress::Stage;
 use crate::recipe::Recipe;
 use crate::resources::Resources;
@@ -79,7 +79,7 @@ impl Batch<'_> {
         let markup = model.spec().markup;
         let pages = match job {
             Some((job, name)) => {
-                let plan = async || PagesMap::plan(job, documents, self.id_type, markup).await;
+                let plan = async || Map::plan_pages(job, documents, self.id_type, markup).await;
                 let answers = job.answers(name, plan).await?;
                 let answers = answers.ok_or(EngineError::Planned)?;
                 answers.check_cuts()?;
@@ -218,7 +218,7 @@ pub(super) async fn read_memory(archive: &Archive, version: Option<i64>) -> Resu
     let Some(version) = version else {
         return Ok(Memory::default());
     };
-    let bytes = archive.read_template_memory(version).await?;
+    let bytes = archive::template_memory::read(archive.location(), version).await?;
     Memory::from_bytes(&bytes)
         .map_err(|error| EngineError::bad_data(archive.location().to_string(), error.to_string()))
 }

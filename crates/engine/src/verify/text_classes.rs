@@ -15,7 +15,7 @@ use super::texts_at::texts_at;
 use crate::batch::{Batch, Classes};
 use crate::decide::Keys;
 use crate::error::{EngineError, Result};
-use crate::job::{DigestMap, Job, ModelPlan, add_digests, digest_schema, text_digest};
+use crate::job::{Job, Map, ModelPlan, add_digests, digest_schema, text_digest};
 use crate::memory::reserve;
 use documents::RowSet;
 use streams::blocking;
@@ -83,7 +83,7 @@ impl TextClasses {
             Some((job, model)) => {
                 let documents = &verifier.batch;
                 let answers = job.answers("digest", async || {
-                    DigestMap::plan(job, documents, id_type, model, measure, &wanted).await
+                    Map::plan_digests(job, documents, id_type, model, measure, &wanted).await
                 });
                 let answers = answers.await?.ok_or(EngineError::Planned)?;
                 let mut rows = answers.rows(&digest_schema());

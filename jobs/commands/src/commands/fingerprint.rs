@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use ::archive::{Append, Archive, DayBatch, Existing, FingerprintWriter, IdType, Snapshot};
+use ::archive::{Append, Archive, DayBatch, Existing, IdType, Snapshot};
 use documents::ColumnsRead;
 use documents::crawl_counts::CrawlRecordCounts;
 use documents::read_counts::Notes;
@@ -237,18 +237,12 @@ impl Work<'_> {
             templates.leave_out(documents, &mut recipe);
         }
         progress.enter(Stage::Fingerprint);
-        let (id_type, spec) = (self.id_type, recipe.spec());
-        let writer = match self.draft {
-            Some(path) => FingerprintWriter::create(path, id_type, spec)?,
-            None => {
-                let path = scratch.join("fingerprints.parquet");
-                FingerprintWriter::create_scratch(&path, id_type, spec)?
-            }
-        };
-        let beside = Beside::Nothing;
+        let (id_type, beside) = (self.id_type, Beside::Nothing);
         let rows = fingerprint::local_rows(context, documents, &recipe, id_type, beside, progress)?;
         let given = documents.given();
-        let mut made = fingerprint::write_sorted(context, rows, given, writer, scratch).await?;
+        let (form, target) = ((id_type, recipe.spec()), self.draft);
+        let written = fingerprint::write_sorted(context, rows, given, form, target, scratch);
+        let mut made = written.await?;
         if let Some(templates) = &templates {
             made.file.day_digest.clone_from(&templates.digest);
         }

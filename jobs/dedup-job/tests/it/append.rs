@@ -61,10 +61,7 @@ fn append_commits_the_day_and_a_rerun_changes_nothing() {
     assert_eq!(first["commit"]["committed"], 3);
     assert_eq!(first["new"]["without_fingerprint"], 1);
     let bytes = fs::read(&hits).unwrap();
-    let found: Vec<_> = read_hits(&hits)
-        .into_iter()
-        .map(|hit| (hit.0, hit.1, hit.2))
-        .collect();
+    let found = read_pairs(&hits);
     let row = |base: &str| ("n1".to_owned(), base.to_owned(), 0);
     assert_eq!(found, [row("2026-01-01/copy"), row("2026-01-02/copy")]);
     // Fault 10: reruns the day three times, then once more after a later day was committed and the

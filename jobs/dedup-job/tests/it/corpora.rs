@@ -122,10 +122,7 @@ fn check(name: &str) {
         dedup_ok(&format!(
             "run --new {new} --base {archive} -k {k} --day 2026-01-02 --output {hits}"
         ));
-        let found: Vec<_> = read_hits(&hits)
-            .into_iter()
-            .map(|hit| (hit.0, hit.1, hit.2))
-            .collect();
+        let found = read_pairs(&hits);
         let across = oracle::pairs_within(&bits(&new_prints), &bits(&old_prints), k)
             .into_iter()
             .map(|(i, j, d)| {

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
-use std::io::{Read as _, Write as _};
+use std::io::Read as _;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -14,6 +14,7 @@ use parquet::file::reader::{FileReader as _, SerializedFileReader};
 use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 
+use crate::helpers::crawl_files::{frame, gzip};
 use crate::helpers::support::*;
 use crate::verify::{Documents, read_similar};
 
@@ -455,13 +456,9 @@ fn text(number: usize) -> String {
 fn kept_rows_of_text_are_copied_as_they_stand() {
     let compressed = |name: &str, bytes: &[u8]| -> Vec<u8> {
         if name.ends_with(".gz") {
-            let mut encoder =
-                flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-            encoder.write_all(bytes).unwrap();
-            return encoder.finish().unwrap();
-        }
-        if name.ends_with(".zst") {
-            zstd::encode_all(bytes, 1).unwrap()
+            gzip(bytes)
+        } else if name.ends_with(".zst") {
+            frame(bytes)
         } else {
             bytes.to_vec()
         }

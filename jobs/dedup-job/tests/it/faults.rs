@@ -558,12 +558,7 @@ fn a_long_log_is_read_in_pages() {
     dedup_ok(&format!(
         "generate fingerprints --output {local} --new 100 --base 1000 --days 3"
     ));
-    for (path, bytes) in contents(dir.join("data")) {
-        let below = path
-            .strip_prefix(dir.join("data"))
-            .unwrap()
-            .display()
-            .to_string();
+    for (below, bytes) in contents_below(dir.join("data")) {
         if !below.contains("_delta_log") {
             storage.put(&format!("{at}/{below}"), bytes);
         }
@@ -612,12 +607,7 @@ fn a_store_without_conditional_creates_is_refused() {
     dedup_ok(&format!(
         "generate fingerprints --output {local} --new 100 --base 1000"
     ));
-    for (path, bytes) in contents(dir.join("data")) {
-        let below = path
-            .strip_prefix(dir.join("data"))
-            .unwrap()
-            .display()
-            .to_string();
+    for (below, bytes) in contents_below(dir.join("data")) {
         storage.put(&format!("{at}/{below}"), bytes);
     }
     let before = storage.contents(&at);

@@ -1,11 +1,11 @@
 //! Every input format gives the same pairs; unusual ids and texts are valid data.
 
 use std::fs;
-use std::io::Write as _;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, BinaryArray, NullArray, UInt64Array};
 
+use crate::helpers::crawl_files::{frame, gzip};
 use crate::helpers::support::*;
 
 const TEXTS: [&str; 4] = [
@@ -63,22 +63,13 @@ fn parquet_json_lines_and_csv_plain_and_compressed() {
         fs::write(&path, content).unwrap();
         assert_eq!(hits_of(&dir, &path, &base), expected, "{name}");
         // The build's own libraries make gzip and zstd streams, without external tools.
-        let mut gzip = flate2::write::GzEncoder::new(
-            fs::File::create(format!("{path}.gz")).unwrap(),
-            flate2::Compression::fast(),
-        );
-        gzip.write_all(content.as_bytes()).unwrap();
-        gzip.finish().unwrap();
+        fs::write(format!("{path}.gz"), gzip(content.as_bytes())).unwrap();
         assert_eq!(
             hits_of(&dir, &format!("{path}.gz"), &base),
             expected,
             "{name}.gz"
         );
-        fs::write(
-            format!("{path}.zst"),
-            zstd::encode_all(content.as_bytes(), 1).unwrap(),
-        )
-        .unwrap();
+        fs::write(format!("{path}.zst"), frame(content.as_bytes())).unwrap();
         assert_eq!(
             hits_of(&dir, &format!("{path}.zst"), &base),
             expected,

@@ -162,14 +162,7 @@ fn tune_counts_what_a_run_would_find() {
     }
     documents.push(("error".into(), "404 Not Found".into()));
     let path = dir.at("documents.parquet");
-    write_parquet_in_groups(
-        &path,
-        vec![
-            ("id", strings(documents.iter().map(|d| &d.0))),
-            ("text", strings(documents.iter().map(|d| &d.1))),
-        ],
-        20,
-    );
+    write_texts(&path, &documents, 20);
     let tune = format!("tune {path} --weight sqrt-tf");
     let tuned = dedup_json(&format!("{tune} --json"));
     assert_eq!(tuned["documents"], documents.len());
@@ -283,14 +276,7 @@ fn tune_compares_specs_and_prints_commands() {
         ));
     }
     let path = dir.at("documents.parquet");
-    write_parquet_in_groups(
-        &path,
-        vec![
-            ("id", strings(documents.iter().map(|d| &d.0))),
-            ("text", strings(documents.iter().map(|d| &d.1))),
-        ],
-        20,
-    );
+    write_texts(&path, &documents, 20);
     let tune = format!("tune {path} --archive-size 100000000");
     let tuned = dedup_json(&format!("{tune} --json"));
     let compared = tuned["compared"].as_array().unwrap();

@@ -213,20 +213,14 @@ impl Twins {
 
     /// Asserts that both twins have the same outputs.
     fn same_outputs(&self) {
-        let outputs = |twin: &str| -> Vec<(PathBuf, Vec<u8>)> {
-            let root = self.dir.join(twin).join("out");
-            let files = contents(&root).into_iter();
-            let files =
-                files.map(|(path, bytes)| (path.strip_prefix(&root).unwrap().to_owned(), bytes));
-            files.collect()
-        };
+        let outputs = |twin: &str| contents_below(self.dir.join(twin).join("out"));
         let (run, job) = (outputs("run"), outputs("job"));
-        let names = |files: &[(PathBuf, Vec<u8>)]| -> Vec<PathBuf> {
+        let names = |files: &[(String, Vec<u8>)]| -> Vec<String> {
             files.iter().map(|(path, _)| path.clone()).collect()
         };
         assert_eq!(names(&run), names(&job));
         for ((path, run), (_, job)) in run.iter().zip(&job) {
-            assert!(run == job, "{} differs", path.display());
+            assert!(run == job, "{path} differs");
         }
     }
 
@@ -961,14 +955,8 @@ fn a_job_in_a_store() {
         twins.dir.join("data/day.parquet"),
         &format!("{root}/day.parquet"),
     );
-    for (path, bytes) in contents(twins.dir.join("job/archive")) {
-        let name = path
-            .strip_prefix(twins.dir.join("job"))
-            .unwrap()
-            .to_str()
-            .unwrap()
-            .to_owned();
-        storage.put(&format!("{root}/{name}"), bytes);
+    for (name, bytes) in contents_below(twins.dir.join("job/archive")) {
+        storage.put(&format!("{root}/archive/{name}"), bytes);
     }
     let options = format!(
         "{root}/day.parquet --base {root}/archive --decisions {root}/d.csv --kept {root}/k.parquet -k 8 --verify sketch --parts 4"

@@ -2,29 +2,13 @@
 //! limit. Fault numbers are those of docs/faults.md.
 
 use std::fs;
-use std::io::Write as _;
 use std::ops::Range;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use crate::helpers::crawl_files::{frame, gzip, skippable_frame};
 use crate::helpers::servers::*;
 use crate::helpers::support::*;
-
-fn member(content: &[u8]) -> Vec<u8> {
-    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-    encoder.write_all(content).unwrap();
-    encoder.finish().unwrap()
-}
-
-fn frame(content: &[u8]) -> Vec<u8> {
-    zstd::encode_all(content, 1).unwrap()
-}
-
-/// A zstd frame that decoders skip.
-fn skippable(content: &[u8]) -> Vec<u8> {
-    let length = (content.len() as u32).to_le_bytes();
-    [&0x184D_2A50_u32.to_le_bytes()[..], &length[..], content].concat()
-}
 
 /// A base that no document is close to.
 fn base(dir: &Dir) -> String {
@@ -109,9 +93,9 @@ fn repetitive(
         [encode(before), pieces, encode(after)].concat()
     };
     vec![
-        ("bomb.jsonl.gz", content(member, 0)),
+        ("bomb.jsonl.gz", content(gzip, 0)),
         ("bomb.jsonl.zst", content(frame, 0)),
-        ("bomb.csv.gz", content(member, 1)),
+        ("bomb.csv.gz", content(gzip, 1)),
         ("bomb.csv.zst", content(frame, 1)),
     ]
 }
@@ -443,10 +427,10 @@ fn documents_of_several_mb_are_read() {
     let csv = format!("id,text\n{records}");
     for (name, content) in [
         ("long.jsonl", json.clone().into_bytes()),
-        ("long.jsonl.gz", member(json.as_bytes())),
+        ("long.jsonl.gz", gzip(json.as_bytes())),
         ("long.jsonl.zst", frame(json.as_bytes())),
         ("long.csv", csv.clone().into_bytes()),
-        ("long.csv.gz", member(csv.as_bytes())),
+        ("long.csv.gz", gzip(csv.as_bytes())),
         ("long.csv.zst", frame(csv.as_bytes())),
     ] {
         fs::write(dir.join(name), content).unwrap();
@@ -491,7 +475,7 @@ fn errors_say_the_line() {
     ] {
         let (plain, gz, zst) = (name.to_owned(), format!("{name}.gz"), format!("{name}.zst"));
         for (name, content) in [
-            (gz, member(content.as_bytes())),
+            (gz, gzip(content.as_bytes())),
             (zst, frame(content.as_bytes())),
             (plain, content.clone().into_bytes()),
         ] {
@@ -502,6 +486,9 @@ fn errors_say_the_line() {
     }
 }
 
+/// How a zstd frame starts that decoders skip.
+const SKIPPED: u32 = 0x184D_2A50;
+
 /// Files with 90 documents each, in several zstd frames or gzip members.
 fn in_parts() -> Vec<(&'static str, Vec<u8>)> {
     let lines = || [json_lines(0..30), json_lines(30..60), json_lines(60..90)];
@@ -510,17 +497,17 @@ fn in_parts() -> Vec<(&'static str, Vec<u8>)> {
         [first, csv_records(30..60), csv_records(60..90)]
     };
     let frames = |parts: [Vec<u8>; 3]| parts.map(|part| frame(&part)).concat();
-    let members = |parts: [Vec<u8>; 3]| parts.map(|part| member(&part)).concat();
+    let members = |parts: [Vec<u8>; 3]| parts.map(|part| gzip(&part)).concat();
     vec![
         ("frames.jsonl.zst", frames(lines())),
         ("frames.csv.zst", frames(records())),
         (
             "skippable.jsonl.zst",
-            [skippable(b"an index"), frames(lines())].concat(),
+            [skippable_frame(SKIPPED, b"an index"), frames(lines())].concat(),
         ),
         (
             "between.csv.zst",
-            [frames(records()), skippable(b""), frame(b"")].concat(),
+            [frames(records()), skippable_frame(SKIPPED, b""), frame(b"")].concat(),
         ),
         ("members.jsonl.gz", members(lines())),
         ("members.csv.gz", members(records())),

@@ -281,10 +281,7 @@ fn lookups_find_the_pairs_of_a_run() {
         dedup_ok(&format!(
             "run --new {data}/day.parquet --base {archive} --no-within -k {k} --output {output} --quiet"
         ));
-        let expected: Vec<(String, String, i32)> = read_hits(&output)
-            .into_iter()
-            .map(|hit| (hit.0, hit.1, hit.2))
-            .collect();
+        let expected = read_pairs(&output);
         assert!(expected.len() > 20);
         for threads in [1, 3] {
             let ran = dedup(&format!(

@@ -38,11 +38,6 @@ fn sites() -> Vec<Value> {
     documents
 }
 
-fn write_lines(path: &str, documents: &[Value]) {
-    let lines: Vec<String> = documents.iter().map(Value::to_string).collect();
-    fs::write(path, lines.join("\n")).unwrap();
-}
-
 #[test]
 fn the_summary_says_which_sources_lose_most_and_some_that_are_dropped() {
     let dir = Dir::new();

@@ -12,6 +12,7 @@ use encoding_rs::{
     BIG5, EUC_KR, Encoding, GBK, ISO_2022_JP, KOI8_R, SHIFT_JIS, WINDOWS_1251, WINDOWS_1252,
 };
 
+use crate::helpers::crawl_files::{frame, gzip};
 use crate::helpers::support::*;
 
 const RUSSIAN: &str = "Вчера вечером мы долго сидели на берегу реки и говорили о том, как изменился наш город за двадцать лет. \
@@ -546,11 +547,6 @@ fn standard_input_and_pipes_are_read() {
         .map(|id| format!("{id},{}\n", text(id / 2)))
         .collect();
     let csv = format!("id,text\n{csv}");
-    let gzip = |content: &str| {
-        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-        encoder.write_all(content.as_bytes()).unwrap();
-        encoder.finish().unwrap()
-    };
     let ids = strings((0..6).map(|id| id.to_string()));
     let columns = vec![
         ("id", ids),
@@ -561,8 +557,8 @@ fn standard_input_and_pipes_are_read() {
     let kept = dir.at("kept.jsonl");
     for (input, options) in [
         (lines.clone().into_bytes(), ["--kept", &kept]),
-        (gzip(&lines), ["--format", "jsonl"]),
-        (zstd::encode_all(csv.as_bytes(), 1).unwrap(), ["-k", "3"]),
+        (gzip(lines.as_bytes()), ["--format", "jsonl"]),
+        (frame(csv.as_bytes()), ["-k", "3"]),
         (csv.into_bytes(), ["--format", "csv"]),
         (parquet, ["-k", "3"]),
     ] {

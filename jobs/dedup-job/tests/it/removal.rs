@@ -11,10 +11,8 @@ const TWO: [&str; 4] = ["b1", "b2", "b3", "b4"];
 
 /// Paths below the archive's directory that name a day.
 fn names_of(days: &Days, day: &str) -> Vec<String> {
-    let names = contents(&days.archive).into_iter().map(|(path, _)| {
-        let below = path.strip_prefix(&days.archive).unwrap();
-        below.to_str().unwrap().to_owned()
-    });
+    let names = contents_below(&days.archive).into_iter();
+    let names = names.map(|(name, _)| name);
     names.filter(|name| name.contains(day)).collect()
 }
 
@@ -30,12 +28,7 @@ fn a_removed_day_is_not_matched_again() {
     assert_eq!(third.hits.len(), 2);
     // Neither a new batch nor a rerun of the removed day is compared with the removed documents.
     let next = days.commit(DAYS[3], &[("d1", far(1) ^ 1), ("d2", far(5))]);
-    let pairs: Vec<_> = next
-        .first
-        .hits
-        .iter()
-        .map(|hit| (&*hit.0, &*hit.1))
-        .collect();
+    let pairs = next.first.pairs();
     assert_eq!(pairs, [("d1", "a1"), ("d1", "c1"), ("d2", "c2")]);
     let own = days.run(&committed[1].input, "");
     assert!(own.summary["day"].is_null());
@@ -52,12 +45,7 @@ fn a_removed_day_is_not_matched_again() {
     // If the day is committed again, it is compared with the later days, too; reruns of those stay
     // the same.
     let again = days.commit(DAYS[1], &[("b1", far(1) ^ 1), ("b5", far(6) ^ 1)]);
-    let pairs: Vec<_> = again
-        .first
-        .hits
-        .iter()
-        .map(|hit| (&*hit.0, &*hit.1))
-        .collect();
+    let pairs = again.first.pairs();
     assert_eq!(
         pairs,
         [("b1", "d1"), ("b1", "a1"), ("b1", "c1"), ("b5", "c4")]
@@ -229,7 +217,7 @@ fn a_corrected_day_replaces_the_first() {
     let first = days.run(&input, &replace);
     assert_eq!(first.summary["commit"]["committed"], 4);
     // The replacement is compared with later days too.
-    let pairs: Vec<_> = first.hits.iter().map(|hit| (&*hit.0, &*hit.1)).collect();
+    let pairs = first.pairs();
     assert_eq!(
         pairs,
         [
@@ -262,12 +250,7 @@ fn a_corrected_day_replaces_the_first() {
         DAYS[3],
         &[("d1", far(2) ^ 2), ("d2", far(5)), ("d3", far(6) ^ 1)],
     );
-    let pairs: Vec<_> = next
-        .first
-        .hits
-        .iter()
-        .map(|hit| (&*hit.0, &*hit.1))
-        .collect();
+    let pairs = next.first.pairs();
     assert_eq!(
         pairs,
         [

@@ -12,14 +12,6 @@ fn text(number: usize, words: usize) -> String {
     words.join(" ")
 }
 
-fn write(path: &str, documents: &[(String, String)]) {
-    let columns = vec![
-        ("id", strings(documents.iter().map(|d| &d.0))),
-        ("text", strings(documents.iter().map(|d| &d.1))),
-    ];
-    write_parquet_in_groups(path, columns, 50);
-}
-
 #[test]
 fn a_summary_counts_short_documents() {
     let dir = Dir::new();
@@ -29,7 +21,7 @@ fn a_summary_counts_short_documents() {
     let documents: Vec<(String, String)> = documents
         .map(|(number, &words)| (words.to_string(), text(number, words)))
         .collect();
-    write(&path, &documents);
+    write_texts(&path, &documents, 50);
     let run = |options: &str| {
         dedup_json(&format!("run {path} --output {output} --json {options}"))["new"].clone()
     };
@@ -68,7 +60,7 @@ fn a_summary_counts_short_documents() {
     let of_ready = dedup_ok(&format!("run {ready} --output {output} --json"));
     assert!(of_ready.json()["new"].get("short").is_none());
     // Nothing is said if no document is short.
-    write(&path, &documents[6..]);
+    write_texts(&path, &documents[6..], 50);
     let shown = dedup_ok(&format!("run {path} --output {output}"));
     assert!(!shown.stdout.contains("fewer than"), "{}", shown.stdout);
     assert_eq!(short("")["documents"], 0);
@@ -95,7 +87,7 @@ fn tune_measures_texts_of_each_length() {
     for number in 0..7 {
         documents.push((format!("{number}/tiny"), text(2000 + number, 3)));
     }
-    write(&path, &documents);
+    write_texts(&path, &documents, 50);
     let tune = format!("tune {path} --weight sqrt-tf");
     let tuned = dedup_json(&format!("{tune} --json"));
     let lengths = tuned["lengths"].as_array().unwrap();

@@ -371,13 +371,7 @@ fn rows_of_pairs_take_few_bytes_from_a_store() {
     let write = |name: &str, numbers: &mut dyn Iterator<Item = u64>| {
         let documents: Vec<(String, String)> = numbers.map(document).collect();
         let path = dir.at(name);
-        write_parquet(
-            &path,
-            vec![
-                ("id", strings(documents.iter().map(|d| &d.0))),
-                ("text", strings(documents.iter().map(|d| &d.1))),
-            ],
-        );
+        write_texts(&path, &documents, 1 << 20);
         path
     };
     let archive = storage.unique("archive");

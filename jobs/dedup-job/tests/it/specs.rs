@@ -27,14 +27,6 @@ fn documents() -> Vec<(String, String)> {
         .collect()
 }
 
-fn write(path: &str, documents: &[(String, String)]) {
-    let columns = vec![
-        ("id", strings(documents.iter().map(|d| &d.0))),
-        ("text", strings(documents.iter().map(|d| &d.1))),
-    ];
-    write_parquet_in_groups(path, columns, 11);
-}
-
 /// The table in a file of document frequencies: features with their frequencies, in order.
 fn read_frequencies(path: &str) -> Vec<(String, i64)> {
     let mut rows = Vec::new();
@@ -56,7 +48,7 @@ fn an_archive_learns_document_frequencies() {
     let dir = Dir::new();
     let documents = documents();
     let input = dir.at("documents.parquet");
-    write(&input, &documents);
+    write_texts(&input, &documents, 11);
     let idf = dir.at("idf.parquet");
     dedup_ok(&format!("idf {input} -o {idf}"));
     let create = |name: &str, options: &str| {
@@ -106,7 +98,7 @@ fn an_archive_learns_document_frequencies() {
 fn document_frequencies_are_counted_exactly() {
     let dir = Dir::new();
     let documents = documents();
-    write(&dir.at("documents.parquet"), &documents);
+    write_texts(&dir.at("documents.parquet"), &documents, 11);
     let mut counts = BTreeMap::<String, i64>::new();
     for (_, text) in &documents {
         let words: BTreeSet<String> = text
@@ -152,7 +144,7 @@ fn document_frequencies_are_counted_exactly() {
 fn an_archive_keeps_its_tables() {
     let dir = Dir::new();
     let documents = documents();
-    write(&dir.at("documents.parquet"), &documents);
+    write_texts(&dir.at("documents.parquet"), &documents, 11);
     let (input, archive, idf) = (
         dir.at("documents.parquet"),
         dir.at("archive"),
@@ -216,7 +208,7 @@ fn an_archive_keeps_its_tables() {
 #[test]
 fn what_does_not_go_together_is_refused() {
     let dir = Dir::new();
-    write(&dir.at("documents.parquet"), &documents());
+    write_texts(&dir.at("documents.parquet"), &documents(), 11);
     let (input, archive, idf) = (
         dir.at("documents.parquet"),
         dir.at("archive"),
@@ -371,7 +363,7 @@ fn articles_are_found() {
 #[test]
 fn odd_lists_and_bars() {
     let dir = Dir::new();
-    write(&dir.at("documents.parquet"), &documents());
+    write_texts(&dir.at("documents.parquet"), &documents(), 11);
     let (input, archive, list) = (
         dir.at("documents.parquet"),
         dir.at("archive"),

@@ -67,11 +67,6 @@ fn crawl() -> Vec<Value> {
     pages
 }
 
-fn write_lines(path: &str, documents: &[Value]) {
-    let lines: Vec<String> = documents.iter().map(Value::to_string).collect();
-    fs::write(path, lines.join("\n")).unwrap();
-}
-
 /// The ids that decisions in CSV drop.
 fn dropped(decisions: &str) -> BTreeSet<String> {
     let text = fs::read_to_string(decisions).unwrap();

@@ -58,11 +58,7 @@ pub fn jaccard(a: &str, b: &str) -> f64 {
 }
 
 pub fn write(path: &str, documents: &[(String, String)]) {
-    let columns = vec![
-        ("id", strings(documents.iter().map(|d| &d.0))),
-        ("text", strings(documents.iter().map(|d| &d.1))),
-    ];
-    write_parquet_in_groups(path, columns, 7);
+    write_texts(path, documents, 7);
 }
 
 pub type Similar = (String, String, i32, Option<f64>);

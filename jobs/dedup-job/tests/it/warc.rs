@@ -250,11 +250,7 @@ fn a_file_that_is_cut_within_a_member_is_read_as_a_whole() {
         assert_eq!(warnings(&ran), expected, "{place}: {}", ran.stderr);
         let summary = ran.json();
         assert_eq!(summary["new"]["crawl_records"]["documents"], 272);
-        let kept = dir.join(&format!("{place}-kept"));
-        let files = contents(&kept).into_iter();
-        let copies: Vec<_> = files
-            .map(|(path, bytes)| (path.strip_prefix(&kept).unwrap().to_owned(), bytes))
-            .collect();
+        let copies = contents_below(dir.join(&format!("{place}-kept")));
         assert_eq!(copies.len(), 6);
         assert!(!read_similar(&pairs).is_empty());
         let outputs = [pairs, decisions].map(|path| fs::read(path).unwrap());

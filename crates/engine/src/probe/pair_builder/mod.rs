@@ -135,17 +135,22 @@ impl Sent {
     }
 }
 
+/// What the pairs of a partition are made of, and where they are sent.
+pub(super) struct PairSource {
+    pub(super) batch: Arc<Batch>,
+    pub(super) schema: SchemaRef,
+    pub(super) sketches: Option<CompareSketches>,
+    /// Day of the batch, in days since 1970.
+    pub(super) day: Option<i32>,
+    /// The classes whose first documents alone have pairs with others; `None` if all documents have.
+    pub(super) classes: Option<Arc<Classes>>,
+    pub(super) sender: Sender<Result<RecordBatch>>,
+}
+
 /// Builds rows of pairs, and sends each record batch as soon as it is full: a product of many
 /// documents with many others is never in memory as a whole.
 pub(super) struct PairBuilder<'a> {
-    batch: &'a Batch,
-    schema: SchemaRef,
-    /// Day of the batch, in days since 1970.
-    day: Option<i32>,
-    sketches: Option<CompareSketches>,
-    /// The classes whose first documents alone have pairs with others.
-    classes: Option<Arc<Classes>>,
-    sender: &'a Sender<Result<RecordBatch>>,
+    source: &'a PairSource,
     /// The rows of the archive in the pairs; `None` for pairs inside the batch.
     archived: Option<&'a ArchiveRows>,
     pending: Pending,
@@ -153,21 +158,9 @@ pub(super) struct PairBuilder<'a> {
 }
 
 impl<'a> PairBuilder<'a> {
-    pub(super) fn new(
-        batch: &'a Batch,
-        schema: SchemaRef,
-        day: Option<i32>,
-        sketches: Option<CompareSketches>,
-        classes: Option<Arc<Classes>>,
-        sender: &'a Sender<Result<RecordBatch>>,
-    ) -> Self {
+    pub(super) fn new(source: &'a PairSource) -> Self {
         Self {
-            batch,
-            schema,
-            day,
-            sketches,
-            classes,
-            sender,
+            source,
             archived: None,
             pending: Pending::default(),
             sent: Sent::default(),
@@ -183,9 +176,9 @@ impl<'a> PairBuilder<'a> {
         self.archived = Some(rows);
         for found in matches {
             let sketch = rows.sketch(found.row);
-            let rows_of = self.batch.distinct.rows(found.entry);
-            let classes = self.classes.clone();
-            let is_first = |row: &u32| match &classes {
+            let rows_of = self.source.batch.distinct.rows(found.entry);
+            let classes = &self.source.classes;
+            let is_first = |row: &u32| match classes {
                 Some(classes) => classes.is_first(*row),
                 None => true,
             };
@@ -201,8 +194,8 @@ impl<'a> PairBuilder<'a> {
     /// Adds a pair, unless its sketches differ in too many bits; true when the record batch is
     /// full. `sketch` is that of the other document.
     fn push(&mut self, new: u32, base: u32, distance: u32, sketch: Option<&[u8]>) -> bool {
-        let own = self.batch.sketch(new);
-        let compared = CompareSketches::compare(self.sketches, own, sketch);
+        let own = self.source.batch.sketch(new);
+        let compared = CompareSketches::compare(self.source.sketches, own, sketch);
         let Some(similarity) = self.sent.add(compared) else {
             return false;
         };
@@ -216,18 +209,19 @@ impl<'a> PairBuilder<'a> {
     /// Takes the pairs that were added.
     fn take(&mut self) -> Result<RecordBatch> {
         let pending = std::mem::take(&mut self.pending);
+        let batch = &self.source.batch;
         let (base_ids, base_day) = match self.archived {
             Some(rows) => {
                 let indexes = UInt32Array::from(pending.base);
                 (arrow::compute::take(&rows.ids, &indexes, None)?, rows.day)
             }
-            None => (self.batch.ids(&pending.base)?, self.day),
+            None => (batch.ids(&pending.base)?, self.source.day),
         };
         let rows = pending.new.len();
         let distances = pending.distances.iter().map(|found| found.cast_signed());
         let base_days: Date32Array = std::iter::repeat_n(base_day, rows).collect();
         let columns: [(&str, ArrayRef); 5] = [
-            (NEW_ID, self.batch.ids(&pending.new)?),
+            (NEW_ID, batch.ids(&pending.new)?),
             (BASE_ID, base_ids),
             (DISTANCE, Arc::new(Int32Array::from_iter_values(distances))),
             (BASE_DAY, Arc::new(base_days)),
@@ -236,13 +230,13 @@ impl<'a> PairBuilder<'a> {
                 Arc::new(Float64Array::from(pending.similarities)),
             ),
         ];
-        Ok(pairs::record_batch(&self.schema, &columns, None)?)
+        Ok(pairs::record_batch(&self.source.schema, &columns, None)?)
     }
 
     /// Sends the pairs that were added; false when the receiver is gone.
     async fn send(&mut self) -> Result<bool> {
         let rows = self.take()?;
-        Ok(self.sender.send(Ok(rows)).await.is_ok())
+        Ok(self.source.sender.send(Ok(rows)).await.is_ok())
     }
 
     /// Sends the pairs that are left; returns how many there were in all.

@@ -10,7 +10,7 @@ use super::*;
 use crate::pairs::Similarities;
 
 /// A batch of rows that are sorted as a batch's file is.
-fn batch_of(rows: &[(i64, String)]) -> Batch {
+fn batch_of(rows: &[(i64, String)]) -> Arc<Batch> {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("day.parquet");
     let spec = simhash::Spec::default();
@@ -23,7 +23,7 @@ fn batch_of(rows: &[(i64, String)]) -> Batch {
         .write(RecordBatch::try_new(schema, columns).unwrap())
         .unwrap();
     let pool: Arc<dyn MemoryPool> = Arc::new(UnboundedMemoryPool::default());
-    Batch::load(&writer.finish().unwrap(), &pool).unwrap()
+    Arc::new(Batch::load(&writer.finish().unwrap(), &pool).unwrap())
 }
 
 /// Every match of the batch's distinct fingerprints with each other.
@@ -60,10 +60,18 @@ fn rows_of(batch: &RecordBatch) -> Vec<Row> {
 }
 
 /// The rows that are sent, before the reduce.
-async fn sent(batch: &Batch, limit: Option<usize>) -> Vec<Row> {
+async fn sent(batch: &Arc<Batch>, limit: Option<usize>) -> Vec<Row> {
     let schema = pairs::schema(IdType::String, Similarities::Unknown);
     let (sender, mut receiver) = tokio::sync::mpsc::channel(1000);
-    let builder = PairBuilder::new(batch, schema, None, None, None, &sender);
+    let source = PairSource {
+        batch: Arc::clone(batch),
+        schema,
+        sketches: None,
+        day: None,
+        classes: None,
+        sender,
+    };
+    let builder = PairBuilder::new(&source);
     let matches = all_matches(batch);
     let count = match limit {
         None => builder.send_pairs_within(&matches).await.unwrap(),
@@ -72,7 +80,7 @@ async fn sent(batch: &Batch, limit: Option<usize>) -> Vec<Row> {
             sent.unwrap().0
         }
     };
-    drop(sender);
+    drop(source);
     let mut rows = Vec::new();
     while let Some(batch) = receiver.recv().await {
         rows.extend(rows_of(&batch.unwrap()));

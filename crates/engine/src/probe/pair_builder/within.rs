@@ -18,10 +18,10 @@ impl PairBuilder<'_> {
     /// paired with other documents, and once with the last copy: the reduce would drop all other pairs, and their number grows
     /// with the square of the copies.
     pub(in crate::probe) async fn send_pairs_within(mut self, matches: &[Match]) -> Result<Sent> {
-        if let Some(classes) = self.classes.clone() {
-            return self.send_class_pairs_within(&classes, matches).await;
+        if let Some(classes) = &self.source.classes {
+            return self.send_class_pairs_within(classes, matches).await;
         }
-        let batch = self.batch;
+        let batch = &self.source.batch;
         for found in matches {
             // Each pair of distinct fingerprints is found from both sides; equal ones once.
             let is_own = match found.entry.cmp(&found.query) {
@@ -33,7 +33,7 @@ impl PairBuilder<'_> {
                 // Most are alone.
                 continue;
             }
-            let by_sketch = self.sketches.is_some();
+            let by_sketch = self.source.sketches.is_some();
             let others = copies(batch, found.entry, by_sketch);
             for (at, copies) in copies(batch, found.query, by_sketch)
                 .into_iter()
@@ -60,7 +60,7 @@ impl PairBuilder<'_> {
         classes: &Classes,
         matches: &[Match],
     ) -> Result<Sent> {
-        let distinct = &self.batch.distinct;
+        let distinct = &self.source.batch.distinct;
         for found in matches.iter().filter(|found| found.entry <= found.query) {
             let is_own = found.entry == found.query;
             let of_entry = classes.of_fingerprint(found.entry);
@@ -91,7 +91,7 @@ impl PairBuilder<'_> {
     /// Adds the pair of two rows of the batch; the row with the larger id becomes the new one. Returns whether the record batch is
     /// full.
     fn push_within(&mut self, one: u32, other: u32, distance: u32) -> bool {
-        let batch = self.batch;
+        let batch = &self.source.batch;
         let (new, base) = match batch.compare_ids(one, other) {
             Ordering::Less => (other, one),
             _ => (one, other),
@@ -105,7 +105,7 @@ impl PairBuilder<'_> {
         matches: &[Match],
         limit: usize,
     ) -> Result<(Sent, u64)> {
-        let batch = self.batch;
+        let batch = &self.source.batch;
         let mut left_out = 0;
         for same_query in matches.chunk_by(|a, b| a.query == b.query) {
             for copies in copies(batch, same_query[0].query, false) {
@@ -129,7 +129,7 @@ impl PairBuilder<'_> {
     /// The `limit` nearest ids among the documents before `new`, and the number of all matching
     /// documents before `new`. The query of `matches` is the fingerprint of `new`.
     fn nearest_before(&self, new: u32, matches: &[Match], limit: usize) -> (Vec<Near>, usize) {
-        let batch = self.batch;
+        let batch = &self.source.batch;
         let mut nearest: Vec<Near> = Vec::new();
         let mut documents = 0;
         for found in matches {

@@ -13,7 +13,7 @@ use crate::batch::{Batch, Classes};
 use crate::class_pairs;
 use crate::decide::{Decide, Decided, Deciding, History, Keys, SHOWN};
 use crate::error::{EngineError, Result};
-use crate::job::{Answers, CarriedMap, CopyMap, Job};
+use crate::job::{Answers, Job, Map};
 use crate::output::{self, DraftOutput};
 use crate::probe::{Answer, CompareSketches, Originals, Probe};
 use crate::progress::Stage;
@@ -154,12 +154,12 @@ impl Comparison<'_> {
         let (mut copies, mut carried) = (None, None);
         if self.kept_files.is_some() {
             let kept = &decided.kept_positions;
-            let plan = async || CopyMap::plan(job, documents, kept).await;
+            let plan = async || Map::plan_copies(job, documents, kept).await;
             copies = Some(job.answers("copy", plan).await?);
         }
         if documents.has_carried() {
             let schema = documents.carried_schema();
-            let plan = async || CarriedMap::plan(job, documents, &schema).await;
+            let plan = async || Map::plan_carried(job, documents, &schema).await;
             carried = job.answers("columns", plan).await?;
         }
         if job.splits {
@@ -193,7 +193,7 @@ impl Comparison<'_> {
         let (found, expected) = self.class_pairs(probe, distinct).await?;
         let deciding = self.deciding(batch, classes, have_content, keys);
         let decided = deciding.decide(found).await?;
-        self.check_answers(expected)?;
+        self.run.resources.progress.check_answered(expected)?;
         Ok(decided)
     }
 
@@ -219,7 +219,7 @@ impl Comparison<'_> {
         let pairs = UnverifiedPairs::create(Arc::clone(&classes), id_type, scratch)?;
         let (found, expected) = self.class_pairs(probe, distinct).await?;
         let (path, checked) = pairs.collect(found).await?;
-        self.check_answers(expected)?;
+        self.run.resources.progress.check_answered(expected)?;
         clock.end(Stage::Probe);
 
         self.run.enter(Stage::Verify);

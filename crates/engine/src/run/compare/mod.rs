@@ -337,7 +337,7 @@ impl Comparison<'_> {
         let stream = self.writing(self.with_warning(stream), 0);
         let scratch = &self.run.settings.scratch;
         let output = output::write_draft(stream, &schema, target, scratch, max_hits).await?;
-        self.check_answers(expected)?;
+        self.run.resources.progress.check_answered(expected)?;
         Ok(output)
     }
 
@@ -387,18 +387,6 @@ impl Comparison<'_> {
         let pairs = probe.table(context, items);
         let pairs = pairs.map_err(EngineError::query("planning the probe"))?;
         Ok((pairs, expected))
-    }
-
-    /// Refuses a probe that did not answer exactly the work items that it was given, so that no
-    /// missing answer passes unnoticed.
-    fn check_answers(&self, expected: usize) -> Result<()> {
-        let answered = self.run.resources.progress.take_answered().len();
-        if answered != expected {
-            return Err(EngineError::Internal(format!(
-                "{answered} of {expected} work items were answered"
-            )));
-        }
-        Ok(())
     }
 
     /// The seconds of the stages inside the probe, of which the last `write` seconds were spent on writing the output.

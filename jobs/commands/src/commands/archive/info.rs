@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use ::archive::{Archive, ArchiveError, DayInfo, Info, RunDefaults, Verified};
+use ::archive::{Archive, ArchiveError, DayInfo, Info, RunDefaults, Verified, template_memory};
 use serde::Serialize;
 use template::Memory;
 
@@ -42,7 +42,7 @@ struct TemplateFacts {
 impl Known {
     pub(super) async fn read(archive: &Archive) -> Result<Self, Failure> {
         let templates = match archive.template_memory().await? {
-            Some(version) => match archive.read_template_memory(version).await {
+            Some(version) => match template_memory::read(archive.location(), version).await {
                 Ok(file) => {
                     let memory = Memory::from_bytes(&file).map_err(|error| {
                         Failure::Data(format!("{}: {error}", archive.location()))

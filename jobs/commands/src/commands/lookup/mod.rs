@@ -30,7 +30,6 @@ pub fn run(common: &CommonArgs, args: &LookupArgs) -> Result<(), Failure> {
     }
     let limit = args.limit.map_or(usize::MAX, |limit| limit as usize);
     let json = common.json;
-    let threads = process::threads(common);
     process::run(common, async |process: &Process| {
         let files = files(process, &process.locate(dir)?, &args.cache)?;
         let index = Index::open(&files).await?;
@@ -47,8 +46,10 @@ pub fn run(common: &CommonArgs, args: &LookupArgs) -> Result<(), Failure> {
             .iter()
             .map(|given| Source::of(given, args.source.as_deref()))
             .collect();
+        let pool = streams::thread_pool(&process.context)
+            .map_err(|error| StorageError::io("starting threads")(std::io::Error::other(error)))?;
         let answering = tokio::task::spawn_blocking(move || {
-            answer_all(index, &files, &model, sources, wanted, threads, json)
+            answer_all(index, &files, &model, sources, wanted, &pool, json)
         });
         answering
             .await
@@ -66,16 +67,10 @@ fn answer_all(
     model: &TextModel,
     sources: Vec<Source>,
     wanted: LookupOptions,
-    threads: usize,
+    pool: &rayon::ThreadPool,
     json: bool,
 ) -> Result<(), Failure> {
-    let failed = |error: rayon::ThreadPoolBuildError| {
-        StorageError::io("starting threads")(std::io::Error::other(error))
-    };
-    let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(threads)
-        .build()
-        .map_err(failed)?;
+    let threads = pool.current_num_threads();
     let mut answerers: Vec<Answerer> = (0..threads).map(|_| Answerer::new(&index, model)).collect();
     let colours = has_colours();
     for asked in queries::read(sources, TOGETHER * threads) {

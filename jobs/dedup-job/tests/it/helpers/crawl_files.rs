@@ -154,7 +154,7 @@ fn compressor(dictionary: &[u8]) -> zstd::bulk::Compressor<'static> {
 }
 
 /// A frame of zstd that readers skip.
-fn skippable_frame(magic: u32, content: &[u8]) -> Vec<u8> {
+pub fn skippable_frame(magic: u32, content: &[u8]) -> Vec<u8> {
     let length = (content.len() as u32).to_le_bytes();
     [&magic.to_le_bytes()[..], &length, content].concat()
 }
@@ -167,7 +167,7 @@ pub fn gzip(content: &[u8]) -> Vec<u8> {
 }
 
 /// A zstd frame.
-fn frame(content: &[u8]) -> Vec<u8> {
+pub fn frame(content: &[u8]) -> Vec<u8> {
     zstd::encode_all(content, 3).unwrap()
 }
 

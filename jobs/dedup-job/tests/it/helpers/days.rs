@@ -41,6 +41,13 @@ pub struct Found {
     pub bytes: Vec<u8>,
 }
 
+impl Found {
+    /// The ids of its pairs.
+    pub fn pairs(&self) -> Vec<(&str, &str)> {
+        self.hits.iter().map(|hit| (&*hit.0, &*hit.1)).collect()
+    }
+}
+
 /// A committed day, and the results of its run.
 pub struct Committed {
     pub date: &'static str,

@@ -153,6 +153,12 @@ pub fn read_hits(path: impl AsRef<Path>) -> Vec<Hit> {
     hits
 }
 
+/// The rows of an output without the days.
+pub fn read_pairs(path: impl AsRef<Path>) -> Vec<(String, String, i32)> {
+    let hits = read_hits(path).into_iter();
+    hits.map(|hit| (hit.0, hit.1, hit.2)).collect()
+}
+
 pub fn read_parquet(path: impl AsRef<Path>) -> Vec<RecordBatch> {
     let file = File::open(path.as_ref())
         .unwrap_or_else(|error| panic!("{}: {error}", path.as_ref().display()));
@@ -229,6 +235,21 @@ pub fn write_documents(path: impl AsRef<Path>, documents: &[(&str, &str)]) {
             ("text", strings(documents.iter().map(|d| d.1))),
         ],
     );
+}
+
+/// As [`write_documents`], with row groups of `rows` rows.
+pub fn write_texts(path: &str, documents: &[(String, String)], rows: usize) {
+    let columns = vec![
+        ("id", strings(documents.iter().map(|d| &d.0))),
+        ("text", strings(documents.iter().map(|d| &d.1))),
+    ];
+    write_parquet_in_groups(path, columns, rows);
+}
+
+/// Writes documents as JSON Lines.
+pub fn write_lines(path: &str, documents: &[serde_json::Value]) {
+    let lines: Vec<String> = documents.iter().map(ToString::to_string).collect();
+    std::fs::write(path, lines.join("\n")).unwrap();
 }
 
 /// Writes ready fingerprints as Parquet.
@@ -315,4 +336,12 @@ pub fn contents(directory: impl AsRef<Path>) -> Vec<(PathBuf, Vec<u8>)> {
     }
     files.sort();
     files
+}
+
+/// As [`contents`], with the paths below the directory.
+pub fn contents_below(directory: impl AsRef<Path>) -> Vec<(String, Vec<u8>)> {
+    let directory = directory.as_ref();
+    let below = |path: PathBuf| path.strip_prefix(directory).unwrap().display().to_string();
+    let files = contents(directory).into_iter();
+    files.map(|(path, bytes)| (below(path), bytes)).collect()
 }
