@@ -400,7 +400,8 @@ fn a_committed_day_is_recognised_without_its_date() {
     assert!(bases.contains(&"b1") && bases.contains(&"d1"), "{bases:?}");
 }
 
-/// An empty entry, which the Delta library takes for one that changes nothing, one that is cut off, and one that is missing.
+/// An empty entry, which the Delta library takes for one that changes nothing, one that is cut off, within a line or behind one, and one
+/// that is missing.
 #[test]
 fn a_damaged_entry_of_the_log_is_named() {
     let dir = Dir::new();
@@ -411,9 +412,14 @@ fn a_damaged_entry_of_the_log_is_named() {
     let entry = format!("{data}/archive/_delta_log/00000000000000000002.json");
     let whole = fs::read(&entry).unwrap();
     let half = whole[..whole.len() / 2].to_vec();
+    let ends = || whole.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
+    let first_line = whole[..ends().next().unwrap().0].to_vec();
+    let without_last = whole[..=ends().next_back().unwrap().0].to_vec();
     for (left, says) in [
         (Some(Vec::new()), "is empty"),
         (Some(half), "is not JSON"),
+        (Some(first_line), "is cut off"),
+        (Some(without_last), "is cut off"),
         (None, "is missing"),
     ] {
         match left {
