@@ -29,6 +29,9 @@ pub enum StorageError {
     /// A local file was replaced or written to since it was first opened.
     #[error("{path}: {REPLACED}; run it again")]
     Changed { path: String },
+    /// What was there before is missing.
+    #[error("{path}: it was there, and is missing now; run it again, unless it was removed")]
+    Gone { path: String },
     /// A store's list leaves out an object that is there.
     #[error("{path}: the store's list of it is wrong: it leaves out {missing}, which is there")]
     ShortList { path: String, missing: String },
@@ -113,7 +116,7 @@ impl StorageError {
             | Self::BadPath { .. }
             | Self::InTable { .. }
             | Self::HoldsTable { .. } => ErrorKind::Usage,
-            Self::Changed { .. } => ErrorKind::TryAgain,
+            Self::Changed { .. } | Self::Gone { .. } => ErrorKind::TryAgain,
             Self::ShortList { .. } => ErrorKind::Unreachable,
             Self::Credentials { .. } => ErrorKind::Permission,
             Self::StoreOptions { .. } | Self::Unconditional { .. } => ErrorKind::Configuration,

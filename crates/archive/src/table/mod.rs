@@ -103,8 +103,8 @@ impl Archive {
             }
         }
         let table = match table {
-            // The library does not say which entry is damaged.
-            Err(error) if error.kind() == ErrorKind::Data => {
+            // The library does not say which entry is damaged, and finds no table if the first is missing.
+            Err(error) if matches!(error.kind(), ErrorKind::Data | ErrorKind::Configuration) => {
                 return Err(log_entries::damage(location).await.unwrap_or(error));
             }
             table => table?,
