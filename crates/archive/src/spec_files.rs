@@ -36,11 +36,11 @@ pub async fn write(location: &Location, spec: &Spec, files: &SpecFiles) -> Resul
     if let (Some(digest), Some((features, frequencies))) = (&spec.idf, &files.frequencies) {
         let bytes = frequencies::encode(location.given(), features, frequencies)?;
         let file = location.child(&idf_name(digest))?;
-        file.write(bytes.into()).await?;
+        file.write_checked(bytes.into()).await?;
     }
     if let (Some(digest), Some(list)) = (&spec.stop_words, &files.stop_words) {
         let file = location.child(&stop_words_name(digest))?;
-        file.write(list.encode().into()).await?;
+        file.write_checked(list.encode().into()).await?;
     }
     Ok(())
 }
@@ -53,7 +53,7 @@ pub async fn copy(from: &Location, to: &Location, spec: &Spec) -> Result<()> {
     ];
     for name in names.into_iter().flatten() {
         let bytes = read(&from.child(&name)?).await?;
-        to.child(&name)?.write(bytes).await?;
+        to.child(&name)?.write_checked(bytes).await?;
     }
     Ok(())
 }

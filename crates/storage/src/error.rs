@@ -35,6 +35,13 @@ pub enum StorageError {
     /// A store's list leaves out an object that is there.
     #[error("{path}: the store's list of it is wrong: it leaves out {missing}, which is there")]
     ShortList { path: String, missing: String },
+    /// A store answered that it stored an object, and has a part of it.
+    #[error("{path}: the store has kept {found} of the {expected} bytes that were written")]
+    NotKept {
+        path: String,
+        found: u64,
+        expected: u64,
+    },
     /// Credentials for a store are missing.
     #[error("{url}: {reason}")]
     Credentials { url: String, reason: String },
@@ -117,7 +124,7 @@ impl StorageError {
             | Self::InTable { .. }
             | Self::HoldsTable { .. } => ErrorKind::Usage,
             Self::Changed { .. } | Self::Gone { .. } => ErrorKind::TryAgain,
-            Self::ShortList { .. } => ErrorKind::Unreachable,
+            Self::ShortList { .. } | Self::NotKept { .. } => ErrorKind::Unreachable,
             Self::Credentials { .. } => ErrorKind::Permission,
             Self::StoreOptions { .. } | Self::Unconditional { .. } => ErrorKind::Configuration,
             Self::Store { source, .. } => explain(source).kind,
