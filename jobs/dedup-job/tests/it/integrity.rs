@@ -53,6 +53,13 @@ fn vacuum_takes_only_what_the_archive_wrote() {
     for own in [
         format!("day=2026-01-01/{NAME}.parquet"),
         format!("day=2026-01-01/{NAME}.parquet#123000001"),
+        format!("_dedup-job/idf-{}.parquet", "0a".repeat(32)),
+        format!("_dedup-job/stop-words-{}.txt", "0a".repeat(32)),
+        "_dedup-job/rulings/00000000000000ff.parquet".into(),
+        "_dedup-job/rulings/00000000000000fe.json".into(),
+        "_dedup-job/templates/00000000000000ff.bin".into(),
+        "_dedup-job/days/conditional-create-12-34".into(),
+        "_delta_log/conditional-create-12-34".into(),
     ] {
         write_old(archive(&own));
         expected.insert(own);
@@ -63,6 +70,8 @@ fn vacuum_takes_only_what_the_archive_wrote() {
         "x.txt".into(),
         "x.txt#123000001".into(),
         format!("pages/{NAME}.parquet"),
+        "_dedup-job/idf-of-mine.parquet".into(),
+        "_delta_log/conditional-create-of-mine".into(),
         format!("day=2026-01-01/{NAME}.c000.snappy.parquet"),
     ];
     for other in &others {
