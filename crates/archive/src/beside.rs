@@ -65,7 +65,7 @@ impl Beside {
     pub(crate) async fn write(self, place: &Location, file: Bytes) -> Result<i64> {
         let version = version_of(&file);
         let location = place.child(&self.path(version))?;
-        location.write(file).await?;
+        location.write_checked(file).await?;
         Ok(version)
     }
 

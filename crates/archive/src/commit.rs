@@ -10,9 +10,7 @@ use std::sync::Arc;
 use arrow::array::{BooleanArray, RecordBatch};
 use arrow::buffer::BooleanBuffer;
 use arrow::error::ArrowError;
-use deltalake_core::kernel::transaction::{
-    CommitProperties, PROTOCOL, TableReference, TransactionError,
-};
+use deltalake_core::kernel::transaction::{PROTOCOL, TableReference, TransactionError};
 use deltalake_core::kernel::{Action, Transaction};
 use deltalake_core::protocol::{DeltaOperation, SaveMode};
 use storage::{ErrorKind, require_conditional_create};
@@ -498,11 +496,15 @@ impl Archive {
         replaced.retain(|file| file.batch() == Some(staged.batch));
         let entry = Entry::new(staged, base_version, &replaced);
         self.write_record(staged.batch, &entry.record).await?;
-        let properties = CommitProperties::default()
-            .with_application_transactions(entry.transactions)
-            .with_metadata(entry.metadata);
+        let Entry {
+            actions,
+            operation,
+            transactions,
+            metadata,
+            ..
+        } = entry;
         Ok(self
-            .commit_next(entry.actions, entry.operation, properties)
+            .commit_next(actions, operation, transactions, metadata)
             .await)
     }
 }
@@ -513,7 +515,7 @@ pub(crate) struct Entry {
     pub(crate) actions: Vec<Action>,
     pub(crate) operation: DeltaOperation,
     pub(crate) transactions: Vec<Transaction>,
-    pub(crate) metadata: [(String, serde_json::Value); 2],
+    pub(crate) metadata: Vec<(String, serde_json::Value)>,
 }
 
 impl Entry {
@@ -571,7 +573,7 @@ impl Entry {
                 .into_iter()
                 .flatten()
                 .collect(),
-            metadata: [
+            metadata: vec![
                 ("documents".to_owned(), staged.documents.into()),
                 (
                     "withoutFingerprint".to_owned(),

@@ -14,7 +14,6 @@ use arrow::array::{
 use arrow::datatypes::{DataType, Int64Type, SchemaRef};
 use chrono::NaiveDate;
 use deltalake_core::kernel::Action;
-use deltalake_core::kernel::transaction::CommitProperties;
 use deltalake_core::protocol::DeltaOperation;
 use simhash::hash::murmur3_low64;
 use storage::ErrorKind;
@@ -91,8 +90,7 @@ impl Archive {
                 predicate: None,
                 target_size: 0,
             };
-            let properties = CommitProperties::default();
-            let committed = self.commit_next(actions.clone(), operation, properties);
+            let committed = self.commit_next(actions.clone(), operation, Vec::new(), Vec::new());
             let error = match committed.await {
                 Ok(version) => return Ok(version),
                 Err(error) => error,

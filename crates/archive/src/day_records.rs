@@ -413,7 +413,7 @@ impl Archive {
         let location = self
             .location()
             .child(&record_path(batch, record.transaction_version))?;
-        Ok(location.write(record.bytes.clone()).await?)
+        Ok(location.write_checked(record.bytes.clone()).await?)
     }
 }
 

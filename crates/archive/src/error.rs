@@ -2,6 +2,7 @@
 
 use deltalake_core::DeltaTableError;
 use deltalake_core::kernel::transaction::TransactionError;
+use parquet::errors::ParquetError;
 use simhash::{Difference, SpecError};
 use storage::{ErrorKind, StorageError, cause_kind, plain_message};
 
@@ -87,7 +88,7 @@ pub enum ArchiveError {
     #[error("{object}: {}", plain_message(source))]
     Parquet {
         object: String,
-        source: parquet::errors::ParquetError,
+        source: ParquetError,
     },
     /// Arrow data that cannot be handled.
     #[error("{object}: {source}")]
@@ -207,9 +208,7 @@ impl ArchiveError {
     }
 
     /// Wraps an error of the Parquet library that concerns `object`.
-    pub fn parquet(
-        object: impl Into<String>,
-    ) -> impl FnOnce(parquet::errors::ParquetError) -> Self {
+    pub fn parquet(object: impl Into<String>) -> impl FnOnce(ParquetError) -> Self {
         let object = object.into();
         // The library would say how it was built.
         move |source| {
@@ -218,9 +217,17 @@ impl ArchiveError {
             if text.contains("encrypted footer") || text.contains("Required field type_ is missing")
             {
                 let reason = "the file, or a column of it, is encrypted; decrypt it first";
-                Self::bad_data(object, reason)
-            } else {
-                Self::Parquet { object, source }
+                return Self::bad_data(object, reason);
+            }
+            match source {
+                ParquetError::External(inner) => match inner.downcast::<StorageError>() {
+                    Ok(error) => Self::Storage(*error),
+                    Err(inner) => Self::Parquet {
+                        object,
+                        source: ParquetError::External(inner),
+                    },
+                },
+                source => Self::Parquet { object, source },
             }
         }
     }
@@ -264,7 +271,7 @@ impl ArchiveError {
             Self::Storage(StorageError::NotFound { .. }) => return true,
             Self::Storage(StorageError::Store { source, .. }) => Some(source),
             Self::Parquet {
-                source: parquet::errors::ParquetError::External(inner),
+                source: ParquetError::External(inner),
                 ..
             } => inner.downcast_ref(),
             _ => None,

@@ -7,8 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use bytes::Bytes;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use object_store::path::Path;
-use object_store::{ObjectStore, ObjectStoreExt as _};
+use object_store::{ObjectStore as _, ObjectStoreExt as _};
 use parquet::arrow::arrow_reader::ArrowReaderOptions;
 use parquet::arrow::async_reader::AsyncFileReader;
 use parquet::errors::{ParquetError, Result};
@@ -23,8 +22,7 @@ const FOOTER_HINT: usize = 64 << 10;
 /// An object that the Parquet library reads by byte ranges.
 #[derive(Debug, Clone)]
 pub struct ObjectReader {
-    store: Arc<dyn ObjectStore>,
-    path: Path,
+    location: Location,
     size: u64,
     /// The checksums of the object's sectors. If present, the Parquet library's reads fetch whole
     /// sectors and check them; `read_range` does not.
@@ -65,8 +63,7 @@ impl ObjectReader {
     /// A reader of the object of `size` bytes at `location`.
     pub fn new(location: &Location, size: u64) -> Self {
         Self {
-            store: Arc::clone(location.store()),
-            path: location.path().clone(),
+            location: location.clone(),
             size,
             sector_sums: None,
             held: None,
@@ -88,7 +85,9 @@ impl ObjectReader {
             let part = |range: &Range<u64>| held.0.slice(range.start as usize..range.end as usize);
             return Ok(ranges.iter().map(part).collect());
         }
-        Ok(self.store.get_ranges(&self.path, ranges).await?)
+        let (store, path) = (self.location.store(), self.location.path());
+        let fetched = store.get_ranges(path, ranges).await;
+        fetched.map_err(|error| self.store_error(error))
     }
 
     /// The same object; checks the Parquet library's reads by the checksums of its sectors.
@@ -112,12 +111,28 @@ impl ObjectReader {
             return Ok(held.0.slice(range.start as usize..range.end as usize));
         }
         // Some servers answer a range of the whole object with status 200 instead of 206.
+        let (store, path) = (self.location.store(), self.location.path());
         let bytes = if range == (0..self.size) {
-            self.store.get(&self.path).await?.bytes().await?
+            let whole = store.get(path).await;
+            whole
+                .map_err(|error| self.store_error(error))?
+                .bytes()
+                .await?
         } else {
-            self.store.get_range(&self.path, range.clone()).await?
+            let part = store.get_range(path, range.clone()).await;
+            part.map_err(|error| self.store_error(error))?
         };
         require_length(bytes, &range)
+    }
+
+    /// The error of a request. Of a file that was there before, it says that it is gone.
+    fn store_error(&self, error: object_store::Error) -> ParquetError {
+        match error {
+            object_store::Error::NotFound { .. } if self.location.is_found() => {
+                ParquetError::External(self.location.store_error(error).into())
+            }
+            error => error.into(),
+        }
     }
 
     /// Reads the footer, without the page index.

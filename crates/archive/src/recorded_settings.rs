@@ -1,6 +1,5 @@
 //! Recording settings of runs in an archive, and finding those of a version.
 
-use deltalake_core::kernel::transaction::CommitProperties;
 use deltalake_core::kernel::{Action, Metadata, MetadataExt as _};
 use deltalake_core::protocol::DeltaOperation;
 use storage::ErrorKind;
@@ -58,7 +57,7 @@ impl Archive {
             };
             let actions = vec![Action::Metadata(metadata)];
             let committed = self
-                .commit_next(actions, operation, CommitProperties::default())
+                .commit_next(actions, operation, Vec::new(), Vec::new())
                 .await;
             let Err(error) = committed else {
                 self.reopen().await?;

@@ -16,7 +16,9 @@ use object_store::{
     MultipartUpload, ObjectMeta, ObjectStore, ObjectStoreExt as _, PutMultipartOptions, PutOptions,
     PutPayload, PutResult, RenameOptions, Result,
 };
-use storage::is_log_entry;
+use storage::{CUT_OFF, is_log_entry};
+
+use crate::operations::is_cut_off;
 
 /// The name of the hint in the directory of the log.
 pub(crate) const HINT: &str = "_last_checkpoint";
@@ -63,7 +65,10 @@ impl RememberedLog {
         remembered.unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// An entry or a checkpoint: remembered, or read as a whole; `None` if it is too large to remember.
+    /// An entry or a checkpoint: remembered, or read as a whole; `None` if it is a checkpoint that is too large to remember.
+    ///
+    /// # Errors
+    /// Those of the store, and one for an entry that lost its last lines.
     async fn whole(&self, path: &Path) -> Result<Option<(ObjectMeta, Bytes)>> {
         {
             let remembered = self.remembered();
@@ -76,19 +81,25 @@ impl RememberedLog {
         }
         let found = self.store.get(path).await?;
         let meta = found.meta.clone();
-        {
-            let mut remembered = self.remembered();
-            if remembered.bytes as u64 + meta.size > MAX_BYTES {
-                remembered.too_large.insert(path.clone());
-                return Ok(None);
-            }
+        let is_entry = path.filename().is_some_and(|name| name.ends_with(".json"));
+        let fits = self.remembered().bytes as u64 + meta.size <= MAX_BYTES;
+        if !fits && !is_entry {
+            self.remembered().too_large.insert(path.clone());
+            return Ok(None);
         }
         let bytes = found.bytes().await?;
+        if is_cut_off(&bytes) {
+            return Err(Error::Generic {
+                store: "Delta log",
+                source: format!("{path}: {CUT_OFF}").into(),
+            });
+        }
         let mut remembered = self.remembered();
         // What another program cuts off is an error of whoever reads it, and is not remembered.
         let is_whole = bytes.len() as u64 == meta.size;
         let object = (meta, bytes);
-        if is_whole
+        if fits
+            && is_whole
             && remembered
                 .objects
                 .insert(path.clone(), object.clone())

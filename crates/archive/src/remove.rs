@@ -9,7 +9,6 @@ use arrow::array::{Array as _, AsArray as _, RecordBatch};
 use arrow::datatypes::Int64Type;
 use arrow::error::ArrowError;
 use chrono::NaiveDate;
-use deltalake_core::kernel::transaction::CommitProperties;
 use deltalake_core::kernel::{Action, Transaction};
 use deltalake_core::protocol::DeltaOperation;
 use futures::StreamExt as _;
@@ -348,13 +347,12 @@ impl Archive {
         actions.extend(removed.map(|file| file.remove_action(now, true)));
         let mut expected = actions.clone();
         expected.extend(transactions.iter().cloned().map(Action::Txn));
-        let properties = CommitProperties::default()
-            .with_application_transactions(transactions)
-            .with_metadata([
-                ("documents".to_owned(), documents.into()),
-                (REPAIR.to_owned(), is_repair.into()),
-            ]);
-        let error = match self.commit_next(actions, operation, properties).await {
+        let metadata = vec![
+            ("documents".to_owned(), documents.into()),
+            (REPAIR.to_owned(), is_repair.into()),
+        ];
+        let committed = self.commit_next(actions, operation, transactions, metadata);
+        let error = match committed.await {
             Ok(version) => return Ok(Some(version)),
             Err(error) => error,
         };

@@ -30,17 +30,32 @@ fn stop_words_name(digest: &str) -> String {
     format!("{DIRECTORY}/stop-words-{digest}.txt")
 }
 
+/// Whether a path below an archive's directory is that of such a file, but of none that `spec` names: a `create` that was killed left it.
+pub(crate) fn is_of_other_spec(path: &str, spec: &Spec) -> bool {
+    let digest_in = |before: &str, after: &str| {
+        let name = path.strip_prefix(DIRECTORY)?.strip_prefix(before)?;
+        let digest = name.strip_suffix(after)?;
+        let is_digest = digest.len() == 64 && digest.bytes().all(|byte| byte.is_ascii_hexdigit());
+        is_digest.then_some(digest)
+    };
+    let is_other = |digest: Option<&str>, named: &Option<String>| {
+        digest.is_some_and(|digest| named.as_deref() != Some(digest))
+    };
+    is_other(digest_in("/idf-", ".parquet"), &spec.idf)
+        || is_other(digest_in("/stop-words-", ".txt"), &spec.stop_words)
+}
+
 /// Writes the files that `spec` names below the archive's `location`. `Archive::create` calls this
 /// before its first commit.
 pub async fn write(location: &Location, spec: &Spec, files: &SpecFiles) -> Result<()> {
     if let (Some(digest), Some((features, frequencies))) = (&spec.idf, &files.frequencies) {
         let bytes = frequencies::encode(location.given(), features, frequencies)?;
         let file = location.child(&idf_name(digest))?;
-        file.write(bytes.into()).await?;
+        file.write_checked(bytes.into()).await?;
     }
     if let (Some(digest), Some(list)) = (&spec.stop_words, &files.stop_words) {
         let file = location.child(&stop_words_name(digest))?;
-        file.write(list.encode().into()).await?;
+        file.write_checked(list.encode().into()).await?;
     }
     Ok(())
 }
@@ -53,7 +68,7 @@ pub async fn copy(from: &Location, to: &Location, spec: &Spec) -> Result<()> {
     ];
     for name in names.into_iter().flatten() {
         let bytes = read(&from.child(&name)?).await?;
-        to.child(&name)?.write(bytes).await?;
+        to.child(&name)?.write_checked(bytes).await?;
     }
     Ok(())
 }

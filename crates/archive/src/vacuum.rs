@@ -14,7 +14,7 @@ use futures::stream::BoxStream;
 use futures::{StreamExt as _, TryStreamExt as _};
 use object_store::path::Path;
 use object_store::{ObjectMeta, ObjectStore as _, ObjectStoreExt as _};
-use storage::{StorageError, UNFINISHED_MARK};
+use storage::{StorageError, UNFINISHED_MARK, is_tested_name};
 
 use crate::data_files::is_data_file;
 use crate::day_batch::DayBatch;
@@ -22,7 +22,7 @@ use crate::day_records;
 use crate::delta::catch_async_panic;
 use crate::error::{ArchiveError, Result};
 use crate::table::{Archive, DataFile};
-use crate::{rulings, template_memory};
+use crate::{rulings, spec_files, template_memory};
 
 /// Minimum age of deleted files while another process may be writing: the log does not yet name
 /// that process's files.
@@ -141,7 +141,7 @@ impl Archive {
         let mut listed = self.all_files().await?;
         let mut unneeded = Vec::new();
         let mut memories: Vec<(i64, String)> = Vec::new();
-        let mut newest: Option<(DateTime<Utc>, DayBatch, i64)> = None;
+        let mut written: Vec<(DateTime<Utc>, DayBatch, i64)> = Vec::new();
         let mut young: Vec<(DayBatch, i64)> = Vec::new();
         let mut records: HashMap<DayBatch, Vec<(i64, bool)>> = HashMap::new();
         while let Some(object) = listed
@@ -154,7 +154,7 @@ impl Archive {
             let is_old = object.last_modified <= cutoff;
             if let Some((day, version)) = day_records::parse_record_path(&path) {
                 records.entry(day).or_default().push((version, is_old));
-                newest = newest.max(Some((object.last_modified, day, version)));
+                written.push((object.last_modified, day, version));
                 if !is_old {
                     young.push((day, version));
                 }
@@ -173,6 +173,10 @@ impl Archive {
                 if is_old {
                     old_rulings.push(path);
                 }
+            } else if spec_files::is_of_other_spec(&path, self.spec()) || is_tested_name(&path) {
+                if is_old {
+                    unneeded.push(path);
+                }
             } else if live.contains(&path) || retained.contains(&path) {
             } else if expired.contains(&path) || (is_old && knows_all && is_data_file(&path)) {
                 unneeded.push(path);
@@ -180,15 +184,26 @@ impl Archive {
         }
         self.require_complete_list(not_listed).await?;
         if !old_rulings.is_empty() {
-            // Running jobs read the lists that were replaced lately.
-            kept_lists.extend(last_old_list.map(|(_, list)| list));
+            // Running jobs read the list that was replaced lately. If none was, a run that was killed wrote the last one besides.
+            let current = self.app_transaction(rulings::TRANSACTION).await?;
+            let current = current.map(|list| rulings::LISTS.path(list));
+            if current.is_some_and(|list| !old_rulings.contains(&list)) {
+                kept_lists.extend(last_old_list.map(|(_, list)| list));
+            }
             let needed = self.ruling_paths(&kept_lists).await?;
             old_rulings.retain(|path| !needed.contains(path));
             unneeded.extend(old_rulings);
         }
         if !memories.is_empty() {
             // Days that were committed lately can be run again, and so can the last one.
-            young.extend(newest.map(|(_, day, version)| (day, version)));
+            written.sort_unstable();
+            for (_, day, version) in written.into_iter().rev() {
+                // A run that was killed leaves a record that nothing points to.
+                if self.transaction_version(day).await? == Some(version) {
+                    young.push((day, version));
+                    break;
+                }
+            }
             let mut needed: HashSet<i64> = self.template_memory().await?.into_iter().collect();
             for (day, version) in young {
                 let record = self.read_record(day, version).await?;

@@ -166,7 +166,7 @@ impl DocumentsPlan {
             .collect::<Result<_>>()?;
         let locations: Vec<Location> = plans
             .iter()
-            .map(|(_, plan)| Ok(stores.locate(&plan.file.path)?))
+            .map(|(_, plan)| Ok(stores.locate(&plan.file.path)?.found()))
             .collect::<Result<_>>()?;
         let versions = file_versions(&locations).await?;
         for ((_, plan), found) in plans.iter().zip(&versions) {

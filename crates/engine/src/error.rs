@@ -28,7 +28,7 @@ pub enum EngineError {
     Documents(#[from] DocumentsError),
     /// The tables of the batch cannot be planned.
     #[error(transparent)]
-    Plan(#[from] PlanError),
+    Plan(PlanError),
     /// Input data that cannot be used.
     #[error("{object}: {reason}")]
     BadData { object: String, reason: String },
@@ -131,6 +131,24 @@ impl EngineError {
     }
 
     /// The kind of the failure.
+    /// The error for tables that cannot be planned, where `others` bytes of the memory limit are not for tables.
+    pub(crate) fn plan(error: PlanError, others: usize) -> Self {
+        match error {
+            PlanError::OutOfMemory {
+                fingerprints,
+                needed,
+                ..
+            } => {
+                let mebibytes = needed.saturating_add(others).div_ceil(1 << 20);
+                let what = format!(
+                    "even in parts, the tables of {fingerprints} distinct fingerprints need some {mebibytes}MiB"
+                );
+                Self::OutOfMemory { what }
+            }
+            error => Self::Plan(error),
+        }
+    }
+
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Archive(error) => error.kind(),
@@ -155,6 +173,12 @@ impl EngineError {
 impl std::fmt::Debug for EngineError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{:?} error: {self}", self.kind())
+    }
+}
+
+impl From<PlanError> for EngineError {
+    fn from(error: PlanError) -> Self {
+        Self::plan(error, 0)
     }
 }
 
@@ -217,4 +241,24 @@ fn missing_parts(missing: &[u32], damaged: &[u32]) -> String {
     let damaged = of(damaged, "damaged");
     let all: Vec<String> = missing.into_iter().chain(damaged).collect();
     format!("is incomplete: {}", all.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_that_do_not_fit_say_which_limit_would_do() {
+        let too_large = PlanError::OutOfMemory {
+            fingerprints: 5,
+            needed: 3 << 20,
+            allowed: 0,
+        };
+        let error = EngineError::plan(too_large, 97 << 20);
+        assert_eq!(error.kind(), ErrorKind::TryAgain);
+        assert_eq!(
+            error.to_string(),
+            "out of the memory limit: even in parts, the tables of 5 distinct fingerprints need some 100MiB; raise --memory-limit"
+        );
+    }
 }

@@ -52,7 +52,7 @@ pub enum LookupError {
     #[error("k is {k}; a lookup takes a k of at most {}", crate::MAX_DISTANCE)]
     Distance { k: u32 },
     /// A least similarity that an index cannot answer.
-    #[error("--min-similarity (min_similarity) {least}: {reason}")]
+    #[error("min_similarity {least}: {reason}")]
     Similarity { least: f64, reason: String },
     /// An address that other machines reach, without TLS or without client authentication.
     #[error(
@@ -68,7 +68,7 @@ pub enum LookupError {
     InUse { path: String },
     /// The table of remembered documents has no room.
     #[error(
-        "{path}: no room to remember more than {max} documents; raise --remember-max, or lower --remember-for"
+        "{path}: the server has no room to remember more than {max} documents; start it with a larger --remember-max, or a shorter --remember-for"
     )]
     Full { path: String, max: usize },
 }

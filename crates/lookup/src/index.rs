@@ -260,7 +260,7 @@ impl Index {
             _ if !(0.0..=1.0).contains(&least) => wrong("it must be from 0 to 1"),
             // Without an estimate, every hit would stay.
             _ if min_similarity > Some(0.0) && self.spec.sketch.is_none() => wrong(
-                "the index has no sketches, by which similarities are estimated; its archive was created without --sketch",
+                "the index has no sketches, by which similarities are estimated, and neither has its archive",
             ),
             _ => Ok((k, least)),
         }

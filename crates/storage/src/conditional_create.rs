@@ -18,6 +18,25 @@ const NAME: &str = "_dedup-job/conditional-create";
 const CONTENT: &str =
     "Kept to prove, before a commit, that the store does not create what is there already.\n";
 
+/// The directories of a local archive to which a commit writes.
+const WRITTEN: [&str; 2] = [LOG_DIRECTORY, "_dedup-job/days"];
+/// How the names of the files begin that the test creates there.
+const LOCAL_NAME: &str = "conditional-create-";
+
+/// Whether a path below an archive's directory is that of a file of the test, which removes it unless it is killed.
+pub fn is_tested_name(path: &str) -> bool {
+    let Some((directory, name)) = path.rsplit_once('/') else {
+        return false;
+    };
+    let is_number =
+        |text: &str| !text.is_empty() && text.bytes().all(|digit| digit.is_ascii_digit());
+    WRITTEN.contains(&directory)
+        && name
+            .strip_prefix(LOCAL_NAME)
+            .and_then(|numbers| numbers.split_once('-'))
+            .is_some_and(|(process, time)| is_number(process) && is_number(time))
+}
+
 /// Refuses a store or file system that does not honour conditional creates, or that this process may not write to. Leaves the object
 /// of the test in a store, so that a later test needs only one small request.
 ///
@@ -27,13 +46,11 @@ pub async fn require_conditional_create(archive: &Location) -> Result<()> {
     let Some(local) = archive.local() else {
         return require_of(archive, &archive.child(NAME)?).await;
     };
-    // A commit writes to both.
-    let written = [LOG_DIRECTORY, "_dedup-job/days"];
-    for directory in written.into_iter().filter(|name| local.join(name).is_dir()) {
+    for directory in WRITTEN.into_iter().filter(|name| local.join(name).is_dir()) {
         // Another process may test at the same time.
         let now = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
         let name = format!(
-            "{directory}/conditional-create-{}-{}",
+            "{directory}/{LOCAL_NAME}{}-{}",
             std::process::id(),
             now.as_nanos()
         );

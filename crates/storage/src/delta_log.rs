@@ -5,6 +5,9 @@ use std::path::{Path, PathBuf};
 /// Name of the log's directory in the directory of a table.
 pub const LOG_DIRECTORY: &str = "_delta_log";
 
+/// The message for a log entry that lost its last lines.
+pub const CUT_OFF: &str = "this entry of the log is cut off: it has fewer actions than it says";
+
 /// Whether a file of this name in `_delta_log/` is an entry, that is, a commit or a checkpoint.
 pub fn is_log_entry(name: &str) -> bool {
     let version = name.split('.').next().unwrap_or_default();

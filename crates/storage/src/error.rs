@@ -29,9 +29,19 @@ pub enum StorageError {
     /// A local file was replaced or written to since it was first opened.
     #[error("{path}: {REPLACED}; run it again")]
     Changed { path: String },
+    /// What was there before is missing.
+    #[error("{path}: it was there, and is missing now; run it again, unless it was removed")]
+    Gone { path: String },
     /// A store's list leaves out an object that is there.
     #[error("{path}: the store's list of it is wrong: it leaves out {missing}, which is there")]
     ShortList { path: String, missing: String },
+    /// A store answered that it stored an object, and has a part of it.
+    #[error("{path}: the store has kept {found} of the {expected} bytes that were written")]
+    NotKept {
+        path: String,
+        found: u64,
+        expected: u64,
+    },
     /// Credentials for a store are missing.
     #[error("{url}: {reason}")]
     Credentials { url: String, reason: String },
@@ -113,8 +123,8 @@ impl StorageError {
             | Self::BadPath { .. }
             | Self::InTable { .. }
             | Self::HoldsTable { .. } => ErrorKind::Usage,
-            Self::Changed { .. } => ErrorKind::TryAgain,
-            Self::ShortList { .. } => ErrorKind::Unreachable,
+            Self::Changed { .. } | Self::Gone { .. } => ErrorKind::TryAgain,
+            Self::ShortList { .. } | Self::NotKept { .. } => ErrorKind::Unreachable,
             Self::Credentials { .. } => ErrorKind::Permission,
             Self::StoreOptions { .. } | Self::Unconditional { .. } => ErrorKind::Configuration,
             Self::Store { source, .. } => explain(source).kind,

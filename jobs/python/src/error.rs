@@ -12,7 +12,7 @@ use simhash::{ModelError, SpecError};
 use storage::{ErrorKind, StorageError};
 
 /// The Python module that has the exceptions, and the function there that makes one from an exit code and a message.
-const EXCEPTIONS: (&str, &str) = ("dedup_job._errors", "error_for");
+const EXCEPTIONS: (&str, &str) = ("dedup_job._process", "native_error");
 
 /// An error that any thread can return: it holds no Python object.
 #[derive(Debug)]

@@ -4,9 +4,10 @@ use deltalake_core::DeltaTable;
 use futures::{Stream, StreamExt as _, TryStreamExt as _};
 use object_store::{ObjectMeta, ObjectStore as _, ObjectStoreExt as _};
 use serde::de::IgnoredAny;
-use storage::{ErrorKind, LOG_DIRECTORY, Location, StorageError, is_log_entry};
+use storage::{CUT_OFF, ErrorKind, LOG_DIRECTORY, Location, StorageError, is_log_entry};
 
 use crate::error::{ArchiveError, Result};
+use crate::operations::is_cut_off;
 use crate::remembered_log::HINT;
 
 /// The entries of the log at `location`, or those of a version and later ones: their paths and sizes. None if there is no
@@ -101,6 +102,11 @@ pub(super) async fn has_any(location: &Location) -> Result<bool> {
         None => behind_checkpoint(location, None).await?,
     };
     let Some(behind) = behind else {
+        let first = entry_name(0);
+        let entry = location.child(&format!("{LOG_DIRECTORY}/{first}"))?;
+        if location.local().is_none() && entry.exists().await? {
+            return Err(short_list(location, first));
+        }
         return Ok(false);
     };
     match behind.entries.iter().find(|(_, entry)| entry.size == 0) {
@@ -146,23 +152,30 @@ pub(super) async fn dispensable_checkpoint(location: &Location) -> Result<Option
     Ok(has_all.then(|| location.child_name(&format!("{LOG_DIRECTORY}/{name}"))))
 }
 
-/// What is wrong with the log, if it is that an entry is missing, or that one is not JSON.
+/// What is wrong with the log, if it is that an entry is missing, is not JSON, or lost its last lines.
 pub(super) async fn damage(location: &Location) -> Option<ArchiveError> {
     let behind = behind_checkpoint(location, None).await.ok()??;
     let hint = location.child(&format!("{LOG_DIRECTORY}/{HINT}")).ok()?;
     if behind.checkpoint.is_none() && hint.exists().await.ok()? {
-        return Some(ArchiveError::bad_data(
+        let missing = ArchiveError::bad_data(
             &hint,
             "it names a checkpoint that is missing, and so are entries of the log",
-        ));
+        );
+        return match hinted_checkpoint(location).await.ok()? {
+            Some(version) => {
+                let name = format!("{version:020}.checkpoint.parquet");
+                unlisted(location, name, missing).await
+            }
+            None => Some(missing),
+        };
     }
     let first = behind.checkpoint.map_or(0, |checkpoint| checkpoint + 1);
     for ((version, _), expected) in behind.entries.iter().zip(first..) {
         if *version != expected {
-            return Some(ArchiveError::bad_data(
-                location.child_name(&format!("{LOG_DIRECTORY}/{}", entry_name(expected))),
-                "this entry of the log is missing",
-            ));
+            let name = entry_name(expected);
+            let object = location.child_name(&format!("{LOG_DIRECTORY}/{name}"));
+            let missing = ArchiveError::bad_data(object, "this entry of the log is missing");
+            return unlisted(location, name, missing).await;
         }
     }
     for (_, entry) in &behind.entries {
@@ -178,8 +191,32 @@ pub(super) async fn damage(location: &Location) -> Option<ArchiveError> {
                 return Some(damaged(location, entry, reason));
             }
         }
+        if is_cut_off(&bytes) {
+            return Some(damaged(location, entry, CUT_OFF.to_owned()));
+        }
     }
     None
+}
+
+/// The error for an object of the log that no list shows: `missing`, unless it is there.
+async fn unlisted(
+    location: &Location,
+    name: String,
+    missing: ArchiveError,
+) -> Option<ArchiveError> {
+    let object = location.child(&format!("{LOG_DIRECTORY}/{name}")).ok()?;
+    let is_there = object.exists().await.ok()?;
+    Some(if is_there {
+        short_list(location, name)
+    } else {
+        missing
+    })
+}
+
+/// The error for a list of the log that leaves out an object that is there.
+pub(super) fn short_list(location: &Location, missing: String) -> ArchiveError {
+    let path = location.child_name(LOG_DIRECTORY);
+    StorageError::ShortList { path, missing }.into()
 }
 
 fn damaged(location: &Location, entry: &ObjectMeta, reason: String) -> ArchiveError {

@@ -8,18 +8,20 @@ mod log_entries;
 use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
-use deltalake_core::kernel::Action;
 use deltalake_core::kernel::transaction::{CommitBuilder, CommitProperties, TableReference};
+use deltalake_core::kernel::{Action, Transaction};
 use deltalake_core::protocol::DeltaOperation;
 use deltalake_core::{DeltaTable, DeltaTableError};
 use futures::StreamExt as _;
 use object_store::ObjectStore;
+use serde_json::Value;
 use simhash::{Model, Spec};
-use storage::{ErrorKind, LOG_DIRECTORY, Location, StorageError};
+use storage::{ErrorKind, Location, StorageError};
 
 use crate::delta::{catch_async_panic, log_store};
 use crate::error::{ArchiveError, Result};
 use crate::foreign;
+use crate::operations::with_count;
 use crate::parquet_properties::ROW_GROUP_ROWS;
 use crate::remembered_log::LogBy;
 use crate::run_defaults::{self, Recorded};
@@ -101,8 +103,8 @@ impl Archive {
             }
         }
         let table = match table {
-            // The library does not say which entry is damaged.
-            Err(error) if error.kind() == ErrorKind::Data => {
+            // The library does not say which entry is damaged, and finds no table if the first is missing.
+            Err(error) if matches!(error.kind(), ErrorKind::Data | ErrorKind::Configuration) => {
                 return Err(log_entries::damage(location).await.unwrap_or(error));
             }
             table => table?,
@@ -112,11 +114,10 @@ impl Archive {
             // Another program has committed meanwhile, or a list of the log leaves its end out.
             if latest.version() <= table.version() {
                 let missing = table.version().map_or(0, |version| version + 1);
-                return Err(StorageError::ShortList {
-                    path: location.child_name(LOG_DIRECTORY),
-                    missing: log_entries::entry_name(missing),
-                }
-                .into());
+                return Err(log_entries::short_list(
+                    location,
+                    log_entries::entry_name(missing),
+                ));
             }
             return Box::pin(Self::open_at(location, None)).await;
         }
@@ -215,17 +216,21 @@ impl Archive {
         self.table.log_store().object_store(None)
     }
 
-    /// Commits `actions` as the version after the one that the archive is open at. An error does not tell the outcome,
-    /// because the store's answer may be lost: the caller must read the log.
+    /// Commits `actions` and `transactions` as the version after the one that the archive is open at, with `metadata` in the log
+    /// entry. An error does not tell the outcome, because the store's answer may be lost: the caller must read the log.
     pub(crate) async fn commit_next(
         &mut self,
         actions: Vec<Action>,
         operation: DeltaOperation,
-        properties: CommitProperties,
+        transactions: Vec<Transaction>,
+        metadata: Vec<(String, Value)>,
     ) -> Result<u64> {
+        let count = actions.len() + transactions.len();
         // A retry by the Delta library could commit a day after days that its batch was not compared with, or rewrite a
         // file that another commit has rewritten.
-        let properties = properties
+        let properties = CommitProperties::default()
+            .with_application_transactions(transactions)
+            .with_metadata(with_count(metadata, count))
             .with_max_retries(0)
             .with_cleanup_expired_logs(Some(false));
         let failed = || ArchiveError::delta(self.location.given());

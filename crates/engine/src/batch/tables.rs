@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
-use hamming::{Design, Limits, Plan, Related, Tables};
+use hamming::{Design, Limits, Plan, PlanError, Related, Tables};
 use tokio::sync::{OwnedRwLockReadGuard, RwLock};
 
 use super::Batch;
@@ -43,18 +43,23 @@ impl Batch {
     /// cheapest one.
     ///
     /// # Errors
-    /// [`EngineError::Plan`] when the design does not fit the distance, or no tables fit the memory.
-    pub fn plan(&self, max_distance: u32, design: Option<&str>, limits: Limits) -> Result<Plan> {
+    /// [`PlanError`] when the design does not fit the distance, or no tables fit the memory.
+    pub fn plan(
+        &self,
+        max_distance: u32,
+        design: Option<&str>,
+        limits: Limits,
+    ) -> Result<Plan, PlanError> {
         let values = self.distinct.values();
         let limits = Limits {
             related: Related::of(values),
             ..limits
         };
         let values = values.len();
-        Ok(match design {
-            Some(name) => Plan::choose_parts(Design::named(name, max_distance)?, values, &limits)?,
-            None => Plan::choose(values, max_distance, &limits)?,
-        })
+        match design {
+            Some(name) => Plan::choose_parts(Design::named(name, max_distance)?, values, &limits),
+            None => Plan::choose(values, max_distance, &limits),
+        }
     }
 
     /// The tables of a part; builds them unless they are in memory. Before it builds, it waits

@@ -1,4 +1,4 @@
-//! Jobs that were left behind: begun, and never reduced.
+//! Jobs that were left behind: begun, and never reduced, or by a `reduce` that was killed before it had removed them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, SystemTime};
@@ -7,7 +7,7 @@ use futures::TryStreamExt as _;
 use serde::Serialize;
 use storage::Stores;
 
-use super::{DONE, RECORD, Record, read_json};
+use super::{DONE, RECORD, Record, clean, read_json, remove};
 use crate::error::Result;
 
 /// A job that was left behind.
@@ -18,6 +18,20 @@ pub struct LeftJob {
     pub bytes: u64,
     /// Seconds since one of them was written.
     pub idle_seconds: u64,
+    /// Whether it is reduced: then its marker stays.
+    #[serde(skip)]
+    is_done: bool,
+}
+
+impl LeftJob {
+    /// Removes it.
+    pub async fn remove(&self, stores: &Stores) -> Result<()> {
+        if self.is_done {
+            clean(stores, &self.job).await
+        } else {
+            remove(stores, &self.job).await
+        }
+    }
 }
 
 /// The jobs below `prefix` whose newest object is older than `older_than`.
@@ -60,15 +74,18 @@ pub async fn left_behind(
             "" => root.clone(),
             directory => root.child(directory)?,
         };
+        let is_done = done.contains(&directory);
+        let record = job.child(if is_done { DONE } else { RECORD })?;
         // Other programs have files of this name; and a job that was reduced may have been kept on purpose.
-        if !done.contains(&directory)
-            && matches!(read_json::<Record>(&job.child(RECORD)?).await, Ok(Some(_)))
+        if let Ok(Some(record)) = read_json::<Record>(&record).await
+            && (!is_done || record.kept == Some(false))
         {
             let found = LeftJob {
                 job: job.given().to_owned(),
                 objects: 0,
                 bytes: 0,
                 idle_seconds: u64::MAX,
+                is_done,
             };
             jobs.insert(directory, found);
         }

@@ -92,7 +92,8 @@ impl ProbeMap {
             threads: context.state().config().target_partitions(),
             ..Limits::default()
         };
-        let plan = batch.plan(probe.max_distance, self.design.as_deref(), limits)?;
+        let plan = batch.plan(probe.max_distance, self.design.as_deref(), limits);
+        let plan = plan.map_err(|error| EngineError::plan(error, pool.reserved()))?;
         probe.design = plan.design.name();
         probe.parts = plan.parts as u32;
         Ok(probe)

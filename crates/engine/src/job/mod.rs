@@ -87,6 +87,9 @@ pub struct Record {
     pub parts: Option<u64>,
     /// What the first `split` saw.
     pins: Option<Pins>,
+    /// In the marker of a job that is done: whether all else was kept on purpose.
+    #[serde(default)]
+    kept: Option<bool>,
 }
 
 /// What the first `split` saw, and all commands of the job must see.
@@ -226,6 +229,7 @@ impl Record {
             options,
             parts,
             pins: None,
+            kept: None,
         }
     }
 }
@@ -432,7 +436,11 @@ impl Job {
     /// Ends a `reduce`: leaves the marker, and removes all else unless `keep`.
     pub async fn finish_reduce(&self, keep: bool) -> Result<()> {
         let done = self.root.child(DONE)?;
-        done.write(to_json(&done, &self.record)?).await?;
+        let record = Record {
+            kept: Some(keep),
+            ..self.record.clone()
+        };
+        done.write(to_json(&done, &record)?).await?;
         if !keep {
             self.location.remove_all().await?;
             self.root.child(RECORD)?.remove().await?;

@@ -150,7 +150,9 @@ impl Stores {
                     url_of(&location, table.as_ref()),
                 ));
             }
-            None if exists => return Ok(Expansion::Files(vec![location], Skipped::default())),
+            None if exists => {
+                return Ok(Expansion::Files(vec![location.found()], Skipped::default()));
+            }
             None => {}
         }
         let (prefix, (mut files, mut skipped)) = match first_wildcard(whole) {
@@ -276,6 +278,7 @@ fn listed_object(location: &Location, meta: ObjectMeta) -> Location {
         given: url_of(location, meta.location.as_ref()),
         path: meta.location,
         size: Some(meta.size),
+        is_found: true,
         ..location.clone()
     }
 }

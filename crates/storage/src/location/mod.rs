@@ -37,6 +37,8 @@ pub struct Location {
     path: Path,
     /// Size in bytes, if a listing or `with_table_facts` gave it.
     size: Option<u64>,
+    /// Whether it was there already: then it is no mistake of the user if it is missing.
+    is_found: bool,
     /// The fingerprint spec of the Delta table whose log lists this file, as JSON.
     table_spec: Option<Arc<str>>,
 }
@@ -136,6 +138,16 @@ impl Location {
     pub fn with_table_facts(mut self, size: u64, spec: Option<Arc<str>>) -> Self {
         self.size = Some(size);
         self.table_spec = spec;
+        self.found()
+    }
+
+    pub fn is_found(&self) -> bool {
+        self.is_found
+    }
+
+    /// The same location, at which a list, a log or a plan has named a file: if it is missing now, it was removed meanwhile.
+    pub fn found(mut self) -> Self {
+        self.is_found = true;
         self
     }
 
@@ -183,6 +195,7 @@ impl Location {
             path: self.path.parts().chain(parsed.parts()).collect(),
             given,
             size: None,
+            is_found: false,
             ..self.clone()
         })
     }

@@ -56,6 +56,7 @@ impl Stores {
             store: self.local(),
             path,
             size: None,
+            is_found: false,
             table_spec: None,
         })
     }
@@ -101,6 +102,7 @@ impl Stores {
             root,
             path,
             size: None,
+            is_found: false,
             table_spec: None,
         })
     }

@@ -114,7 +114,7 @@ impl Location {
     /// When the file was written last; `None` if it does not exist.
     pub async fn last_modified(&self) -> Result<Option<SystemTime>> {
         match self.head().await {
-            Err(StorageError::NotFound { .. }) => Ok(None),
+            Err(StorageError::NotFound { .. } | StorageError::Gone { .. }) => Ok(None),
             meta => Ok(Some(meta?.last_modified.into())),
         }
     }
@@ -148,13 +148,15 @@ impl Location {
         Ok(parts.map_err(|error| self.store_error(error)))
     }
 
-    /// Wraps an error of the store that concerns this location: as [`StorageError::NotFound`] or
+    /// Wraps an error of the store that concerns this location: as [`StorageError::NotFound`], [`StorageError::Gone`] or
     /// [`StorageError::Store`].
     pub fn store_error(&self, error: object_store::Error) -> StorageError {
+        let path = || self.given.clone();
         match error {
-            object_store::Error::NotFound { .. } => StorageError::NotFound {
-                path: self.given.clone(),
-            },
+            object_store::Error::NotFound { .. } if self.is_found => {
+                StorageError::Gone { path: path() }
+            }
+            object_store::Error::NotFound { .. } => StorageError::NotFound { path: path() },
             error => StorageError::store(self)(error),
         }
     }

@@ -4,13 +4,39 @@ use bytes::Bytes;
 use object_store::{ObjectStoreExt as _, PutMode, PutOptions, PutPayload};
 
 use super::Location;
-use crate::error::Result;
+use crate::error::{Result, StorageError};
 
 impl Location {
     /// Writes the file or object, and replaces one that is there.
     pub async fn write(&self, bytes: Bytes) -> Result<()> {
         let put = self.store.put(&self.path, PutPayload::from(bytes)).await;
         put.map(|_| ()).map_err(|error| self.store_error(error))
+    }
+
+    /// Writes an object whose name says its content, as [`Self::write`], and requires that the store has kept all of it, before anything
+    /// points to it.
+    ///
+    /// # Errors
+    /// [`StorageError::NotKept`], or as [`Self::write`].
+    pub async fn write_checked(&self, bytes: Bytes) -> Result<()> {
+        let expected = bytes.len() as u64;
+        self.write(bytes).await?;
+        if self.local.is_some() {
+            return Ok(());
+        }
+        let found = match self.current_size().await {
+            Err(StorageError::NotFound { .. }) => 0,
+            found => found?,
+        };
+        if found == expected {
+            Ok(())
+        } else {
+            Err(StorageError::NotKept {
+                path: self.to_string(),
+                found,
+                expected,
+            })
+        }
     }
 
     /// Creates the file or object; returns false if one with other bytes is there.

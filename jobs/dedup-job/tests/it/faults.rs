@@ -254,6 +254,28 @@ fn a_commit_that_hangs_for_ever() {
     fixture.rerun();
 }
 
+/// A store that keeps a part of a record, and answers that all is well: it is noticed before the log entry that points to the record.
+#[test]
+fn a_record_of_which_the_store_keeps_a_part() {
+    let Some(fixture) = Fixture::new() else {
+        return;
+    };
+    let ran = fixture.run(|request| {
+        if request.method == "HEAD" && path(request).contains("_dedup-job/days/") {
+            // The answer says how long it would be.
+            Fault::Status {
+                code: 200,
+                body: "part".into(),
+            }
+        } else {
+            Fault::Pass
+        }
+    });
+    ran.fails(69, &["_dedup-job/days/", "kept 4 of the"]);
+    fixture.is_untouched();
+    fixture.rerun();
+}
+
 /// Fault 11: a burst of 503 SlowDown.
 #[test]
 fn a_burst_of_slow_down() {

@@ -53,6 +53,13 @@ fn vacuum_takes_only_what_the_archive_wrote() {
     for own in [
         format!("day=2026-01-01/{NAME}.parquet"),
         format!("day=2026-01-01/{NAME}.parquet#123000001"),
+        format!("_dedup-job/idf-{}.parquet", "0a".repeat(32)),
+        format!("_dedup-job/stop-words-{}.txt", "0a".repeat(32)),
+        "_dedup-job/rulings/00000000000000ff.parquet".into(),
+        "_dedup-job/rulings/00000000000000fe.json".into(),
+        "_dedup-job/templates/00000000000000ff.bin".into(),
+        "_dedup-job/days/conditional-create-12-34".into(),
+        "_delta_log/conditional-create-12-34".into(),
     ] {
         write_old(archive(&own));
         expected.insert(own);
@@ -63,6 +70,8 @@ fn vacuum_takes_only_what_the_archive_wrote() {
         "x.txt".into(),
         "x.txt#123000001".into(),
         format!("pages/{NAME}.parquet"),
+        "_dedup-job/idf-of-mine.parquet".into(),
+        "_delta_log/conditional-create-of-mine".into(),
         format!("day=2026-01-01/{NAME}.c000.snappy.parquet"),
     ];
     for other in &others {
@@ -400,7 +409,8 @@ fn a_committed_day_is_recognised_without_its_date() {
     assert!(bases.contains(&"b1") && bases.contains(&"d1"), "{bases:?}");
 }
 
-/// An empty entry, which the Delta library takes for one that changes nothing, one that is cut off, and one that is missing.
+/// An empty entry, which the Delta library takes for one that changes nothing, one that is cut off, within a line or behind one, and one
+/// that is missing.
 #[test]
 fn a_damaged_entry_of_the_log_is_named() {
     let dir = Dir::new();
@@ -411,9 +421,14 @@ fn a_damaged_entry_of_the_log_is_named() {
     let entry = format!("{data}/archive/_delta_log/00000000000000000002.json");
     let whole = fs::read(&entry).unwrap();
     let half = whole[..whole.len() / 2].to_vec();
+    let ends = || whole.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
+    let first_line = whole[..ends().next().unwrap().0].to_vec();
+    let without_last = whole[..=ends().next_back().unwrap().0].to_vec();
     for (left, says) in [
         (Some(Vec::new()), "is empty"),
         (Some(half), "is not JSON"),
+        (Some(first_line), "is cut off"),
+        (Some(without_last), "is cut off"),
         (None, "is missing"),
     ] {
         match left {

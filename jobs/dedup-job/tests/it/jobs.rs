@@ -794,6 +794,20 @@ fn jobs_that_were_left_behind() {
         );
         dedup_ok(&line);
     }
+    // Two that are reduced: what the first leaves is as if its `reduce` had been killed, and the second is kept on purpose.
+    let mut random = ChaCha8Rng::seed_from_u64(3);
+    for (job, options) in [("three", ""), ("four", "--keep-job")] {
+        let [place, output] =
+            [format!("jobs/{job}"), format!("{job}.csv")].map(|name| dir.at(&name));
+        let of_run = format!("{} --output {output}", dir.at("a.parquet"));
+        do_rounds(&command, &place, &of_run, NONE, &mut random);
+        let before = contents(&place);
+        dedup_ok(&format!("reduce {place} {options}"));
+        for (path, bytes) in before {
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, bytes).unwrap();
+        }
+    }
     let vacuum = |options: &str| {
         let line = format!("archive vacuum --jobs {} --json {options}", dir.at("jobs"));
         let jobs = dedup_json(&line)["jobs"].as_array().unwrap().clone();
@@ -814,15 +828,22 @@ fn jobs_that_were_left_behind() {
     );
     assert_eq!(
         vacuum("--older-than 0s --nothing-runs --dry-run"),
-        ["one", "two"]
+        ["one", "three", "two"]
     );
     assert!(dir.join("jobs/one/job.json").exists());
-    assert_eq!(vacuum("--older-than 0s --nothing-runs"), ["one", "two"]);
-    let left: Vec<_> = contents(dir.join("jobs"))
-        .into_iter()
-        .map(|(path, _)| path)
-        .collect();
-    assert_eq!(left, [dir.join("jobs/job.json")]);
+    assert_eq!(
+        vacuum("--older-than 0s --nothing-runs"),
+        ["one", "three", "two"]
+    );
+    let paths = contents(dir.join("jobs")).into_iter().map(|(path, _)| path);
+    let (kept, mut left): (Vec<_>, Vec<_>) =
+        paths.partition(|path| path.starts_with(dir.join("jobs/four")));
+    left.sort();
+    assert_eq!(
+        left,
+        ["job.json", "three/done.json"].map(|name| dir.join(&format!("jobs/{name}")))
+    );
+    assert!(kept.len() > 2, "{kept:?}");
     dedup("archive vacuum").fails(64, &["<DIR>"]);
 }
 

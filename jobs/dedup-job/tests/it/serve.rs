@@ -289,6 +289,8 @@ fn requests_are_answered_as_the_description_says() {
         assert_eq!(reply.status, 400, "{body}");
         let reason_given = said(reply);
         assert!(reason_given.contains(reason), "{body}: {reason_given}");
+        // Options are the command line's.
+        assert!(!reason_given.contains("--"), "{body}: {reason_given}");
     }
     assert_eq!(post("{\"queries\": []}").status, 200);
     let many = format!(

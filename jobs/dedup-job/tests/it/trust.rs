@@ -48,6 +48,71 @@ fn a_list_that_is_no_list_is_asked_again() {
     }
 }
 
+/// Fault 53: a list that leaves out an entry of the log, whichever it is.
+#[test]
+fn a_list_without_an_entry_of_the_log_is_the_stores_fault() {
+    let Some(storage) = seaweed() else { return };
+    let at = storage.unique("short-lists");
+    storage.dedup_ok(&format!(
+        "generate pages --output {at} --new 20 --base 30 --days 2"
+    ));
+    let log = storage.log(&format!("{at}/archive"));
+    let listed = |(url, bytes): &(String, Vec<u8>)| {
+        format!(
+            "<Contents><Key>{}</Key><LastModified>2026-01-01T00:00:00.000Z</LastModified><Size>{}</Size></Contents>",
+            url.strip_prefix("s3://crawl/").unwrap(),
+            bytes.len()
+        )
+    };
+    let list = |entries: String| {
+        format!("<ListBucketResult><IsTruncated>false</IsTruncated>{entries}</ListBucketResult>")
+    };
+    for (url, _) in &log {
+        let others = log.iter().filter(|(other, _)| other != url);
+        let short = list(others.map(listed).collect());
+        let (through, _proxy) = storage.through(move |request| {
+            let is_list = request.target.contains("list-type=2");
+            if is_list && request.target.contains("_delta_log") {
+                Fault::ReplaceBody(short.clone().into())
+            } else {
+                Fault::Pass
+            }
+        });
+        let (_, name) = url.rsplit_once('/').unwrap();
+        let ran = through.dedup(&format!("archive info {at}/archive"));
+        ran.fails(69, &[name, "the store's list of it is wrong"]);
+    }
+}
+
+/// An object that a list or an answer showed is missing when it is read: it is no mistake of the user.
+#[test]
+fn an_input_that_goes_missing_is_worth_another_try() {
+    let Some(storage) = seaweed() else { return };
+    let at = storage.unique("missing");
+    for name in ["1", "2"] {
+        storage.put(&format!("{at}/day/{name}.jsonl"), document(name).into());
+    }
+    storage.dedup_ok(&format!(
+        "generate pages --output {at}/pages --new 20 --base 30"
+    ));
+    for (input, name) in [("day/", "/2.jsonl"), ("pages/day.parquet", "/day.parquet")] {
+        let (through, _proxy) = storage.through(move |request| {
+            if request.method == "GET" && request.path().ends_with(name) {
+                Fault::Status {
+                    code: 404,
+                    body: "<Error><Code>NoSuchKey</Code></Error>".into(),
+                }
+            } else {
+                Fault::Pass
+            }
+        });
+        let ran = through.dedup(&format!("run --new {at}/{input} --output {at}/hits.csv"));
+        ran.fails(75, &[name, "missing now"]);
+    }
+    let never = storage.dedup(&format!("run --new {at}/3.jsonl --output {at}/hits.csv"));
+    never.fails(64, &["3.jsonl"]);
+}
+
 /// Fault 107: a small file in a store is fetched once, however often a run reads its documents.
 #[test]
 fn small_files_in_a_store_are_fetched_once() {

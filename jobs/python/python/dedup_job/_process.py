@@ -13,7 +13,7 @@ import sys
 import threading
 from typing import IO, Any, Callable
 
-from ._errors import InternalError, UsageError, error_for
+from ._errors import DedupJobError, InternalError, UsageError, error_for
 from ._options import argument_name
 from ._progress import Progress, ProgressOption, progress_callback
 
@@ -114,6 +114,11 @@ def _in_python_terms(message: str) -> str:
     # Between backticks are commands.
     parts = re.split(r"(`[^`]*`)", message)
     return "".join(part if part.startswith("`") else _OPTION.sub(_argument, part) for part in parts)
+
+
+def native_error(exit_code: int, message: str) -> DedupJobError:
+    """The exception for an error of the extension module, whose libraries are the program's, too."""
+    return error_for(exit_code, _in_python_terms(message))
 
 
 #: An option in a message, perhaps with the name of its value, and in quotes.

@@ -34,7 +34,7 @@ use crate::session;
 use crate::verify::{self, Counts, Origin, TextClasses, Verified, Verifier};
 use crate::work_items;
 use documents::{Documents, KeptFiles};
-use streams::free_bytes;
+use streams::limit_bytes;
 
 pub(super) use cheap_distance::lower_if_dear;
 pub(super) use deciding::DraftDecisions;
@@ -255,10 +255,11 @@ impl Comparison<'_> {
         let threads = context.state().config().target_partitions();
         let design = settings.design.as_deref();
         let k = self.settings.max_distance;
+        let others = pool.reserved().saturating_add(self.decision_bytes());
         let free = match self.run.job() {
             // Each part plans the tables for its own memory.
             Some(_) => usize::MAX,
-            None => free_bytes(&pool).saturating_sub(self.decision_bytes()),
+            None => limit_bytes(&pool).saturating_sub(others),
         };
         let limits = Limits {
             memory: free,
@@ -267,7 +268,8 @@ impl Comparison<'_> {
             threads,
             ..Limits::default()
         };
-        let plan = batch.plan(k, design, limits)?;
+        let plan = batch.plan(k, design, limits);
+        let plan = plan.map_err(|error| EngineError::plan(error, others))?;
         let parts = plan.parts as u32;
         let probe = self.probe_request(file.clone(), plan.design.name(), parts);
         if self.run.job().is_none() {

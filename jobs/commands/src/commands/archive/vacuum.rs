@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use ::archive::{Archive, Vacuum};
-use engine::job::{left_behind, remove};
+use engine::job::left_behind;
 
 use crate::args::CommonArgs;
 use crate::exit::Failure;
@@ -26,7 +26,7 @@ pub(super) fn jobs(common: &CommonArgs, prefix: &str, vacuum: Vacuum) -> Result<
         let left = left_behind(stores, prefix, vacuum.older_than).await?;
         if !vacuum.dry_run {
             for job in &left {
-                remove(stores, &job.job).await?;
+                job.remove(stores).await?;
             }
         }
         Ok(left)

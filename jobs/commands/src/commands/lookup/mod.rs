@@ -33,7 +33,13 @@ pub fn run(common: &CommonArgs, args: &LookupArgs) -> Result<(), Failure> {
     process::run(common, async |process: &Process| {
         let files = files(process, &process.locate(dir)?, &args.cache)?;
         let index = Index::open(&files).await?;
-        let (k, min_similarity) = index.nearness(args.max_distance, args.min_similarity)?;
+        let nearness = index.nearness(args.max_distance, args.min_similarity);
+        let (k, min_similarity) = nearness.map_err(|error| match error {
+            LookupError::Similarity { least, reason } => {
+                Failure::Usage(format!("--min-similarity {least}: {reason}"))
+            }
+            error => error.into(),
+        })?;
         let wanted = LookupOptions {
             k,
             limit,
