@@ -251,6 +251,8 @@ fn hidden_text_counts_where_it_is_most_of_the_page() {
         "popover",
         "hidden><span popover",
         "hidden><datalist",
+        "hidden role=dialog",
+        "style='display:none' id=mainMenu",
         "hidden><dialog",
     ] {
         assert_eq!(
