@@ -10,7 +10,7 @@ use storage::Location;
 
 use super::builder::BatchBuilder;
 use super::csv_dialect::{is_line_end, is_one_column, names, separator_line, without_line_end};
-use super::csv_quotes::{Lines, Quotes};
+use super::csv_quotes::{Lines, Quotes, are_rows};
 use super::decoded::Copied;
 use super::dialect::Dialect;
 use super::format::{FindColumns, MAX_FIELDS, RawRecords, RecordReader, Records, RowFormat};
@@ -40,6 +40,8 @@ struct Parser {
     ends: Vec<usize>,
     /// How many fields the last record has.
     fields: usize,
+    /// Whether the last record has several lines.
+    has_lines: bool,
     /// The bytes of the last record, with all, a part or none of its line end. `None` if the records after the header are not
     /// copied.
     raw: Option<Vec<u8>>,
@@ -57,6 +59,7 @@ impl Parser {
             text: Vec::new(),
             ends: Vec::new(),
             fields: 0,
+            has_lines: false,
             raw: Some(Vec::new()),
         }
     }
@@ -79,7 +82,7 @@ impl Parser {
             raw.clear();
         }
         let (mut read, mut written, mut fields) = (0, 0, 0);
-        loop {
+        let ends_with_file = loop {
             let bytes = match self.input.bytes.fill_buf() {
                 Ok(bytes) => bytes,
                 Err(error) => return Err(self.input.failed(self.line, error)),
@@ -110,7 +113,7 @@ impl Parser {
                 return Err(limit.exceeded(self.name()));
             }
             match result {
-                ReadRecordResult::Record => break,
+                ReadRecordResult::Record => break at_end,
                 ReadRecordResult::InputEmpty if at_end => {
                     let field = fields + 1;
                     return Err(self.bad(&format!(
@@ -127,8 +130,10 @@ impl Parser {
                 }
                 ReadRecordResult::End => return Ok(false),
             }
-        }
+        };
         self.fields = fields;
+        // The last line of the file may have no end.
+        self.has_lines = self.next_line - self.line > u64::from(!ends_with_file);
         Ok(true)
     }
 
@@ -170,6 +175,19 @@ impl Parser {
             _ => self.ends[number - 1],
         };
         &self.text[start..self.ends[number]]
+    }
+
+    /// Whether the record is rows that a quote joins, as far as one can tell.
+    fn joins_rows(&self) -> bool {
+        let Dialect {
+            delimiter,
+            lines_may_be_rows,
+            ..
+        } = self.quotes.dialect();
+        self.has_lines && lines_may_be_rows && {
+            let fields: Vec<&[u8]> = (0..self.fields).map(|at| self.field(at)).collect();
+            are_rows(&fields, delimiter)
+        }
     }
 
     /// The name of the record, for messages.
@@ -350,6 +368,11 @@ impl Records for CsvRecords {
                 "{found} fields, but the header has {expected} (see --delimiter and --quote)"
             );
             return Err(self.parser.bad(&reason));
+        }
+        if self.parser.joins_rows() {
+            return Err(self.parser.bad(
+                "a quote joins lines that are rows without it; say --quote none if quotes are characters like others in this file, or --quote '\"'",
+            ));
         }
         // An empty field is null.
         let value =

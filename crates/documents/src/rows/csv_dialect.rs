@@ -46,16 +46,18 @@ impl Dialect {
         if records.is_none() && escaped.records(start, is_whole).is_some() {
             return escaped;
         }
-        let lines = if quote.is_none() && delimiter == b'\t' {
-            plain.records(start, is_whole)
-        } else {
-            None
-        };
-        match lines {
-            // Without quotes, each line is a right row: quotes would join some of them, or no field has one.
+        // Without quotes, each line is a right row.
+        let lines = quote.is_none().then(|| plain.records(start, is_whole));
+        let lines = lines.flatten();
+        let lines_between_tabs = lines.filter(|_| delimiter == b'\t');
+        match lines_between_tabs {
+            // Quotes would join some of them, or no field has one.
             Some(lines) if records.is_none_or(|records| lines > records) => plain,
             Some(_) if !has_quoted_field(start) => plain,
-            _ => quoted,
+            _ => Self {
+                lines_may_be_rows: lines.is_some(),
+                ..quoted
+            },
         }
     }
 
@@ -249,11 +251,32 @@ mod tests {
             ("id,text\n1,\"one\" two, three\n", Dialect::quoted(b',')),
         ] {
             let found = Dialect::find(file.as_bytes(), true, None, None);
-            assert_eq!(found, dialect, "{file:?}");
+            let lines_may_be_rows = found.lines_may_be_rows;
+            let expected = Dialect {
+                lines_may_be_rows,
+                ..dialect
+            };
+            assert_eq!(found, expected, "{file:?}");
         }
         let given = Dialect::find(b"id,text\n1,'a,b'\n", true, None, Some(Quote::Byte(b'\'')));
         assert_eq!(given.quote, Some(b'\''));
         let given = Dialect::find(b"id,text\n1,\"a\"\n", true, None, Some(Quote::None));
         assert_eq!(given, plain(b','));
+    }
+
+    #[test]
+    fn lines_may_be_rows_where_no_field_needs_its_quotes() {
+        for (file, expected) in [
+            ("id,text\n1,\"one\"\n2,two\n", true),
+            ("id\ttext\n1\t\"one\"\n2\ttwo\n", true),
+            ("id,text\n1,\"one\n2,two\"\n3,x\n", true),
+            ("id,text\n1,\"one, two\"\n2,two\n", false),
+            ("id\ttext\n1\t\"one\ntwo\"\n2\ttwo\n", false),
+        ] {
+            let found = Dialect::find(file.as_bytes(), true, None, None);
+            assert_eq!(found.lines_may_be_rows, expected, "{file:?}");
+            let said = Dialect::find(file.as_bytes(), true, None, Some(Quote::Byte(b'"')));
+            assert!(!said.lines_may_be_rows, "{file:?}");
+        }
     }
 }

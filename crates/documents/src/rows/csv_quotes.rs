@@ -1,6 +1,6 @@
 //! Whether the quotes of CSV are where they may be, and where lines end.
 
-use memchr::{memchr2, memchr2_iter, memchr3};
+use memchr::{memchr2, memchr2_iter, memchr3, memchr3_iter};
 
 use super::dialect::Dialect;
 
@@ -34,6 +34,10 @@ impl Quotes {
         }
     }
 
+    pub(super) fn dialect(&self) -> Dialect {
+        self.dialect
+    }
+
     /// Begins a record.
     pub(super) fn start(&mut self) {
         self.state = State::Start;
@@ -45,6 +49,7 @@ impl Quotes {
             delimiter,
             quote: Some(quote),
             escape,
+            ..
         } = self.dialect
         else {
             return true;
@@ -76,6 +81,30 @@ impl Quotes {
             };
         }
     }
+}
+
+/// Whether each line of a record is a row, if quotes are characters like others: it has as many fields as the record. Those of one
+/// field say nothing.
+pub(super) fn are_rows(fields: &[&[u8]], delimiter: u8) -> bool {
+    let expected = fields.len().saturating_sub(1);
+    // In the line so far.
+    let mut delimiters = 0;
+    for (number, field) in fields.iter().enumerate() {
+        delimiters += usize::from(number > 0);
+        let mut line = 0;
+        for at in memchr3_iter(delimiter, b'\r', b'\n', field) {
+            if field[at] == delimiter {
+                delimiters += 1;
+                continue;
+            }
+            let is_blank = delimiters == 0 && at == line;
+            if !is_blank && delimiters != expected {
+                return false;
+            }
+            (delimiters, line) = (0, at + 1);
+        }
+    }
+    expected > 0 && delimiters == expected
 }
 
 /// Counts lines, whose ends are a line feed, a carriage return, or both, in bytes that come in parts.
@@ -123,6 +152,27 @@ mod tests {
                 let found = quotes.are_right(start) && quotes.are_right(end);
                 assert_eq!(found, is_right, "{record:?}, {cut}");
             }
+        }
+    }
+
+    #[test]
+    fn lines_of_a_record_may_be_rows() {
+        for (fields, expected) in [
+            ("1|one\n2,two", true),
+            ("1|one\r\n2,two\r\n3,three", true),
+            ("1|one\n\n2,two", true),
+            ("one\ntwo|2", false),
+            ("one,1\ntwo|2", true),
+            ("1|a\n2,b,c|d", false),
+            ("1|a,b\n2,c|d", true),
+            ("1|one\ntwo", false),
+            ("1|one\n2,two\n", false),
+            ("1|one, two\n2,two", false),
+            ("1|one\n2,two, three", false),
+            ("one\ntwo", false),
+        ] {
+            let bytes: Vec<&[u8]> = fields.split('|').map(str::as_bytes).collect();
+            assert_eq!(are_rows(&bytes, b','), expected, "{fields:?}");
         }
     }
 

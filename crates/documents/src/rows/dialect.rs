@@ -20,6 +20,8 @@ pub(crate) struct Dialect {
     pub(crate) quote: Option<u8>,
     /// What stands before a quote within quotes; `None` if it is written twice.
     pub(crate) escape: Option<u8>,
+    /// Whether the start of the file is right without quotes, too, so that lines which one joins may be rows.
+    pub(crate) lines_may_be_rows: bool,
 }
 
 impl Default for Dialect {
@@ -35,6 +37,7 @@ impl Dialect {
             delimiter,
             quote: Some(b'"'),
             escape: None,
+            lines_may_be_rows: false,
         }
     }
 

@@ -13,6 +13,7 @@ use encoding_rs::{
 };
 use memchr::{memchr, memchr2, memmem};
 
+use super::language::likely_domain;
 use super::{Hints, find_charset, is_utf_16, prescan};
 
 /// Bytes from the first one on that is not ASCII by which an encoding is found.
@@ -55,7 +56,7 @@ pub fn choose(bytes: &[u8], hints: &Hints<'_>) -> Choice {
     // Servers say `utf-16` of either kind: the bytes come first.
     let encoding = utf_16(bytes)
         .or(declared)
-        .unwrap_or_else(|| fitting(bytes, [header, within], hints.url));
+        .unwrap_or_else(|| fitting(bytes, [header, within], hints));
     Choice {
         encoding,
         mark: 0,
@@ -65,7 +66,7 @@ pub fn choose(bytes: &[u8], hints: &Hints<'_>) -> Choice {
 
 /// Finds the encoding of bytes from within a text, which say nothing of it themselves.
 pub fn choose_within(bytes: &[u8]) -> &'static Encoding {
-    fitting(bytes, [None, None], "")
+    fitting(bytes, [None, None], &Hints::default())
 }
 
 /// Whether a line of a text in `other` is in UTF-8 all the same: files are joined of rows in several encodings. In windows-1252, the
@@ -94,18 +95,22 @@ fn other_bytes(bytes: &[u8], most: usize) -> usize {
 }
 
 /// The encoding that the bytes allow: one of the `declared`, or else what the bytes are like.
-fn fitting(bytes: &[u8], declared: [Option<&'static Encoding>; 2], url: &str) -> &'static Encoding {
+fn fitting(
+    page: &[u8],
+    declared: [Option<&'static Encoding>; 2],
+    hints: &Hints<'_>,
+) -> &'static Encoding {
     let declared = declared.into_iter().flatten();
     let mut declared = declared.filter(|encoding| *encoding != UTF_8 && !is_utf_16(encoding));
-    if is_iso_2022_jp(bytes) {
+    if is_iso_2022_jp(page) {
         return ISO_2022_JP;
     }
-    let Some(begin) = bytes.iter().position(|byte| !byte.is_ascii()) else {
+    let Some(begin) = page.iter().position(|byte| !byte.is_ascii()) else {
         return UTF_8;
     };
     // With what stands before it.
     let begin = begin.saturating_sub(1);
-    let bytes = &bytes[begin..bytes.len().min(begin + SAMPLE)];
+    let bytes = &page[begin..page.len().min(begin + SAMPLE)];
     let others = other_bytes(bytes, MANY);
     let (characters, errors) = utf_8_characters(bytes);
     // In another encoding, hardly a character looks like one of UTF-8.
@@ -125,7 +130,7 @@ fn fitting(bytes: &[u8], declared: [Option<&'static Encoding>; 2], url: &str) ->
     if let Some(declared) = declared.filter(|_| others < most) {
         return declared;
     }
-    let alike = detect_but_for_errors(telling(bytes), url);
+    let alike = detect_but_for_errors(telling(bytes), likely_domain(page, hints));
     match declared {
         Some(declared) if !overrules(alike, declared) => declared,
         _ if others < FEW && !is_plausible(alike, bytes) => UTF_8,
@@ -277,7 +282,7 @@ fn utf_8_characters(bytes: &[u8]) -> (usize, usize) {
 }
 
 /// As [`detect`], for bytes a few of which are wrong: to the detector, one such byte rules an encoding out.
-fn detect_but_for_errors(bytes: &[u8], url: &str) -> &'static Encoding {
+fn detect_but_for_errors(bytes: &[u8], domain: Option<&[u8]>) -> &'static Encoding {
     const HAVE_ERRORS: [&Encoding; 12] = [
         SHIFT_JIS,
         EUC_JP,
@@ -292,7 +297,7 @@ fn detect_but_for_errors(bytes: &[u8], url: &str) -> &'static Encoding {
         WINDOWS_1255,
         WINDOWS_1257,
     ];
-    let alike = detect(bytes, url);
+    let alike = detect(bytes, domain);
     if is_multi_byte(alike) && Tried::new(alike, bytes, None).errors == 0 {
         return alike;
     }
@@ -301,7 +306,7 @@ fn detect_but_for_errors(bytes: &[u8], url: &str) -> &'static Encoding {
         let tried = Tried::new(encoding, bytes, Some(&mut right));
         tried.errors > 0
             && tried.fits()
-            && same_letters(detect(&right, url)) == same_letters(encoding)
+            && same_letters(detect(&right, domain)) == same_letters(encoding)
     });
     found.unwrap_or(alike)
 }
@@ -443,22 +448,11 @@ impl Units {
 }
 
 /// The encoding that the bytes are most likely in, none of those of Unicode.
-fn detect(bytes: &[u8], url: &str) -> &'static Encoding {
+fn detect(bytes: &[u8], domain: Option<&[u8]>) -> &'static Encoding {
     let mut detector = EncodingDetector::new();
     // The bytes may end within a character.
     detector.feed(bytes, false);
-    detector.guess(top_level_domain(url), false)
-}
-
-/// The last label of the host of a URL, as the detector wants it: in lower case, and ASCII.
-fn top_level_domain(url: &str) -> Option<&[u8]> {
-    let (_, after) = url.split_once("://")?;
-    let authority = after.split(['/', '?', '#', '\\']).next()?;
-    let host = authority.rsplit('@').next()?;
-    let host = host.split(':').next()?;
-    let label = host.trim_end_matches('.').rsplit('.').next()?;
-    let is_part = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-');
-    (!label.is_empty() && label.bytes().all(is_part)).then_some(label.as_bytes())
+    detector.guess(domain, false)
 }
 
 #[cfg(test)]
@@ -513,23 +507,6 @@ mod tests {
                     "{text}, {at}"
                 );
             }
-        }
-    }
-
-    #[test]
-    fn top_level_domains_are_found() {
-        for (url, domain) in [
-            ("http://www.example.ru/a.b?c", Some("ru")),
-            ("https://user@example.co.jp.:8080", Some("jp")),
-            ("http://localhost/", Some("localhost")),
-            ("http://example.RU/", None),
-            ("http://example.рф/", None),
-            ("http://[::1]/", None),
-            ("http://", None),
-            ("urn:x", None),
-        ] {
-            let found = top_level_domain(url);
-            assert_eq!(found, domain.map(str::as_bytes), "{url}");
         }
     }
 }

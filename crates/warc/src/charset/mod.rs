@@ -7,6 +7,7 @@ mod choose;
 #[cfg(test)]
 #[path = "tests.rs"]
 mod encodings;
+mod language;
 mod prescan;
 
 pub use choose::{Choice, FEW, SAMPLE, choose, choose_within, is_line_of_utf_8};
@@ -22,7 +23,7 @@ pub struct Hints<'a> {
     pub content_type: Option<&'a [u8]>,
     /// Whether the document is HTML or XML, so that it may declare its encoding.
     pub is_markup: bool,
-    /// The URL, whose top-level domain says which languages are likely.
+    /// The URL, whose top-level domain says which languages are likely, unless a page does by its `lang`.
     pub url: &'a str,
     /// The encoding that the user names; it counts more than the others, but for a byte order mark.
     pub charset: Option<&'static Encoding>,

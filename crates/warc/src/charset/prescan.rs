@@ -2,7 +2,7 @@
 //! encoding" of the HTML Standard.
 
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252, X_USER_DEFINED};
-use memchr::{memchr, memmem};
+use memchr::{memchr, memchr_iter, memmem};
 
 use super::{find_charset, is_utf_16};
 
@@ -56,6 +56,25 @@ fn find_meta(bytes: &[u8]) -> Option<&'static Encoding> {
             _ => &rest[1..],
         };
     }
+}
+
+/// The language that the `html` element says the page is in.
+pub(super) fn language(bytes: &[u8]) -> Option<&[u8]> {
+    const NAME: &[u8] = b"<html";
+    let bytes = &bytes[..bytes.len().min(LENGTH)];
+    let is_tag = |start: &[u8]| {
+        start
+            .first_chunk::<5>()
+            .is_some_and(|name| name.eq_ignore_ascii_case(NAME))
+            && start.get(5).is_some_and(u8::is_ascii_whitespace)
+    };
+    let tag = memchr_iter(b'<', bytes).find(|&at| is_tag(&bytes[at..]))?;
+    let mut attributes = Attributes {
+        rest: &bytes[tag + NAME.len()..],
+    };
+    let is_language =
+        |name: &[u8]| name.eq_ignore_ascii_case(b"lang") || name.eq_ignore_ascii_case(b"xml:lang");
+    attributes.find_map(|(name, value)| is_language(name).then_some(value))
 }
 
 /// Whether `text` begins with the name `body`.

@@ -217,6 +217,27 @@ fn a_declaration_that_fits_counts_on_short_pages() {
     }
 }
 
+/// Alone, the first would be Chinese, and the others Lithuanian, Western, Czech and Western.
+#[test]
+fn short_pages_are_read_by_their_language() {
+    for (encoding, language, text) in [
+        (WINDOWS_874, "th", "สวัสดี"),
+        (WINDOWS_874, "th-TH", "ไทย"),
+        (WINDOWS_1254, "tr", "Haberler: şehir, ğ"),
+        (WINDOWS_1257, "lt", "Žinios šiandien"),
+        (ISO_8859_2, "hu", "Hírek őszi"),
+    ] {
+        let page = format!("<html lang={language}><p>{text}</p>");
+        let bytes = encoded(encoding, &page);
+        let hints = Hints {
+            is_markup: true,
+            url: "http://a.example/",
+            ..Hints::default()
+        };
+        assert_eq!(decode(&bytes, &hints, &mut String::new()).text, page);
+    }
+}
+
 #[test]
 fn a_few_signs_of_typography_are_read() {
     let text = "It’s a “test” – the café à la carte…";

@@ -368,6 +368,23 @@ fn quotes_join_no_rows() {
     fs::write(dir.join("day.csv"), single).unwrap();
     run(&dir, &["day.csv"], &["--overwrite"]).fails(65, &["line 2"]);
     run(&dir, &["day.csv"], &["--overwrite", "--quote", "'"]).ok();
+    // Behind the bytes by which the dialect is found.
+    for delimiter in [",", "\t"] {
+        let mut file = format!("id{delimiter}text\n");
+        let mut rows = 0;
+        while file.len() <= 256 << 10 {
+            file += &format!("{rows}{delimiter}\"{}\"\n", text(rows));
+            rows += 1;
+        }
+        file += &format!("a{delimiter}\"one\nb{delimiter}two\"\nc{delimiter}x\n");
+        fs::write(dir.join("day.csv"), file).unwrap();
+        let line = format!("line {}", rows + 2);
+        run(&dir, &["day.csv"], &["--overwrite"]).fails(65, &[&line, "--quote none"]);
+        for (quote, documents) in [("none", rows + 3), ("\"", rows + 2)] {
+            let ran = run(&dir, &["day.csv"], &["--overwrite", "--quote", quote]);
+            assert_eq!(ran.ok().json()["new"]["documents"], documents, "{quote}");
+        }
+    }
 }
 
 /// Row 88, and what Python writes.

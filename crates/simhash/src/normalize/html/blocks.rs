@@ -131,6 +131,7 @@ fn walk_once<'p, 'o, V: Visit<'p, 'o>>(
             },
             Event::Start(tag) => {
                 let opens = open.make_way(tag);
+                let is_foreign = open.is_foreign();
                 let attributes = scanner.attributes();
                 let outer = open.sight();
                 if outer.has_place() {
@@ -150,7 +151,7 @@ fn walk_once<'p, 'o, V: Visit<'p, 'o>>(
                 } else if outer == Sight::Shown {
                     visitor.empty(tag.element, open.context());
                 }
-                if !open.is_foreign() {
+                if !is_foreign {
                     let left_out = scanner.read_raw_text(tag.element);
                     if tag.element == Element::Title {
                         visitor.title(left_out);

@@ -86,12 +86,7 @@ impl Context {
             inside.regions = (inside.regions & !(HEADER | FORM)) | CONTENT;
         } else {
             inside.regions |= match element {
-                Element::Nav
-                | Element::Aside
-                | Element::Footer
-                | Element::Menu
-                | Element::Dialog
-                | Element::Search => ELEMENT,
+                _ if is_boilerplate_element(element) => ELEMENT,
                 Element::Header if !self.is_in(CONTENT) => HEADER,
                 Element::Form => FORM,
                 _ => 0,
@@ -114,6 +109,31 @@ impl Context {
         }
         inside
     }
+}
+
+/// Whether a block is boilerplate by its own name, role, class or id.
+pub(super) fn is_boilerplate(element: Element, attributes: &Attributes<'_>) -> bool {
+    let role = attributes.role.map_or(Role::None, Role::of);
+    let is_content = matches!(element, Element::Main | Element::Article)
+        || matches!(role, Role::Main | Role::Article);
+    let mut names = [attributes.class, attributes.id].into_iter().flatten();
+    element.has(BLOCK)
+        && !is_content
+        && (is_boilerplate_element(element)
+            || role == Role::Boilerplate
+            || names.any(names_boilerplate))
+}
+
+fn is_boilerplate_element(element: Element) -> bool {
+    matches!(
+        element,
+        Element::Nav
+            | Element::Aside
+            | Element::Footer
+            | Element::Menu
+            | Element::Dialog
+            | Element::Search
+    )
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

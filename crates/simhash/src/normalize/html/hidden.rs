@@ -3,6 +3,7 @@
 //! Style sheets are not read, so this knows only what stands in the page itself: elements that browsers do not show,
 //! and attributes. The attributes of `html` and `body` do not count: pages hide themselves until their scripts run.
 
+use super::boilerplate::is_boilerplate;
 use super::elements::{BLOCK, Element, HIDDEN};
 use super::scan::Attributes;
 use super::style::Style;
@@ -15,7 +16,8 @@ pub(super) enum Sight {
     Invisible,
     /// An attribute hides it, which a script may take away, with all that it contains.
     Veiled,
-    /// No script is expected to show it: a drawing, a template, a closed dialog or popover. It does not count as hidden text.
+    /// No script is expected to show it, unless a reader asks for it: a drawing, a template, a closed dialog, popover or menu. It
+    /// does not count as hidden text.
     Never,
 }
 
@@ -56,6 +58,7 @@ impl Sight {
         let is_there = style.is_displayed.unwrap_or(is_displayed)
             && (!is_box || style.shows_content.unwrap_or(shows_content));
         match style.is_visible {
+            _ if !is_there && is_boilerplate(element, attributes) => Self::Never,
             _ if !is_there => self.max(Self::Veiled),
             _ if !self.has_place() => self,
             Some(true) => Self::Shown,
@@ -81,6 +84,10 @@ mod tests {
             hidden: Some(value.as_bytes()),
             style: style.map(str::as_bytes),
             ..no_attributes
+        };
+        let named = |class: &'static str| Attributes {
+            class: Some(class.as_bytes()),
+            ..hidden("", None)
         };
         let popover = Attributes {
             popover: true,
@@ -121,6 +128,12 @@ mod tests {
                 hidden("", Some("content-visibility:visible")),
                 Veiled,
             ),
+            (Element::Nav, hidden("", None), Never),
+            (Element::Nav, no_attributes, Shown),
+            (Element::Div, named("cookie-banner"), Never),
+            (Element::Div, named("content"), Veiled),
+            (Element::Article, named("related"), Veiled),
+            (Element::Span, named("share"), Veiled),
             (Element::Dialog, no_attributes, Never),
             (Element::Dialog, open, Shown),
             (Element::Dialog, style("display:block"), Shown),

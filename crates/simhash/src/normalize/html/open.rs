@@ -2,7 +2,7 @@
 //!
 //! This is tree construction of the HTML standard without the tree, cut down to what decides where an element ends that
 //! is hidden or boilerplate: end tags that may be left out, end tags that close other elements as well, end tags that
-//! close nothing. Left out: elements that are opened again by themselves (`<b><p></b>`), and text moved out of tables.
+//! close nothing. Left out: elements that are opened again by themselves (`<p><b></p>`), and text moved out of tables.
 
 use super::elements::{
     CLOSES_P, EMPTY, ENDS_FOREIGN, Element, HEADING, HOLDS_HTML, SCOPE, SPECIAL, TABLE_PART,
@@ -20,6 +20,8 @@ pub(super) const MOST: usize = 512;
 struct Entry<C> {
     name: Key,
     element: Element,
+    /// `svg` or `math`, if the element is one of SVG or MathML.
+    root: Option<Element>,
     /// Whether the content is SVG or MathML.
     is_foreign: bool,
     sight: Sight,
@@ -47,6 +49,7 @@ impl<C: Copy + Default> OpenElements<C> {
             page: Entry {
                 name: 0,
                 element: Element::Unknown,
+                root: None,
                 is_foreign: false,
                 sight: Sight::Shown,
                 hidden_since: None,
@@ -84,8 +87,9 @@ impl<C: Copy + Default> OpenElements<C> {
     pub(super) fn make_way(&mut self, tag: Tag) -> bool {
         let element = tag.element;
         if self.is_foreign() {
-            if !element.has(ENDS_FOREIGN) && !tag.is_html_font {
-                return !tag.self_closing && !element.has(EMPTY);
+            let is_html_font = element == Element::Font && tag.is_html;
+            if !element.has(ENDS_FOREIGN) && !is_html_font {
+                return !tag.self_closing && (!element.has(EMPTY) || element == Element::Title);
             }
             self.leave_foreign();
         }
@@ -153,23 +157,28 @@ impl<C: Copy + Default> OpenElements<C> {
             return;
         }
         let parent = self.innermost();
-        let is_foreign = match tag.element {
-            Element::Svg | Element::Math => true,
-            // Their content is HTML.
-            _ if tag.element.has(HOLDS_HTML) => false,
-            _ => parent.is_foreign,
+        // In SVG and MathML, `svg` and `math` are elements like others, but for `svg` in an annotation.
+        let is_annotation = parent.element == Element::AnnotationXml;
+        let root = match tag.element {
+            Element::Svg if is_annotation => Some(Element::Svg),
+            _ if parent.is_foreign => parent.root,
+            Element::Svg | Element::Math => Some(tag.element),
+            _ => None,
         };
+        let holds_html = holds_html(tag, root);
+        let is_foreign = root.is_some() && !holds_html;
         let since = (sight != Sight::Shown).then_some(tag.at);
         let entry = Entry {
             name: tag.name,
             // HTML names mean nothing in SVG and MathML, nor their names in HTML.
-            element: if parent.is_foreign && is_foreign
-                || !parent.is_foreign && tag.element.has(HOLDS_HTML)
-            {
-                Element::Unknown
-            } else {
-                tag.element
+            element: match tag.element {
+                Element::Title if holds_html => Element::Desc,
+                Element::AnnotationXml if root == Some(Element::Math) => tag.element,
+                element if holds_html => element,
+                element if parent.is_foreign || element.has(HOLDS_HTML) => Element::Unknown,
+                element => element,
             },
+            root,
             is_foreign,
             sight,
             hidden_since: parent.hidden_since.or(since),
@@ -184,6 +193,14 @@ impl<C: Copy + Default> OpenElements<C> {
         let element = tag.element;
         if self.is_foreign() && matches!(element, Element::P | Element::Br) {
             self.leave_foreign();
+        }
+        let foreign = self
+            .entries
+            .iter()
+            .rposition(|entry| entry.name == tag.name || entry.root.is_none());
+        if let Some(at) = foreign.filter(|&at| self.entries[at].root.is_some()) {
+            self.truncate(at);
+            return;
         }
         if element.has(EMPTY) {
             return;
@@ -220,9 +237,26 @@ impl<C: Copy + Default> OpenElements<C> {
                 self.close_implied(at + 1);
                 self.entries.remove(at);
             }
+            None if is_formatting(element) => {
+                if let Some(at) = self.find(has_name, ends_scope) {
+                    self.end_within_blocks(at);
+                }
+            }
             found => {
                 self.close_to(found);
             }
+        }
+    }
+
+    /// Closes the formatting element at the position alone: what it hides is shown from here on in the blocks inside, which go on.
+    fn end_within_blocks(&mut self, at: usize) {
+        let closed = self.entries.remove(at);
+        let outer = at.checked_sub(1).map_or(self.page, |at| self.entries[at]);
+        for entry in &mut self.entries[at..] {
+            if (entry.sight, entry.hidden_since) != (closed.sight, closed.hidden_since) {
+                break;
+            }
+            (entry.sight, entry.hidden_since) = (outer.sight, outer.hidden_since);
         }
     }
 
@@ -323,8 +357,42 @@ impl<C: Copy + Default> OpenElements<C> {
     }
 }
 
+/// Whether the content of an element of SVG or MathML is HTML.
+fn holds_html(tag: Tag, root: Option<Element>) -> bool {
+    match (root, tag.element) {
+        (Some(Element::Svg), Element::ForeignObject | Element::Desc | Element::Title) => true,
+        (Some(Element::Math), Element::AnnotationXml) => tag.is_html,
+        (Some(Element::Math), element) => matches!(
+            element,
+            Element::Mi | Element::Mo | Element::Mn | Element::Ms | Element::Mtext
+        ),
+        _ => false,
+    }
+}
+
 fn is_paragraph<C>(entry: &Entry<C>) -> bool {
     entry.element == Element::P
+}
+
+/// Whether an end tag closes the element within the blocks that began in it ("formatting" in the standard).
+fn is_formatting(element: Element) -> bool {
+    matches!(
+        element,
+        Element::A
+            | Element::B
+            | Element::Big
+            | Element::Code
+            | Element::Em
+            | Element::Font
+            | Element::I
+            | Element::Nobr
+            | Element::S
+            | Element::Small
+            | Element::Strike
+            | Element::Strong
+            | Element::Tt
+            | Element::U
+    )
 }
 
 fn is_special(element: Element) -> bool {
@@ -412,6 +480,9 @@ mod tests {
             ("<image>a</image>", ""),
             ("<span><div></span>", "span div"),
             ("<x-a><x-b></x-a>", ""),
+            ("<b><p></b>", "p"),
+            ("<b><i><p></b></i>", "p"),
+            ("<b><table><tr><td></b>", "b table tr td"),
             ("</b></div></p></x-y>", ""),
             // Forms and controls.
             ("<form><div></form>", "div"),
@@ -444,6 +515,29 @@ mod tests {
             ("<svg><section></svg>", ""),
             ("<svg><g></p>", ""),
             ("<math><mtext><b></b></mtext></math>", ""),
+            ("<math><mtext><b>", "math mtext b"),
+            ("<svg><mtext><b>", "b"),
+            ("<math><foreignObject><g>", "math unknown unknown"),
+            ("<math><desc><p>", "p"),
+            ("<svg><title><p>", "svg desc p"),
+            ("<svg><title></svg>", ""),
+            ("<svg><desc></svg>", ""),
+            ("<svg><desc><p></svg>", "svg desc p"),
+            ("<math><annotation-xml><mi>", "math annotation-xml mi"),
+            ("<math><annotation-xml><p>", "p"),
+            (
+                "<math><annotation-xml encoding=Text/HTML><p>",
+                "math annotation-xml p",
+            ),
+            (
+                "<math><annotation-xml><svg><desc><p>",
+                "math annotation-xml unknown desc p",
+            ),
+            ("<math><annotation-xml></math>", ""),
+            (
+                "<div><math><annotation-xml></div>",
+                "div math annotation-xml",
+            ),
         ] {
             assert_eq!(open_at_the_end(page), expected, "{page}");
         }

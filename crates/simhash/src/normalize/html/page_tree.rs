@@ -117,7 +117,8 @@ fn name(element: Element) -> &'static str {
         Element::Listing | Element::Plaintext | Element::Xmp => "pre",
         // Hidden by their kind, but shown here: never closed, or a dialog that is open or displayed. The article is HTML
         // again, where they would be hidden.
-        _ if element.has(HIDDEN) || element == Element::Dialog => "div",
+        Element::Dialog | Element::Title => "div",
+        _ if element.has(HIDDEN) => "div",
         _ => element.name(),
     }
 }

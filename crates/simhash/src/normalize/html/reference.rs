@@ -48,11 +48,20 @@ fn read(page: &str, is_shown: impl Fn(usize) -> bool) -> Result<String, usize> {
             Token::StartTag(start) => {
                 number += 1;
                 let mut tag = tag(&start.name, start.self_closing, number);
-                tag.is_html_font = tag.element == Element::Font
-                    && ["color", "face", "size"]
-                        .iter()
-                        .any(|name| start.attributes.contains_key(name.as_bytes()));
+                let has = |name: &&str| start.attributes.contains_key(name.as_bytes());
+                tag.is_html = match tag.element {
+                    Element::Font => ["color", "face", "size"].iter().any(has),
+                    Element::AnnotationXml => start
+                        .attributes
+                        .get(b"encoding".as_slice())
+                        .is_some_and(|value| {
+                            value.eq_ignore_ascii_case(b"text/html")
+                                || value.eq_ignore_ascii_case(b"application/xhtml+xml")
+                        }),
+                    _ => false,
+                };
                 let opens = open.make_way(tag);
+                let is_foreign = open.is_foreign();
                 let outer = open.sight();
                 if has_place(outer) {
                     text.extend(separator(tag.element));
@@ -66,7 +75,7 @@ fn read(page: &str, is_shown: impl Fn(usize) -> bool) -> Result<String, usize> {
                     open.open(tag, sight, ());
                 }
                 if let Some((state, leaves_out)) = raw_text(&start.name)
-                    && !open.is_foreign()
+                    && !is_foreign
                 {
                     tokenizer.set_state(state);
                     is_left_out = leaves_out;
@@ -95,7 +104,7 @@ fn tag(name: &[u8], self_closing: bool, at: usize) -> Tag {
         name,
         element: Element::of(name),
         self_closing,
-        is_html_font: false,
+        is_html: false,
         at,
     }
 }

@@ -29,8 +29,8 @@ pub(super) struct Tag {
     pub(super) element: Element,
     /// Whether it ends in `/>`.
     pub(super) self_closing: bool,
-    /// Whether it is of a `font` with an attribute that only HTML has.
-    pub(super) is_html_font: bool,
+    /// Whether it is of a `font` with an attribute that only HTML has, or of an `annotation-xml` that says to contain HTML.
+    pub(super) is_html: bool,
     /// Where it begins in the page.
     pub(super) at: usize,
 }
@@ -38,8 +38,8 @@ pub(super) struct Tag {
 /// The attributes of a start tag that matter. Of attributes of one name the first counts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Attributes<'p> {
-    /// See [`Tag::is_html_font`].
-    pub(super) is_html_font: bool,
+    /// See [`Tag::is_html`].
+    pub(super) is_html: bool,
     pub(super) open: bool,
     pub(super) popover: bool,
     /// Whether `shadowrootmode` is a mode.
@@ -83,11 +83,20 @@ impl<'p> Attributes<'p> {
         kept.get_or_insert(value);
     }
 
-    /// Notes an attribute of a `font`.
-    fn set_of_font(&mut self, name: Key) {
-        self.is_html_font |= ["color", "face", "size"]
-            .iter()
-            .any(|other| name == key(other.as_bytes()));
+    /// Notes whether an attribute makes an element one of HTML.
+    fn set_html(&mut self, element: Element, name: Key, value: &[u8]) {
+        self.is_html |= match element {
+            Element::Font => ["color", "face", "size"]
+                .iter()
+                .any(|other| name == key(other.as_bytes())),
+            Element::AnnotationXml => {
+                name == key(b"encoding")
+                    && ["text/html", "application/xhtml+xml"]
+                        .iter()
+                        .any(|html| value.eq_ignore_ascii_case(html.as_bytes()))
+            }
+            _ => false,
+        };
     }
 }
 
@@ -251,13 +260,12 @@ impl<'p> Scanner<'p> {
         if !is_end {
             self.attributes = Attributes::default();
         }
-        let is_font = !is_end && element == Element::Font;
-        let self_closing = self.read_attributes(!is_end && !element.has(EMPTY), is_font)?;
+        let self_closing = self.read_attributes(element, is_end)?;
         let tag = Tag {
             name,
             element,
             self_closing,
-            is_html_font: is_font && self.attributes.is_html_font,
+            is_html: !is_end && self.attributes.is_html,
             at: begin,
         };
         Some(if is_end {
@@ -267,9 +275,11 @@ impl<'p> Scanner<'p> {
         })
     }
 
-    /// Reads to the end of the tag, and keeps the attributes if `keeps`. Returns whether the tag ends in `/>`; `None`
-    /// if it does not end.
-    fn read_attributes(&mut self, keeps: bool, is_font: bool) -> Option<bool> {
+    /// Reads to the end of the tag, and keeps the attributes of a start tag, unless its element is [`EMPTY`]. Returns whether the
+    /// tag ends in `/>`; `None` if it does not end.
+    fn read_attributes(&mut self, element: Element, is_end: bool) -> Option<bool> {
+        let keeps = !is_end && !element.has(EMPTY);
+        let may_be_html = !is_end && matches!(element, Element::Font | Element::AnnotationXml);
         loop {
             self.skip_white_space();
             let name = match self.peek()? {
@@ -303,8 +313,8 @@ impl<'p> Scanner<'p> {
             if keeps {
                 self.attributes.set(name, value);
             }
-            if is_font {
-                self.attributes.set_of_font(name);
+            if may_be_html {
+                self.attributes.set_html(element, name, value);
             }
         }
     }

@@ -166,6 +166,27 @@ fn text_of_pages() {
             "<svg><foreignObject><p>x</p></foreignObject></svg>one",
             "one",
         ),
+        // Which of their elements hold HTML.
+        (
+            "one<math><foreignObject><p>two</p></foreignObject></math>three",
+            "one\ntwo\nthree",
+        ),
+        (
+            "one<math><annotation-xml encoding=MathML-Content><p>two</p></annotation-xml></math>three",
+            "one\ntwo\nthree",
+        ),
+        (
+            "one<math><annotation-xml encoding='TEXT/html'><p>x</p></annotation-xml></math>two",
+            "one two",
+        ),
+        (
+            "one<math><annotation-xml encoding=application/xhtml+xml><p>x</p></annotation-xml></math>two",
+            "one two",
+        ),
+        ("one<svg><title><p>x</p>y<br>z</title></svg>two", "one two"),
+        ("one<svg><desc><div>x</div>y</desc></svg>two", "one two"),
+        ("one<svg><title>x</svg>two<svg><desc>x</svg>", "one two"),
+        ("one<svg><mtext><p>two", "one\ntwo"),
         ("<select><option>x<select>one", "one"),
         ("<a hidden>x<a>one</a>two", "onetwo"),
         (
@@ -182,6 +203,10 @@ fn text_of_pages() {
             "one\ntwo",
         ),
         ("one<image hidden>two", "one two"),
+        // Those around blocks that end later.
+        ("<b hidden>x<p>x</b>one</p>two", "one\ntwo"),
+        ("<font style='display:none'>x<p>x<p>x</font>one", "one"),
+        ("<i hidden>x<div>x</i>one</div>two", "one\ntwo"),
         // Elements that are never closed are shown.
         ("one<div hidden>two<p>three", "one\ntwo\nthree"),
         ("<template>one<p>two", "one\ntwo"),
@@ -226,6 +251,8 @@ fn hidden_text_counts_where_it_is_most_of_the_page() {
         "popover",
         "hidden><span popover",
         "hidden><datalist",
+        "hidden role=dialog",
+        "style='display:none' id=mainMenu",
         "hidden><dialog",
     ] {
         assert_eq!(
@@ -257,7 +284,7 @@ fn hidden_text_counts_where_it_is_most_of_the_page() {
 fn page() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         3 => prop::sample::select(vec![
-            "<p>", "</p>", "<div>", "</div>", "<b>", "</b>", "<a href=x>", "</a>", "<br>", "<span>", "</span>", "<x-y>",
+            "<p>", "</p>", "<div>", "</div>", "<b>", "</b>", "<b hidden>", "<a href=x>", "</a>", "<br>", "<span>", "</span>", "<x-y>",
             "</x-y>", "<ul>", "</ul>", "<li>", "</li>", "<h1>", "</h2>", "<table>", "</table>", "<tr>", "<td>", "</td>",
             "<form>", "</form>", "<button>", "<section>", "</section>", "</body>",
         ]).prop_map(str::to_owned),
@@ -265,7 +292,8 @@ fn page() -> impl Strategy<Value = String> {
             "<div hidden>", "<p hidden>", "<li hidden>", "<td hidden>", "<b style='display:none'>",
             "<DIV STYLE=\"color:x; visibility: HIDDEN\">", "<b style='visibility:visible'>", "<div style='visibility:visible'>",
             "<p hidden style='display:block'>", "<dialog>", "<dialog open>", "<template>", "</template>", "<svg>",
-            "</svg>", "<svg/>", "<font>", "<font x size=1>", "<math>", "<foreignObject>", "</foreignObject>", "<select>", "</select>", "<option>",
+            "</svg>", "<svg/>", "<font>", "<font x size=1>", "<math>", "</math>", "<mi>", "<annotation-xml>",
+            "<annotation-xml encoding=text/html>", "<desc>", "<foreignObject>", "</foreignObject>", "<select>", "</select>", "<option>",
             "<object>", "</object>", "<video>", "</video>", "<input>", "<div popover>",
         ]).prop_map(str::to_owned),
         2 => prop::sample::select(vec![
