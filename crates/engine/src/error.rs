@@ -130,7 +130,6 @@ impl EngineError {
         }
     }
 
-    /// The kind of the failure.
     /// The error for tables that cannot be planned, where `others` bytes of the memory limit are not for tables.
     pub(crate) fn plan(error: PlanError, others: usize) -> Self {
         match error {
@@ -149,6 +148,7 @@ impl EngineError {
         }
     }
 
+    /// The kind of the failure.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Archive(error) => error.kind(),

@@ -368,8 +368,8 @@ fn quotes_join_no_rows() {
     fs::write(dir.join("day.csv"), single).unwrap();
     run(&dir, &["day.csv"], &["--overwrite"]).fails(65, &["line 2"]);
     run(&dir, &["day.csv"], &["--overwrite", "--quote", "'"]).ok();
-    // Behind the bytes by which the dialect is found.
-    for delimiter in [",", "\t"] {
+    // Behind the bytes by which the dialect is found. Between commas, such lines may be a right field.
+    for (delimiter, is_refused) in [(",", false), ("\t", true)] {
         let mut file = format!("id{delimiter}text\n");
         let mut rows = 0;
         while file.len() <= 256 << 10 {
@@ -379,7 +379,11 @@ fn quotes_join_no_rows() {
         file += &format!("a{delimiter}\"one\nb{delimiter}two\"\nc{delimiter}x\n");
         fs::write(dir.join("day.csv"), file).unwrap();
         let line = format!("line {}", rows + 2);
-        run(&dir, &["day.csv"], &["--overwrite"]).fails(65, &[&line, "--quote none"]);
+        if is_refused {
+            run(&dir, &["day.csv"], &["--overwrite"]).fails(65, &[&line, "--quote none"]);
+        } else {
+            run(&dir, &["day.csv"], &["--overwrite"]).ok();
+        }
         for (quote, documents) in [("none", rows + 3), ("\"", rows + 2)] {
             let ran = run(&dir, &["day.csv"], &["--overwrite", "--quote", quote]);
             assert_eq!(ran.ok().json()["new"]["documents"], documents, "{quote}");
