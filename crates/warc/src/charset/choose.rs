@@ -130,7 +130,11 @@ fn fitting(
     if let Some(declared) = declared.filter(|_| others < most) {
         return declared;
     }
-    let alike = detect_but_for_errors(telling(bytes), likely_domain(page, hints));
+    let mut alike = detect_but_for_errors(telling(bytes), likely_domain(page, hints));
+    // The detector does not know it.
+    if alike == WINDOWS_1252 && is_macintosh(telling(bytes)) {
+        alike = MACINTOSH;
+    }
     match declared {
         Some(declared) if !overrules(alike, declared) => declared,
         _ if others < FEW && !is_plausible(alike, bytes) => UTF_8,
@@ -156,6 +160,22 @@ fn telling(bytes: &[u8]) -> &[u8] {
     };
     let length = LENGTHS.into_iter().find(is_enough).unwrap_or(TRIED);
     &bytes[..bytes.len().min(length)]
+}
+
+/// Whether a text that is like windows-1252 is one in macintosh: nearly all that follows small letters in it are letters there, and
+/// capitals, signs or nothing in windows-1252.
+fn is_macintosh(bytes: &[u8]) -> bool {
+    const LEAST: usize = 4;
+    let (mut letters, mut others) = (0, 0);
+    for pair in bytes.windows(2).filter(|pair| pair[0].is_ascii_lowercase()) {
+        match pair[1] {
+            0x87 | 0x88 | 0x8a..=0x90 | 0x98 | 0x9d | 0x9f => letters += 1,
+            // Letters of MS-DOS, and of windows-1252.
+            0x82 | 0x84 | 0x85 | 0xa0..=0xa6 | 0xc0..=0xc6 | 0xd6.. => others += 1,
+            _ => {}
+        }
+    }
+    letters >= LEAST && 8 * others <= letters
 }
 
 /// Whether a few bytes are letters of an encoding: of Latin script, if most of them stand in words of ASCII or alone, or are signs of

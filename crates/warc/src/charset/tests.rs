@@ -67,7 +67,7 @@ fn texts() -> Vec<(&'static Encoding, &'static str, bool)> {
         (ISO_8859_16, ROMANIAN, false),
         (KOI8_R, RUSSIAN, true),
         (KOI8_U, UKRAINIAN, true),
-        (MACINTOSH, FRENCH, false),
+        (MACINTOSH, FRENCH, true),
         (WINDOWS_874, THAI, true),
         (WINDOWS_1250, POLISH, true),
         (WINDOWS_1250, CZECH, true),
@@ -235,6 +235,26 @@ fn short_pages_are_read_by_their_language() {
             ..Hints::default()
         };
         assert_eq!(decode(&bytes, &hints, &mut String::new()).text, page);
+    }
+}
+
+#[test]
+fn macintosh_is_known_by_its_letters() {
+    for (encoding, text) in [
+        (
+            MACINTOSH,
+            "Die schönen Häuser über dem Fluß, während die Grüße später kämen",
+        ),
+        (
+            MACINTOSH,
+            "Não há razão para começar a viagem amanhã; a situação é difícil",
+        ),
+        (
+            WINDOWS_1252,
+            "Hier, le cœur de l’été… des œufs, des sœurs, un vœu et un nœud",
+        ),
+    ] {
+        assert_eq!(read(&encoded(encoding, text), "text/plain"), text);
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! This is tree construction of the HTML standard without the tree, cut down to what decides where an element ends that
 //! is hidden or boilerplate: end tags that may be left out, end tags that close other elements as well, end tags that
-//! close nothing. Left out: elements that are opened again by themselves (`<p><b></p>`), and text moved out of tables.
+//! close nothing. Left out: elements that are opened again by themselves (`<p><b></p>`), text moved out of tables, and tables
+//! in paragraphs of pages without a document type.
 
 use super::elements::{
     CLOSES_P, EMPTY, ENDS_FOREIGN, Element, HEADING, HOLDS_HTML, SCOPE, SPECIAL, TABLE_PART,
