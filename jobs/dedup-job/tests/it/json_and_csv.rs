@@ -686,7 +686,7 @@ fn a_file_of_files_is_refused_with_what_to_do() {
         ("d.json", b"7z\xbc\xaf\x27\x1c\0\x04,", "7z x"),
         (
             "e.csv.gz",
-            &member(b"7z\xbc\xaf\x27\x1c\0\x04,")[..],
+            &gzip(b"7z\xbc\xaf\x27\x1c\0\x04,")[..],
             "7z x",
         ),
     ] {
@@ -700,8 +700,8 @@ fn a_file_of_files_is_refused_with_what_to_do() {
     write_parquet(dir.join("day.parquet"), columns);
     let parquet = fs::read(dir.join("day.parquet")).unwrap();
     for (name, bytes) in [
-        ("day.parquet.gz", member(&parquet)),
-        ("gzip.parquet", member(&parquet)),
+        ("day.parquet.gz", gzip(&parquet)),
+        ("gzip.parquet", gzip(&parquet)),
         ("zstd.parquet", frame(&parquet)),
         ("day.csv.zst", frame(&parquet)),
     ] {
