@@ -684,11 +684,7 @@ fn a_file_of_files_is_refused_with_what_to_do() {
         ("b.jsonl", b"BZh91AY&SY\x01;,|\n", "bzip2 -dc"),
         ("c.tsv", b"\xfd7zXZ\0\0\x04,;\t\n", "xz -dc"),
         ("d.json", b"7z\xbc\xaf\x27\x1c\0\x04,", "7z x"),
-        (
-            "e.csv.gz",
-            &gzip(b"7z\xbc\xaf\x27\x1c\0\x04,")[..],
-            "7z x",
-        ),
+        ("e.csv.gz", &gzip(b"7z\xbc\xaf\x27\x1c\0\x04,")[..], "7z x"),
     ] {
         fs::write(dir.join(name), start).unwrap();
         run(name).fails(65, &[name, unpack]);
