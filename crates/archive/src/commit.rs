@@ -21,9 +21,7 @@ use crate::day_records::{CommittedDay, Record};
 use crate::decision_settings::DecisionSettings;
 use crate::error::{ArchiveError, Result};
 use crate::fingerprint_file::FingerprintFile;
-use crate::origins::Origins;
 use crate::rulings::{self, Ruling};
-use crate::run_defaults::RunDefaults;
 use crate::schema::{self, DAY};
 use crate::table::{Archive, DataFile};
 use crate::template_memory::{self, CommittedMemory};
@@ -113,8 +111,6 @@ pub struct StagedDay {
     /// Rows of its data files.
     pub(crate) rows: u64,
     decisions: Option<DecisionSettings>,
-    origins: Origins,
-    run_defaults: Option<RunDefaults>,
     templates: Option<CommittedMemory>,
     /// The list of rulings with those of the day; `None` if it brings none.
     rulings: Option<i64>,
@@ -137,8 +133,6 @@ impl StagedDay {
             without_fingerprint: 0,
             rows: 0,
             decisions: committed.decisions.clone(),
-            origins: committed.origins.clone(),
-            run_defaults: committed.run_defaults.clone(),
             templates: None,
             rulings: None,
             files: Vec::new(),
@@ -277,8 +271,6 @@ impl Archive {
             without_fingerprint: file.without_fingerprint,
             rows: count,
             decisions: decisions.map(|decisions| decisions.settings.clone()),
-            origins: Origins::default(),
-            run_defaults: None,
             templates: None,
             rulings: None,
             files: Vec::new(),
@@ -529,7 +521,6 @@ impl Entry {
             digest: staged.digest.clone(),
             base_version,
             decisions: staged.decisions.clone(),
-            origins: staged.origins.clone(),
         };
         let record = Record::new(
             batch,
@@ -540,8 +531,6 @@ impl Entry {
                 decisions: staged.decisions.clone(),
                 templates: staged.templates.and_then(|templates| templates.before),
                 commit: Some(staged.commit.clone()),
-                origins: staged.origins.clone(),
-                run_defaults: staged.run_defaults.clone(),
             },
         );
         let removed = replaced.iter().map(|file| file.remove_action(now, true));

@@ -26,8 +26,6 @@ use crate::decision_settings::{DecisionSettings, describe};
 use crate::delta::catch_async_panic;
 use crate::error::{ArchiveError, Result};
 use crate::operations::{is_rewrite, operation_name};
-use crate::origins::{Origin, Origins};
-use crate::run_defaults::RunDefaults;
 use crate::schema::DAY;
 use crate::table::{Archive, DataFile};
 
@@ -37,7 +35,7 @@ pub(crate) const DIRECTORY: &str = "_dedup-job/days";
 /// Transaction version of a day that was removed.
 pub(crate) const REMOVED: i64 = 0;
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommittedDay {
     /// Digest of its rows.
     pub digest: String,
@@ -55,12 +53,6 @@ pub struct CommittedDay {
     /// What names the commit in rulings.
     #[serde(default)]
     pub commit: Option<String>,
-    /// The commits to other archives, if it was merged.
-    #[serde(default)]
-    pub origins: Origins,
-    /// The settings of runs of the archive that it was merged from.
-    #[serde(default)]
-    pub run_defaults: Option<RunDefaults>,
 }
 
 impl CommittedDay {
@@ -73,23 +65,7 @@ impl CommittedDay {
             decisions: file.decisions.clone(),
             templates: None,
             commit: file.commit.clone(),
-            origins: file.origins.clone(),
-            run_defaults: None,
         })
-    }
-
-    /// The same day of `other`, to be merged into another archive.
-    pub(crate) fn merged_from(mut self, other: &Archive) -> Self {
-        let base_version = self.base_version;
-        let settings = || other.run_defaults_at(base_version).clone();
-        self.run_defaults.get_or_insert_with(settings);
-        if let Ok(archive) = other.table_id().parse() {
-            self.origins.push(Origin {
-                archive,
-                base_version,
-            });
-        }
-        self
     }
 
     /// Whether this day was committed with a batch of this digest and these decisions. A batch
@@ -143,8 +119,6 @@ impl Record {
             "rows": committed.rows,
             "decisions": committed.decisions,
             "templates": committed.templates,
-            "origins": committed.origins,
-            "run_defaults": committed.run_defaults,
             // Also gives each record a path of its own: a vacuum may be deleting a record that is otherwise equal.
             "commit": committed.commit.clone().unwrap_or_else(|| uuid::Uuid::new_v4().to_string()),
         });
@@ -431,8 +405,6 @@ mod tests {
             decisions: Some("kept k=3".parse().unwrap()),
             templates: Some(7),
             commit: Some("c".into()),
-            origins: "00000000-0000-0000-0000-000000000001:7".parse().unwrap(),
-            run_defaults: Some(RunDefaults::new(5, Some(0.1 + 0.2))),
         };
         let record = Record::new(day, &committed);
         assert!(record.transaction_version > REMOVED);

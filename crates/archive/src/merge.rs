@@ -112,15 +112,10 @@ impl Archive {
         };
         for (day, mut files) in by_day {
             files.sort_by(|a, b| a.path.cmp(&b.path));
-            // The tags of the day's own files say it, too, without the log, unless it was merged: then its record has more.
+            // The tags of the day's own files say it, too, without the log.
             let mut tagged = files.iter().map(CommittedDay::of_file);
             let committed = match tagged.next().flatten() {
-                Some(first)
-                    if first.origins.is_empty()
-                        && tagged.all(|other| other.as_ref() == Some(&first)) =>
-                {
-                    Some(first)
-                }
+                Some(first) if tagged.all(|other| other.as_ref() == Some(&first)) => Some(first),
                 _ => other.committed(day).await?,
             };
             let committed = committed
@@ -145,7 +140,7 @@ impl Archive {
             } else {
                 merge.days.push(MergedDay {
                     day,
-                    committed: committed.merged_from(other),
+                    committed,
                     files,
                 })
             }

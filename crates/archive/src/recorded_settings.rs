@@ -5,7 +5,6 @@ use deltalake_core::protocol::DeltaOperation;
 use storage::ErrorKind;
 
 use crate::commit::COMMIT_ATTEMPTS;
-use crate::day_records::CommittedDay;
 use crate::error::{ArchiveError, Result};
 use crate::run_defaults::{Recorded, RunDefaults, as_json};
 use crate::schema::RUN_DEFAULTS_KEY;
@@ -23,12 +22,6 @@ impl Archive {
         let since = recorded.partition_point(|one| one.since <= version);
         // The first counts from version 0 on.
         &recorded[since.saturating_sub(1)].settings
-    }
-
-    /// The settings of runs that counted for the first run of a committed day.
-    pub fn run_defaults_of<'a>(&'a self, committed: &'a CommittedDay) -> &'a RunDefaults {
-        let own = || self.run_defaults_at(committed.base_version);
-        committed.run_defaults.as_ref().unwrap_or_else(own)
     }
 
     /// Records the settings of runs that `change` makes of those that count now. Returns the version that records them, or

@@ -43,8 +43,6 @@ pub const COMMIT_TAG: &str = "dedup-job.commit";
 pub const BATCH_TAG: &str = "dedup-job.batch";
 /// Tag of a data file: the table version that its day was compared with.
 pub const BASE_VERSION_TAG: &str = "dedup-job.base-version";
-/// Tag of a data file: the commits of its day to other archives, from which it was merged.
-pub const ORIGINS_TAG: &str = "dedup-job.origins";
 /// Tag of a data file: whether its day's commit appended all documents or only the kept ones, and
 /// by which settings they were decided; a [`DecisionSettings`](crate::DecisionSettings).
 pub const DECISIONS_TAG: &str = "dedup-job.decisions";

@@ -21,7 +21,6 @@ use crate::delta::catch_async_panic;
 use crate::error::{ArchiveError, Result};
 use crate::fingerprint_file::FingerprintFile;
 use crate::operations::is_rewrite;
-use crate::origins::Origin;
 use crate::rulings;
 use crate::table::{Archive, DataFile};
 
@@ -36,8 +35,6 @@ pub enum Scope {
         batch: DayBatch,
         /// The version of the table with which the day was compared.
         base_version: u64,
-        /// The archive in which it was, if the day was merged, and the version there.
-        origin: Option<Origin>,
     },
 }
 
@@ -112,7 +109,6 @@ impl Archive {
                     Scope::Before {
                         batch,
                         base_version,
-                        origin: committed.origins.first(),
                     },
                     Some(committed),
                 ))
@@ -133,17 +129,7 @@ impl Archive {
             Scope::Before {
                 batch,
                 base_version,
-                origin,
             } => {
-                let own_id = self.table_id().parse::<uuid::Uuid>().ok();
-                let is_seen = |file: &DataFile, version: u64| match origin {
-                    // A day that is part of `base_version` was compared with an earlier version.
-                    None => version < base_version,
-                    Some(first) => {
-                        let is_own = own_id == Some(first.archive);
-                        file.origins.are_before(first) || is_own && version < first.base_version
-                    }
-                };
                 let has_foreign_files = files.iter().any(|file| file.base_version.is_none());
                 let added = if has_foreign_files {
                     self.classify_files(batch, base_version).await?
@@ -160,12 +146,12 @@ impl Archive {
                         continue;
                     }
                     let is_before = match file.base_version {
-                        Some(version) => is_seen(&file, version),
+                        // A day that is part of `base_version` was compared with an earlier version.
+                        Some(version) => version < base_version,
                         None => match added.get(&file.path) {
-                            // Nothing says from which archive these rows are.
-                            Some(Added::Before) if origin.is_none() => true,
+                            Some(Added::Before) => true,
                             Some(Added::After) => false,
-                            _ => {
+                            Some(Added::Both) | None => {
                                 return Err(ArchiveError::Rewritten {
                                     path: self.location().to_string(),
                                     day: batch.to_string(),

@@ -8,10 +8,9 @@ use deltalake_core::kernel::{Action, Add};
 use crate::day_batch::BatchName;
 use crate::decision_settings::DecisionSettings;
 use crate::file_checksums::Tail;
-use crate::origins::Origins;
 use crate::schema::{
     BASE_VERSION_TAG, BATCH_TAG, COMMIT_TAG, DAY, DAY_DIGEST_TAG, DECISIONS_TAG, FINGERPRINT, ID,
-    ORIGINS_TAG, SHA256_TAG, TAIL_TAG,
+    SHA256_TAG, TAIL_TAG,
 };
 use crate::table::DataFile;
 
@@ -43,8 +42,6 @@ pub(crate) struct DayTags {
     pub(crate) base_version: u64,
     /// The decisions about the day, if there are any.
     pub(crate) decisions: Option<DecisionSettings>,
-    /// The commits of the day to other archives.
-    pub(crate) origins: Origins,
 }
 
 impl DayTags {
@@ -56,7 +53,6 @@ impl DayTags {
             digest: file.day_digest.clone()?,
             base_version: file.base_version?,
             decisions: file.decisions.clone(),
-            origins: file.origins.clone(),
         })
     }
 }
@@ -83,7 +79,6 @@ impl WrittenFile {
             .chain(tags.commit.clone().map(|commit| tag(COMMIT_TAG, commit)))
             .chain((!tags.name.is_empty()).then(|| tag(BATCH_TAG, tags.name.to_string())))
             .chain(decisions)
-            .chain((!tags.origins.is_empty()).then(|| tag(ORIGINS_TAG, tags.origins.to_string())))
         });
         Action::Add(Add {
             path: self.path.clone(),

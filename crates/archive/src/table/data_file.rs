@@ -14,10 +14,9 @@ use crate::decision_settings::DecisionSettings;
 use crate::delta::catch_panic;
 use crate::error::{ArchiveError, Result};
 use crate::file_checksums::Tail;
-use crate::origins::Origins;
 use crate::schema::{
-    BASE_VERSION_TAG, BATCH_TAG, COMMIT_TAG, DAY, DAY_DIGEST_TAG, DECISIONS_TAG, ORIGINS_TAG,
-    SHA256_TAG, TAIL_TAG,
+    BASE_VERSION_TAG, BATCH_TAG, COMMIT_TAG, DAY, DAY_DIGEST_TAG, DECISIONS_TAG, SHA256_TAG,
+    TAIL_TAG,
 };
 
 /// A data file as the log lists it.
@@ -44,8 +43,6 @@ pub struct DataFile {
     pub(crate) base_version: Option<u64>,
     /// The decisions about its day, if there are any.
     pub(crate) decisions: Option<DecisionSettings>,
-    /// The commits of its day to other archives.
-    pub(crate) origins: Origins,
     deletion_vector: Option<DeletionVectorDescriptor>,
 }
 
@@ -73,9 +70,6 @@ impl DataFile {
             day_digest: tag(DAY_DIGEST_TAG),
             base_version: tag(BASE_VERSION_TAG).and_then(|version| version.parse().ok()),
             decisions: tag(DECISIONS_TAG).and_then(|tag| tag.parse().ok()),
-            origins: tag(ORIGINS_TAG)
-                .and_then(|tag| tag.parse().ok())
-                .unwrap_or_default(),
         }
     }
 

@@ -265,13 +265,13 @@ impl Inputs {
         let rerun = match (opened, day, settings.existing) {
             (OpenedArchive::Archive(archive), Some(day), Existing::Keep) => {
                 let committed = archive.committed(settings.day_batch(day)).await?;
-                committed.map(|committed| archive.run_defaults_of(&committed).clone())
+                committed.map(|committed| archive.run_defaults_at(committed.base_version))
             }
             _ => None,
         };
         let mut compare = match rerun {
             // A rerun of a day compares as its first run did.
-            Some(defaults) => settings.compare.resolve(Against::Archive(&defaults))?,
+            Some(defaults) => settings.compare.resolve(Against::Archive(defaults))?,
             None => opened.compare(&settings.compare, &recipe)?,
         };
         let by_texts = |verify: &&mut Verify| !verify.is_by_sketch();

@@ -165,9 +165,16 @@ pub async fn run(
             job.leave();
         }
         probed_before = probed;
-        if let (None, Some(defaults)) = (settings.day, &view.run_defaults) {
+        if let (None, true, Some(archive), Some(version)) = (
+            settings.day,
+            view.already_committed,
+            &view.archive,
+            view.snapshot.version,
+        ) {
             // A rerun, known by its documents, compares as the first run did.
-            compare_settings = settings.compare.resolve(Against::Archive(defaults))?;
+            compare_settings = settings
+                .compare
+                .resolve(Against::Archive(archive.run_defaults_at(version)))?;
         }
         compare::lower_if_dear(run, of_view, &mut compare_settings).await?;
         clock.end(Stage::Open);

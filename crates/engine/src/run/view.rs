@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use archive::{Archive, DecisionSettings, Rulings, RunDefaults, Scope, Snapshot, SnapshotFile};
+use archive::{Archive, DecisionSettings, Rulings, Scope, Snapshot, SnapshotFile};
 use chrono::NaiveDate;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 
@@ -26,8 +26,6 @@ pub(super) struct View {
     pub(super) date: Option<NaiveDate>,
     /// Whether the archive holds the batch already.
     pub(super) already_committed: bool,
-    /// The settings of runs that counted when it was committed.
-    pub(super) run_defaults: Option<RunDefaults>,
     /// What remains of the batch, if the archive holds it and some of its documents were removed since.
     pub(super) remaining: Option<FingerprintedBatch>,
 }
@@ -72,7 +70,6 @@ impl View {
         let Scope::Before {
             batch: committed_batch,
             base_version,
-            ..
         } = scope
         else {
             return Ok(Self {
@@ -80,8 +77,6 @@ impl View {
                 ..Self::of(run, Some(archive), snapshot, decides).await?
             });
         };
-        let run_defaults = committed.as_ref();
-        let run_defaults = run_defaults.map(|committed| archive.run_defaults_of(committed).clone());
         // If the day has only kept documents, the archive never had the others, so nobody can tell
         // which rows were removed since.
         let is_same = committed.is_some_and(|committed| {
@@ -108,7 +103,6 @@ impl View {
         Ok(Self {
             date: Some(committed_batch.day),
             already_committed: true,
-            run_defaults,
             remaining,
             ..Self::of(run, Some(archive), snapshot, decides).await?
         })
@@ -158,7 +152,6 @@ impl View {
             _memory: reserved,
             date: None,
             already_committed: false,
-            run_defaults: None,
             remaining: None,
         })
     }

@@ -91,50 +91,6 @@ fn days_keep_their_decisions() {
     dedup_ok(&format!("archive info {c} --verify"));
 }
 
-/// A rerun of a day that was merged, also twice, compares with what was there at its first run, by the settings of that archive.
-#[test]
-fn a_merged_day_is_run_again_as_at_first() {
-    let dir = Dir::new();
-    let [a, b, c] = ["a", "b", "c"].map(|name| dir.archive(name, ""));
-    dedup_ok(&format!("archive set {b} k=6 min-similarity=0.7"));
-    let of_day = |day: u32, end: &str| dir.at(&format!("2026-01-0{day}{end}"));
-    let line = |archive: &str, day: u32, end: &str| {
-        let (new, output) = (of_day(day, ".jsonl"), of_day(day, end));
-        format!("run {new} --base {archive} --decisions {output}")
-    };
-    let commit = |archive: &str, day: u32, id: &str, words: std::ops::Range<usize>| {
-        write(&of_day(day, ".jsonl"), &[(id, text(1, words))]);
-        let run = line(archive, day, ".csv");
-        dedup_ok(&format!("{run} --append --day 2026-01-0{day}"));
-    };
-    // All are like each other.
-    commit(&a, 1, "v", 0..104);
-    commit(&b, 2, "w", 3..103);
-    commit(&b, 3, "x", 3..104);
-    commit(&c, 4, "y", 2..104);
-    dedup_ok(&format!("archive append {b} --input {c}"));
-    commit(&b, 5, "z", 2..103);
-    dedup_ok(&format!("archive append {a} --input {b}"));
-    for (archive, days) in [(&a, 1..6), (&b, 2..6), (&c, 4..5)] {
-        for day in days {
-            let first = fs::read_to_string(of_day(day, ".csv")).unwrap();
-            // Known by its day, and by its documents.
-            for options in [format!("--append --day 2026-01-0{day}"), String::new()] {
-                let run = line(archive, day, "-again.csv");
-                let again = dedup_json(&format!("{run} --overwrite {options} --json"));
-                assert_eq!(again["day"], format!("2026-01-0{day}"), "{options}");
-                let again = fs::read_to_string(of_day(day, "-again.csv")).unwrap();
-                assert_eq!(again, first, "{archive}, day {day} {options}");
-            }
-        }
-    }
-    // New documents are compared with all days.
-    write(&of_day(6, ".jsonl"), &[("new", text(1, 2..104))]);
-    dedup_ok(&line(&a, 6, ".csv"));
-    let decisions = fs::read_to_string(of_day(6, ".csv")).unwrap();
-    assert!(decisions.contains("new,false,y"), "{decisions}");
-}
-
 #[test]
 fn what_cannot_be_merged_is_refused_before_anything_is_copied() {
     let dir = Dir::new();
