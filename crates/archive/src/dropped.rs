@@ -18,6 +18,7 @@ use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
 use storage::StorageError;
 
+use crate::commit::COMMIT_ATTEMPTS;
 use crate::data_files::{DayTags, RowsToWrite, WrittenFile};
 use crate::decision_settings::DecisionSettings;
 use crate::error::{ArchiveError, Result};
@@ -98,27 +99,31 @@ impl Archive {
     /// # Errors
     /// [`ArchiveError::Busy`] when another commit changed their data files; nothing is changed then.
     pub async fn record_kept(&mut self, rows: &RowsByFile) -> Result<u64> {
-        let mut files = self.files()?;
-        files.retain(|file| rows.contains_key(&file.path));
-        if files.len() < rows.len() {
-            return Err(self.busy_error());
-        }
         self.preflight().await?;
-        let mut written = Vec::new();
-        let actions = self.write_kept(&files, rows, &mut written).await;
-        let actions = self.made_or_removed(actions, &written).await?;
-        let rewrite = Rewrite {
-            documents: rows.values().map(|rows| rows.len() as u64).sum(),
-            operation: DeltaOperation::Update {
-                predicate: Some(format!("not {KEPT}")),
-            },
-            removed_files: files,
-            actions,
-            transactions: Vec::new(),
-            written,
-        };
-        let committed = self.commit_rewrite(rewrite).await?;
-        committed.ok_or_else(|| self.busy_error())
+        for _ in 0..COMMIT_ATTEMPTS {
+            let mut files = self.files()?;
+            files.retain(|file| rows.contains_key(&file.path));
+            if files.len() < rows.len() {
+                break;
+            }
+            let mut written = Vec::new();
+            let actions = self.write_kept(&files, rows, &mut written).await;
+            let actions = self.made_or_removed(actions, &written).await?;
+            let rewrite = Rewrite {
+                documents: rows.values().map(|rows| rows.len() as u64).sum(),
+                operation: DeltaOperation::Update {
+                    predicate: Some(format!("not {KEPT}")),
+                },
+                removed_files: files,
+                actions,
+                transactions: Vec::new(),
+                written,
+            };
+            if let Some(version) = self.commit_rewrite(rewrite).await? {
+                return Ok(version);
+            }
+        }
+        Err(self.busy_error())
     }
 
     /// Writes the files with these rows kept; returns the actions that add them.

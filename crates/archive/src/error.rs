@@ -258,7 +258,7 @@ impl ArchiveError {
     /// Wraps the error of opening a file again.
     pub(crate) fn read_file(object: &str) -> impl FnOnce(StorageError) -> Self {
         move |error| match error {
-            StorageError::NotFound { .. } => {
+            StorageError::NotFound { .. } | StorageError::Gone { .. } => {
                 Self::bad_data(object, "it was removed while it was in use")
             }
             other => other.into(),

@@ -136,7 +136,7 @@ impl Archive {
         let knows_all = !matches!(&forgotten, Some((_, false)));
         retained.extend(forgotten.into_iter().flat_map(|(paths, _)| paths));
         let (mut old_rulings, mut kept_lists) = (Vec::new(), Vec::new());
-        let mut last_old_list: Option<(DateTime<Utc>, i64)> = None;
+        let mut old_lists: Vec<(DateTime<Utc>, i64)> = Vec::new();
         let mut not_listed = live.clone();
         let mut listed = self.all_files().await?;
         let mut unneeded = Vec::new();
@@ -165,7 +165,7 @@ impl Archive {
             } else if rulings::is_path(&path) {
                 if let Some(list) = rulings::LISTS.parse_path(&path) {
                     if is_old {
-                        last_old_list = last_old_list.max(Some((object.last_modified, list)));
+                        old_lists.push((object.last_modified, list));
                     } else {
                         kept_lists.push(list);
                     }
@@ -184,11 +184,12 @@ impl Archive {
         }
         self.require_complete_list(not_listed).await?;
         if !old_rulings.is_empty() {
-            // Running jobs read the list that was replaced lately. If none was, a run that was killed wrote the last one besides.
+            // If a list was written lately, running jobs may read the one before it. A run that was killed may have left another.
             let current = self.app_transaction(rulings::TRANSACTION).await?;
             let current = current.map(|list| rulings::LISTS.path(list));
             if current.is_some_and(|list| !old_rulings.contains(&list)) {
-                kept_lists.extend(last_old_list.map(|(_, list)| list));
+                old_lists.sort_unstable();
+                kept_lists.extend(old_lists.iter().rev().take(2).map(|(_, list)| *list));
             }
             let needed = self.ruling_paths(&kept_lists).await?;
             old_rulings.retain(|path| !needed.contains(path));

@@ -8,7 +8,7 @@ use archive::IdType;
 use datafusion::dataframe::DataFrame;
 use datafusion::prelude::SessionContext;
 use serde::{Deserialize, Serialize};
-use storage::Location;
+use storage::{Location, StorageError};
 
 use super::carried::carried_columns_table;
 use super::file::RowRange;
@@ -168,13 +168,22 @@ impl DocumentsPlan {
             .iter()
             .map(|(_, plan)| Ok(stores.locate(&plan.file.path)?.found()))
             .collect::<Result<_>>()?;
-        let versions = file_versions(&locations).await?;
+        let changed = |path: &str, how: &str| {
+            DocumentsError::Configuration(format!(
+                "{path}: it {how} since the job was split: begin anew by `dedup-job split --restart` with the options of the run"
+            ))
+        };
+        let versions = match file_versions(&locations).await {
+            Err(DocumentsError::Storage(
+                StorageError::NotFound { path } | StorageError::Gone { path },
+            )) => {
+                return Err(changed(&path, "was removed"));
+            }
+            versions => versions?,
+        };
         for ((_, plan), found) in plans.iter().zip(&versions) {
             if plan.file != *found {
-                return Err(DocumentsError::Configuration(format!(
-                    "{}: it changed since the job was split: begin anew by `dedup-job split --restart` with the options of the run",
-                    found.path
-                )));
+                return Err(changed(&found.path, "changed"));
             }
         }
         let columns = Columns {

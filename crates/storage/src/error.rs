@@ -30,7 +30,7 @@ pub enum StorageError {
     #[error("{path}: {REPLACED}; run it again")]
     Changed { path: String },
     /// What was there before is missing.
-    #[error("{path}: it was there, and is missing now; run it again, unless it was removed")]
+    #[error("{path}: it was removed meanwhile; if it should be there, run it again")]
     Gone { path: String },
     /// A store's list leaves out an object that is there.
     #[error("{path}: the store's list of it is wrong: it leaves out {missing}, which is there")]

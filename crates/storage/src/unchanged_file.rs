@@ -100,7 +100,10 @@ impl UnchangedFile {
     }
 
     fn open_with(&self, options: &OpenOptions) -> Result<File> {
-        let io = |source| io_error(&self.path, source);
+        let io = |source| match io_error(&self.path, source) {
+            StorageError::NotFound { path } => StorageError::Gone { path },
+            error => error,
+        };
         let file = options.open(&self.path).map_err(io)?;
         if Attributes::from_metadata(&file.metadata().map_err(io)?) != self.attributes {
             return Err(StorageError::Changed {
@@ -148,6 +151,6 @@ mod tests {
         std::fs::write(&path, "longer").unwrap();
         assert!(matches!(file.open(), Err(StorageError::Changed { .. })));
         std::fs::remove_file(&path).unwrap();
-        assert!(matches!(file.open(), Err(StorageError::NotFound { .. })));
+        assert!(matches!(file.open(), Err(StorageError::Gone { .. })));
     }
 }

@@ -13,6 +13,7 @@ use storage::{
 use super::Archive;
 use crate::delta::log_store;
 use crate::error::{ArchiveError, Result};
+use crate::operations::with_count;
 use crate::remembered_log::LogBy;
 use crate::run_defaults::{self, RunDefaults};
 use crate::schema::{DAY, FINGERPRINT, ID, IdType, KEPT, SKETCH, SPEC_KEY};
@@ -58,6 +59,10 @@ impl Archive {
         if kept {
             columns.push(StructField::nullable(KEPT, DataType::BOOLEAN));
         }
+        // The protocol and the metadata.
+        let properties = CommitProperties::default()
+            .with_metadata(with_count([], 2))
+            .with_max_retries(0);
         CreateBuilder::new()
             .with_log_store(store)
             .with_table_name("fingerprints")
@@ -70,7 +75,7 @@ impl Archive {
             .with_configuration(run_defaults::properties(defaults))
             .with_save_mode(SaveMode::ErrorIfExists)
             // A retry would overwrite the metadata of a table that another process created in between.
-            .with_commit_properties(CommitProperties::default().with_max_retries(0))
+            .with_commit_properties(properties)
             .await
             .map_err(ArchiveError::delta(given))?;
         Self::open(location).await

@@ -147,7 +147,7 @@ impl Archive {
     }
 
     /// Opens the archive again, in place, at its latest version.
-    pub(crate) async fn reopen(&mut self) -> Result<()> {
+    pub async fn reopen(&mut self) -> Result<()> {
         let latest = Self::open(&self.location).await?;
         *self = latest.with_file_rows(self.file_rows);
         Ok(())

@@ -89,7 +89,8 @@ fn input_file(
             .or(is_there.then(|| FINGERPRINT.to_owned()));
     }
     let mut found = columns.find(&name, &names)?;
-    let is_repeated = |column: &&str| leaf::is_repeated(&types, column);
+    let is_repeated =
+        |column: &&str| leaf::find(&types, column).is_some_and(|leaf| leaf.is_repeated);
     if let Some(column) = found.names().into_iter().find(is_repeated) {
         return Err(bad_column(&name, column, "several columns are called so"));
     }

@@ -17,6 +17,8 @@ pub(super) struct Leaf<'s> {
     pub(super) data_type: &'s DataType,
     /// Whether it is in lists: it then has any number of values in a row.
     pub(super) is_in_lists: bool,
+    /// Whether it is not the only one with its name, or in as many structures at its path.
+    pub(super) is_repeated: bool,
 }
 
 /// Finds the leaf column with the name `column`; without one, the leaf column at the path `column`: of several that are written so,
@@ -27,31 +29,28 @@ pub(super) fn find<'s>(schema: &'s Schema, column: &str) -> Option<Leaf<'s>> {
     let mut found: Option<Leaf<'s>> = None;
     walk(schema, |path, index, data_type, is_in_lists| {
         let levels = found.as_ref().map_or(usize::MAX, |leaf| leaf.path.len());
-        if path.len() < levels && is_written(path, column) {
-            found = Some(Leaf {
-                index,
-                path: path.to_vec(),
-                data_type,
-                is_in_lists,
-            });
+        if path.len() > levels || !is_written(path, column) {
+            return;
+        }
+        match &mut found {
+            Some(found) if path.len() == levels => found.is_repeated = true,
+            found => {
+                *found = Some(Leaf {
+                    index,
+                    path: path.to_vec(),
+                    data_type,
+                    is_in_lists,
+                    is_repeated: false,
+                });
+            }
         }
     });
-    found
-}
-
-/// Whether the column that [`find`] finds is not the only one with its name, or in as many structures at its path.
-pub(super) fn is_repeated(schema: &Schema, column: &str) -> bool {
-    let Some(found) = find(schema, column) else {
-        return false;
-    };
-    let mut same = 0;
-    walk(schema, |path, _, _, _| {
-        same += usize::from(path.len() == found.path.len() && is_written(path, column));
-    });
-    let fields = schema.fields().iter();
-    let of_name = fields.filter(|field| field.name().as_str() == column);
+    let mut found = found?;
     // A structure or a map may be called so, too.
-    same > 1 || (found.path.len() == 1 && of_name.count() > 1)
+    let fields = schema.fields().iter();
+    let has_name = fields.filter(|field| field.name().as_str() == column);
+    found.is_repeated |= found.path.len() == 1 && has_name.count() > 1;
+    Some(found)
 }
 
 /// Whether `column` is the names of a path, joined by dots. A name may have dots.
@@ -281,7 +280,8 @@ mod tests {
             ("twice.x", false),
             ("none", false),
         ] {
-            assert_eq!(is_repeated(&schema, column), expected, "{column}");
+            let is_repeated = find(&schema, column).is_some_and(|leaf| leaf.is_repeated);
+            assert_eq!(is_repeated, expected, "{column}");
         }
     }
 

@@ -396,6 +396,7 @@ mod tests {
             path: vec!["meta", "messages", "content"],
             data_type: &DataType::Utf8,
             is_in_lists: true,
+            is_repeated: false,
         };
         let column = LeafColumn::new("meta.messages.content", &leaf);
         let rows = named(&batch, std::slice::from_ref(&column)).unwrap();

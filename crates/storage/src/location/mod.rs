@@ -37,7 +37,7 @@ pub struct Location {
     path: Path,
     /// Size in bytes, if a listing or `with_table_facts` gave it.
     size: Option<u64>,
-    /// Whether it was there already: then it is no mistake of the user if it is missing.
+    /// Whether a list, a log or a plan named it: if it is missing, it was removed since, and the user made no mistake.
     is_found: bool,
     /// The fingerprint spec of the Delta table whose log lists this file, as JSON.
     table_spec: Option<Arc<str>>,

@@ -13,8 +13,8 @@ impl Location {
         put.map(|_| ()).map_err(|error| self.store_error(error))
     }
 
-    /// Writes an object whose name says its content, as [`Self::write`], and requires that the store has kept all of it, before anything
-    /// points to it.
+    /// Writes an object as [`Self::write`], and then checks that the store has all its bytes. For objects that are named by their
+    /// content, which nobody compares later.
     ///
     /// # Errors
     /// [`StorageError::NotKept`], or as [`Self::write`].

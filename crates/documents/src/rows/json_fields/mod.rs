@@ -58,7 +58,7 @@ pub(super) struct Record<'a> {
     values: Vec<Value<'a>>,
     /// Whether only the last member of each name is read in an object, and not all, one after the other.
     only_last: bool,
-    /// Whether an object may have a name twice that leads to a field.
+    /// Whether an object has a name twice that leads to a field.
     has_repeated: bool,
 }
 
@@ -112,7 +112,8 @@ impl Fields {
             Ok(record) if !record.has_repeated => Ok(record),
             // This needs UTF-8.
             Ok(record) => Ok(self.read(line, true).unwrap_or(record)),
-            Err(error) => self.read(line, true).map_err(|_| error),
+            Err(error) if error.is_data() => self.read(line, true).map_err(|_| error),
+            Err(error) => Err(error),
         }
     }
 

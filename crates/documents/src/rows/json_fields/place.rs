@@ -315,15 +315,19 @@ impl<'de> Visitor<'de> for Place<'_, '_, 'de> {
         }
         let node = self.node;
         let mut seen = 0_u64;
+        let mut seen_more = vec![0_u64; node.children.len() / 64];
         while let Some(found) = values.next_key_seed(Key(&node.children))? {
             let Some(at) = found else {
                 values.next_value::<IgnoredAny>()?;
                 continue;
             };
-            // Of more than 64 names, two may share a bit.
+            let seen = match at / 64 {
+                0 => &mut seen,
+                more => &mut seen_more[more - 1],
+            };
             let bit = 1_u64 << (at % 64);
-            self.record.has_repeated |= seen & bit != 0;
-            seen |= bit;
+            self.record.has_repeated |= *seen & bit != 0;
+            *seen |= bit;
             values.next_value_seed(self.below(&node.children[at].1))?;
         }
         Ok(())

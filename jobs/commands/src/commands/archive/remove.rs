@@ -81,7 +81,7 @@ pub(super) fn run(common: &CommonArgs, args: &RemoveArgs) -> Result<(), Failure>
             count(removed.days),
         ),
     };
-    if let Some(repaired) = &repaired {
+    if let (Some(repaired), Some(_)) = (&repaired, removed.version) {
         text.push_str(&repaired.text());
     } else if removed.version.is_some() && !later.is_empty() {
         let _ = writeln!(
@@ -130,10 +130,42 @@ struct Repaired {
 
 /// The most documents that are named.
 const NAMED: usize = 1000;
+/// How often a repair is tried if other programs change the archive.
+const ATTEMPTS: usize = 20;
 /// The most that are named for people.
 const SHOWN: usize = 10;
 
 impl Repaired {
+    /// See [`repaired`].
+    async fn add(
+        &mut self,
+        process: &Process,
+        dir: &str,
+        archive: &mut Archive,
+        originals: &HashSet<(Option<i32>, String)>,
+    ) -> Result<(), Failure> {
+        let had_one = |day: Option<i32>, id: &str| originals.contains(&(day, id.to_owned()));
+        for decided in decided(archive).await? {
+            let (mut rows, mut found) = (RowsByFile::new(), Vec::new());
+            let each = |again: Again| {
+                if again.of.is_none() {
+                    let (file, row) = again.place;
+                    rows.entry(file).or_default().push(row);
+                    found.push((again.id, again.day.map(date)));
+                }
+            };
+            decide_again(process, (dir, archive), decided, had_one, true, each).await?;
+            if !rows.is_empty() {
+                rows.values_mut().for_each(|rows| rows.sort_unstable());
+                self.version = Some(archive.record_kept(&rows).await?);
+                self.documents += found.len() as u64;
+                found.truncate(NAMED - self.first.len());
+                self.first.extend(found);
+            }
+        }
+        Ok(())
+    }
+
     fn text(&self) -> String {
         let without = if self.has_days_of_kept {
             "  repair: of later days with only kept documents, the archive does not have what they dropped\n"
@@ -193,25 +225,18 @@ async fn repaired(
         has_days_of_kept,
         ..Repaired::default()
     };
-    let had_one = |day: Option<i32>, id: &str| originals.contains(&(day, id.to_owned()));
-    for decided in decided(&archive).await? {
-        let mut rows = RowsByFile::new();
-        let each = |again: Again| {
-            if again.of.is_some() {
-                return;
-            }
-            let (file, row) = again.place;
-            rows.entry(file).or_default().push(row);
-            repaired.documents += 1;
-            if repaired.first.len() < NAMED {
-                repaired.first.push((again.id, again.day.map(date)));
-            }
-        };
-        decide_again(process, (dir, &archive), decided, had_one, true, each).await?;
-        if !rows.is_empty() {
-            rows.values_mut().for_each(|rows| rows.sort_unstable());
-            repaired.version = Some(archive.record_kept(&rows).await?);
+    let mut attempts = 0;
+    while let Err(failure) = repaired.add(process, dir, &mut archive, originals).await {
+        attempts += 1;
+        // Another program changed the files of these documents meanwhile: what is kept by now is not looked at again.
+        let is_busy = matches!(failure, Failure::Archive(ArchiveError::Busy { .. }));
+        if !is_busy || attempts == ATTEMPTS {
+            tracing::warn!(
+                "{dir}: the removal is committed; not all documents that were dropped for what it removed are kept"
+            );
+            return Err(failure);
         }
+        archive.reopen().await?;
     }
     Ok(repaired)
 }

@@ -100,7 +100,7 @@ fn write_decisions(text: &mut String, settings: &RunSettings, summary: &Summary)
     if counts.forms > 0 {
         let _ = writeln!(
             text,
-            "  {} documents may be filled-in forms: each differs in some words from the one that it repeats, as many others do; --min-similarity 0.97 would keep them",
+            "  {} documents may be filled-in forms: each differs in some words from the one that it repeats, as many others do; a higher --min-similarity may keep them",
             count(counts.forms)
         );
     }
