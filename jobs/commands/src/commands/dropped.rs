@@ -62,7 +62,10 @@ pub(super) async fn decide_again(
     mut each: impl FnMut(Again),
 ) -> Result<(), Failure> {
     let scratch = process.scratch.path();
-    let [dropped, decisions] = ["dropped.parquet", "again.parquet"].map(|name| scratch.join(name));
+    // The process remembers files by their names.
+    let own = tempfile::tempdir_in(scratch).map_err(StorageError::io(scratch.display()))?;
+    let [dropped, decisions] =
+        ["dropped.parquet", "again.parquet"].map(|name| own.path().join(name));
     let Decided { files, compare } = decided;
     if archive.write_dropped(&dropped, files, is_asked).await? == 0 {
         return Ok(());
