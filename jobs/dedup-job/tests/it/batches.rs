@@ -266,7 +266,7 @@ fn the_repair_of_a_removal_keeps_what_nothing_else_is_like() {
             "archive remove {archive} --day 2026-04-0{removed} --repair"
         ));
         assert!(
-            again.ok().stdout.contains("nothing was dropped for these"),
+            again.ok().stdout.contains("nothing to remove"),
             "seed {seed}"
         );
         let groups = dedup_json(&format!("groups {archive} --json"));

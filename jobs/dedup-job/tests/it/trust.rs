@@ -107,7 +107,7 @@ fn an_input_that_goes_missing_is_worth_another_try() {
             }
         });
         let ran = through.dedup(&format!("run --new {at}/{input} --output {at}/hits.csv"));
-        ran.fails(75, &[name, "missing now"]);
+        ran.fails(75, &[name, "removed meanwhile"]);
     }
     let never = storage.dedup(&format!("run --new {at}/3.jsonl --output {at}/hits.csv"));
     never.fails(64, &["3.jsonl"]);
