@@ -22,12 +22,6 @@ const NAMED: usize = 10;
 pub(crate) const SHOWN: usize = 5;
 /// The fewest documents of a source whose share is looked at: one duplicate of a source with two pages means nothing.
 const LEAST_DOCUMENTS: u64 = 10;
-/// Filled-in forms are less similar than this, and revisions of a text are seldom.
-const NEARLY_EQUAL: f64 = 0.95;
-/// The fewest duplicates of a document that may be forms.
-const LEAST_FORMS: u64 = 20;
-/// The most documents whose duplicates are counted.
-const FORMS: usize = 1 << 16;
 /// Bytes of memory of a source, without its name: an entry of a map that doubles, and one of a list that is sorted.
 const SOURCE_BYTES: usize = 160;
 
@@ -144,26 +138,6 @@ impl Sources {
         });
         losses.truncate(NAMED);
         (losses, worst)
-    }
-}
-
-/// Counts the duplicates of each kept document that are like it, but not nearly equal: filled-in forms have most of their words in common.
-#[derive(Default)]
-pub(super) struct Forms(HashMap<u32, u64>);
-
-impl Forms {
-    /// Adds a duplicate of the document with the rank `kept`.
-    pub(super) fn add(&mut self, kept: u32, similarity: Option<f64>) {
-        let is_like = similarity.is_some_and(|found| found < NEARLY_EQUAL);
-        if is_like && (self.0.len() < FORMS || self.0.contains_key(&kept)) {
-            *self.0.entry(kept).or_default() += 1;
-        }
-    }
-
-    /// The duplicates of documents that have many such ones.
-    pub(super) fn number(self) -> u64 {
-        let numbers = self.0.into_values();
-        numbers.filter(|number| *number >= LEAST_FORMS).sum()
     }
 }
 
@@ -315,18 +289,6 @@ mod tests {
             assert_eq!(sources.add("b", true).is_err(), must_fit);
             assert_eq!(sources.losses().0.is_empty(), !must_fit);
         }
-    }
-
-    #[test]
-    fn many_documents_that_are_like_one_may_be_forms() {
-        let mut forms = Forms::default();
-        for number in 0..LEAST_FORMS {
-            forms.add(1, Some(0.9));
-            forms.add(2, Some(0.99));
-            forms.add(3, None);
-            forms.add(4 + number as u32, Some(0.8));
-        }
-        assert_eq!(forms.number(), LEAST_FORMS);
     }
 
     #[test]

@@ -53,7 +53,7 @@ use collected::{Collected, Superseded};
 use documents::{DocumentId, KeptPlace, Prefer, RowSet, SOURCE, positions_and_bytes};
 use greedy::{Decision, Greedy};
 use id_order::{IdOrder, Sorting, id_of};
-use losses::{Forms, Sample, Sources};
+use losses::{Sample, Sources};
 use order::Order;
 use pins::PinnedClasses;
 use sorter::PairSorter;
@@ -103,8 +103,6 @@ pub struct DecisionCounts {
     pub unchanged: u64,
     /// Pins that name a document of the batch.
     pub pins: u64,
-    /// Duplicates within the batch, without a source, that may be filled-in forms: many are like one, and not nearly equal to it.
-    pub forms: u64,
     /// Bytes of the texts of all duplicates.
     pub duplicate_bytes: u64,
     /// The day of the archive with the most originals of duplicates, in days since 1970, and the number of those duplicates.
@@ -478,7 +476,6 @@ impl Decided {
         let whole = Arc::clone(&self.batch);
         let ids = whole.id_column();
         let mut by_day: HashMap<i32, u64> = HashMap::new();
-        let mut forms = Forms::default();
         for batch in keys.read()? {
             let batch = batch?;
             let (positions, bytes) = positions_and_bytes(&batch)?;
@@ -487,8 +484,7 @@ impl Decided {
             for (at, row) in rows.by_ref().take(batch.num_rows()).enumerate() {
                 let fate = self.fate(row);
                 self.count_capture(row, &fate);
-                let source = source.filter(|source| source.is_valid(at));
-                if let Some(source) = source {
+                if let Some(source) = source.filter(|source| source.is_valid(at)) {
                     sources.add(source.value(at), !matches!(fate, Fate::Kept(_)))?;
                 }
                 let duplicates = match fate {
@@ -509,16 +505,8 @@ impl Decided {
                         self.counts.dropped_updates += 1;
                         continue;
                     }
-                    Fate::Within {
-                        kept, similarity, ..
-                    } => {
+                    Fate::Within { kept, .. } => {
                         self.greedy.count_in_group(kept);
-                        // The templates of sources are left out, and equal documents count once.
-                        let class = self.classes.of_row(row).filter(|_| source.is_none());
-                        if class.is_some_and(|class| self.order.row(self.order.rank(class)) == row)
-                        {
-                            forms.add(kept, similarity);
-                        }
                         &mut self.counts.duplicates_within
                     }
                     Fate::OfArchive(rank) => {
@@ -540,7 +528,6 @@ impl Decided {
                 }
             }
         }
-        self.counts.forms = forms.number();
         self.counts.most_repeated = by_day.into_iter().max_by_key(|(day, part)| (*part, *day));
         (self.sources, self.worst_source) = sources.losses();
         self.drawn = sample.rows();

@@ -117,38 +117,6 @@ fn the_summary_says_which_sources_lose_most_and_some_that_are_dropped() {
 }
 
 #[test]
-fn filled_in_forms_are_told() {
-    let dir = Dir::new();
-    let (new, decisions) = (dir.at("d.jsonl"), dir.at("decisions.csv"));
-    let run = format!("run {new} --decisions {decisions} --overwrite");
-    // The same words but for those of some fields, in each document others.
-    let forms = |fields: &[usize], has_url: bool| {
-        let documents = (0..40).map(|number| {
-            let mut words: Vec<String> = (0..130).map(|word| format!("w{word}")).collect();
-            for field in fields {
-                words[*field] = format!("n{number}f{field}");
-            }
-            let mut document = json!({ "id": number, "text": words.join(" ") });
-            if has_url {
-                document["url"] = format!("https://a.example/{number}").into();
-            }
-            document
-        });
-        write_lines(&new, &documents.collect::<Vec<_>>());
-        let said = dedup_ok(&run).stdout.contains("filled-in forms");
-        let summary = dedup_json(&format!("{run} --json"));
-        let number = summary["decisions"]["forms"].as_u64().unwrap();
-        assert_eq!(said, number > 0, "{summary}");
-        number
-    };
-    let number = forms(&[40, 90], false);
-    assert!((20..40).contains(&number), "{number}");
-    // Revisions that are nearly equal, and pages whose template is left out.
-    assert_eq!(forms(&[129], false), 0);
-    assert_eq!(forms(&[40, 90], true), 0);
-}
-
-#[test]
 fn an_audit_finds_what_was_dropped_wrongly() {
     let dir = Dir::new();
     let (old, new) = (dir.at("old.jsonl"), dir.at("new.jsonl"));

@@ -97,13 +97,6 @@ fn write_decisions(text: &mut String, settings: &RunSettings, summary: &Summary)
             count(counts.largest_group)
         );
     }
-    if counts.forms > 0 {
-        let _ = writeln!(
-            text,
-            "  {} documents may be filled-in forms: each differs in some words from the one that it repeats, as many others do; a higher --min-similarity may keep them",
-            count(counts.forms)
-        );
-    }
     write_losses(text, decisions);
     if let Some(output) = &decisions.output {
         let _ = writeln!(text, "  decisions: {output}");
