@@ -239,6 +239,88 @@ fn short_pages_are_read_by_their_language() {
 }
 
 #[test]
+fn the_language_of_a_page_counts_more_than_the_country_of_its_url() {
+    for (encoding, language, country, text) in [
+        (
+            WINDOWS_1252,
+            "es",
+            "pl",
+            "¿Dónde está la biblioteca? Está allí, detrás del jardín botánico.",
+        ),
+        (
+            WINDOWS_1252,
+            "es",
+            "com",
+            "¿Dónde está la biblioteca? Está allí, detrás del jardín botánico.",
+        ),
+        (
+            WINDOWS_1252,
+            "pt-BR",
+            "hu",
+            "Você já viu o avô? Está lá fora, à sombra, há três horas.",
+        ),
+        (
+            WINDOWS_1252,
+            "fr",
+            "cz",
+            "Hier soir, les voisins ont dressé une longue table et invité toute la rue à dîner.",
+        ),
+        (
+            WINDOWS_1252,
+            "de",
+            "cn",
+            "Die neue Brücke über den Fluss wird im Frühjahr eröffnet, sagte der Bürgermeister.",
+        ),
+        (
+            WINDOWS_1252,
+            "sv",
+            "jp",
+            "I går kväll dukade grannarna ett långt bord i trädgården och bjöd hela gatan på middag.",
+        ),
+        (
+            WINDOWS_1252,
+            "is",
+            "pl",
+            "Í gærkvöldi lögðu nágrannarnir langt borð í garðinum og buðu allri götunni í kvöldmat.",
+        ),
+        (
+            WINDOWS_1252,
+            "en",
+            "gr",
+            "The mayor’s plan is “ready”, she said – and it won’t cost the city more than it can afford.",
+        ),
+        (
+            WINDOWS_1252,
+            "en-GB",
+            "kr",
+            "The café was closed on Monday, but the owner opened it again on Tuesday.",
+        ),
+        (
+            WINDOWS_1250,
+            "",
+            "rs",
+            "Sinoć su komšije postavile dugačak sto u bašti i pozvale celu ulicu na večeru.",
+        ),
+        (
+            WINDOWS_1251,
+            "",
+            "rs",
+            "Стари људи седе испред куће и причају о граду.",
+        ),
+    ] {
+        let page = format!("<html lang='{language}'><p>{text}</p>");
+        let bytes = encoded(encoding, &page);
+        let url = format!("http://a.{country}/");
+        let hints = Hints {
+            is_markup: true,
+            url: &url,
+            ..Hints::default()
+        };
+        assert_eq!(decode(&bytes, &hints, &mut String::new()).text, page);
+    }
+}
+
+#[test]
 fn macintosh_is_known_by_its_letters() {
     for (encoding, text) in [
         (
