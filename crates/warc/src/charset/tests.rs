@@ -320,6 +320,108 @@ fn the_language_of_a_page_counts_more_than_the_country_of_its_url() {
     }
 }
 
+/// Most of these are UTF-8 by chance; as UTF-8, some are Latin letters.
+#[test]
+fn a_few_characters_are_read_as_an_encoding_of_cjk_that_is_declared() {
+    for (encoding, texts) in [
+        (
+            GBK,
+            [
+                "No. 5 一",
+                "3每 km",
+                "abc 没 def",
+                "A-1 目木",
+                "欧女 OK",
+                "么每没 7",
+                "每女母目 abc",
+            ],
+        ),
+        (
+            GB18030,
+            [
+                "No. 5 一",
+                "3每 km",
+                "abc 没 def",
+                "A-1 目木",
+                "欧女 OK",
+                "么每没 7",
+                "每女母目 abc",
+            ],
+        ),
+        (
+            BIG5,
+            [
+                "No. 5 簿",
+                "3羅 km",
+                "abc 警 def",
+                "A-1 警覺",
+                "覺羅 OK",
+                "籠籠簿 7",
+                "議警羅覺 abc",
+            ],
+        ),
+        (
+            EUC_JP,
+            [
+                "No. 5 町",
+                "3店 km",
+                "abc 店 def",
+                "A-1 天店",
+                "単頂 OK",
+                "頂店町 7",
+                "丹頂朝潮 abc",
+            ],
+        ),
+        (
+            SHIFT_JIS,
+            [
+                "No. 5 燿、",
+                "3ﾄｱ km",
+                "abc 本 def",
+                "A-1 東京",
+                "ﾄｱ OK",
+                "図書館 7",
+                "昨日の朝 abc",
+            ],
+        ),
+        (
+            EUC_KR,
+            [
+                "No. 5 책",
+                "3치 km",
+                "abc 큰 def",
+                "A-1 타치",
+                "카카 OK",
+                "크타치 7",
+                "책카큰치 abc",
+            ],
+        ),
+    ] {
+        for text in texts {
+            let declared = format!("text/plain; charset={}", encoding.name());
+            let found = read(&encoded(encoding, text), &declared);
+            assert_eq!(found, text, "{}", encoding.name());
+        }
+    }
+}
+
+#[test]
+fn a_few_letters_in_utf_8_are_read_whatever_is_declared() {
+    for text in [
+        "Le café est très fermé à Noël",
+        "The café is closed",
+        "Der Fluß führt Öl über",
+        "Die Größe des Öls",
+        "Tiếng Việt",
+        "It’s a “test”",
+    ] {
+        for declared in ["gbk", "gb18030", "big5", "euc-jp", "shift_jis", "euc-kr"] {
+            let found = read(text.as_bytes(), &format!("text/plain; charset={declared}"));
+            assert_eq!(found, text, "{declared}");
+        }
+    }
+}
+
 #[test]
 fn macintosh_is_known_by_its_letters() {
     for (encoding, text) in [
