@@ -116,7 +116,11 @@ fn fitting(
     // In another encoding, hardly a character looks like one of UTF-8.
     if characters > 0 && characters >= errors {
         let mut by_chance = declared.filter(|declared| {
-            errors == 0 && others < FEW && is_multi_byte(declared) && fits(declared, bytes)
+            errors == 0
+                && others < FEW
+                && is_multi_byte(declared)
+                && fits(declared, bytes)
+                && !is_latin_utf_8(bytes)
         });
         return by_chance.next().unwrap_or(UTF_8);
     }
@@ -299,6 +303,34 @@ fn utf_8_characters(bytes: &[u8]) -> (usize, usize) {
         errors += usize::from(!chunk.invalid().is_empty());
     }
     (characters, errors)
+}
+
+/// Whether the few characters of a text in UTF-8 are Latin letters in words of ASCII, such as "café", most of them, and others words of
+/// one letter; or signs of typography. In the encodings of CJK, the same bytes are characters, which seldom stand so.
+fn is_latin_utf_8(bytes: &[u8]) -> bool {
+    let text = simdutf8::basic::from_utf8(bytes).unwrap_or_default();
+    let (mut within, mut alone) = (0, 0);
+    for (at, character) in text.char_indices().filter(|(_, c)| !c.is_ascii()) {
+        let neighbours = [at.checked_sub(1), Some(at + character.len_utf8())];
+        let mut neighbours = neighbours
+            .into_iter()
+            .flatten()
+            .filter_map(|at| bytes.get(at));
+        match character {
+            '\u{2010}'..='\u{203a}' => within += 1,
+            '\u{c0}'..='\u{24f}' | '\u{1e00}'..='\u{1eff}' => {
+                if neighbours.clone().any(u8::is_ascii_alphabetic) {
+                    within += 1;
+                } else if neighbours.all(u8::is_ascii_whitespace) {
+                    alone += 1;
+                } else {
+                    return false;
+                }
+            }
+            _ => return false,
+        }
+    }
+    within > alone
 }
 
 /// As [`detect`], for bytes a few of which are wrong: to the detector, one such byte rules an encoding out.

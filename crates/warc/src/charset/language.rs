@@ -2,13 +2,16 @@
 
 use super::{Hints, prescan};
 
-/// The domain of a country with the language that a page says to be in, if its encodings are others than those of Western Europe;
-/// otherwise the top-level domain of its URL.
+/// The domain of a country with the language that a page says to be in, if it says one that is known; otherwise the top-level domain
+/// of its URL.
 pub(super) fn likely_domain<'a>(page: &[u8], hints: &Hints<'a>) -> Option<&'a [u8]> {
     let language = hints.is_markup.then(|| prescan::language(page)).flatten();
-    language
-        .and_then(domain_of)
-        .or_else(|| top_level_domain(hints.url))
+    let of_url = || match top_level_domain(hints.url) {
+        // They write in Latin letters as well. The detector knows it of Bosnia alone.
+        Some(b"rs" | b"md") => Some(&b"ba"[..]),
+        domain => domain,
+    };
+    language.and_then(domain_of).or_else(of_url)
 }
 
 /// A domain that the detector takes for the script and the encodings of a language, such as `th` or `zh-Hant`.
@@ -33,6 +36,12 @@ fn domain_of(language: &[u8]) -> Option<&'static [u8]> {
         "pl" | "hu" | "sl" => "pl",
         "cs" | "sk" | "hr" | "ro" => "cz",
         "lt" | "lv" => "lt",
+        "is" | "fo" => "is",
+        // Pages in other languages say so as well, because their templates do: this speaks for no encoding.
+        "en" => "com",
+        "af" | "br" | "ca" | "cy" | "da" | "de" | "es" | "et" | "eu" | "fi" | "fr" | "fy"
+        | "ga" | "gd" | "gl" | "id" | "it" | "lb" | "ms" | "nb" | "nl" | "nn" | "no" | "oc"
+        | "pt" | "rm" | "sq" | "sv" => "fr",
         _ => return None,
     };
     Some(domain.as_bytes())
@@ -71,6 +80,21 @@ mod tests {
     }
 
     #[test]
+    fn countries_of_two_alphabets() {
+        for (url, domain) in [
+            ("http://a.rs/", "ba"),
+            ("http://a.md/", "ba"),
+            ("http://a.ru/", "ru"),
+        ] {
+            let hints = Hints {
+                url,
+                ..Hints::default()
+            };
+            assert_eq!(likely_domain(b"", &hints), Some(domain.as_bytes()), "{url}");
+        }
+    }
+
+    #[test]
     fn a_page_says_its_language() {
         let url = "http://example.de/";
         for (page, domain) in [
@@ -80,7 +104,11 @@ mod tests {
             ("<html lang=zh-Hant-HK>", "hk"),
             ("<html lang=zh_TW>", "hk"),
             ("<html lang=' pl '>", "pl"),
-            ("<html lang=en>", "de"),
+            ("<html lang=es>", "fr"),
+            ("<html lang=pt-BR>", "fr"),
+            ("<html lang=is>", "is"),
+            ("<html lang=en-GB>", "com"),
+            ("<html lang=tlh>", "de"),
             ("<html lang>", "de"),
             ("<html><p lang=th>", "de"),
             ("<htmlx lang=th>", "de"),

@@ -239,6 +239,190 @@ fn short_pages_are_read_by_their_language() {
 }
 
 #[test]
+fn the_language_of_a_page_counts_more_than_the_country_of_its_url() {
+    for (encoding, language, country, text) in [
+        (
+            WINDOWS_1252,
+            "es",
+            "pl",
+            "¿Dónde está la biblioteca? Está allí, detrás del jardín botánico.",
+        ),
+        (
+            WINDOWS_1252,
+            "es",
+            "com",
+            "¿Dónde está la biblioteca? Está allí, detrás del jardín botánico.",
+        ),
+        (
+            WINDOWS_1252,
+            "pt-BR",
+            "hu",
+            "Você já viu o avô? Está lá fora, à sombra, há três horas.",
+        ),
+        (
+            WINDOWS_1252,
+            "fr",
+            "cz",
+            "Hier soir, les voisins ont dressé une longue table et invité toute la rue à dîner.",
+        ),
+        (
+            WINDOWS_1252,
+            "de",
+            "cn",
+            "Die neue Brücke über den Fluss wird im Frühjahr eröffnet, sagte der Bürgermeister.",
+        ),
+        (
+            WINDOWS_1252,
+            "sv",
+            "jp",
+            "I går kväll dukade grannarna ett långt bord i trädgården och bjöd hela gatan på middag.",
+        ),
+        (
+            WINDOWS_1252,
+            "is",
+            "pl",
+            "Í gærkvöldi lögðu nágrannarnir langt borð í garðinum og buðu allri götunni í kvöldmat.",
+        ),
+        (
+            WINDOWS_1252,
+            "en",
+            "gr",
+            "The mayor’s plan is “ready”, she said – and it won’t cost the city more than it can afford.",
+        ),
+        (
+            WINDOWS_1252,
+            "en-GB",
+            "kr",
+            "The café was closed on Monday, but the owner opened it again on Tuesday.",
+        ),
+        (
+            WINDOWS_1250,
+            "",
+            "rs",
+            "Sinoć su komšije postavile dugačak sto u bašti i pozvale celu ulicu na večeru.",
+        ),
+        (
+            WINDOWS_1251,
+            "",
+            "rs",
+            "Стари људи седе испред куће и причају о граду.",
+        ),
+    ] {
+        let page = format!("<html lang='{language}'><p>{text}</p>");
+        let bytes = encoded(encoding, &page);
+        let url = format!("http://a.{country}/");
+        let hints = Hints {
+            is_markup: true,
+            url: &url,
+            ..Hints::default()
+        };
+        assert_eq!(decode(&bytes, &hints, &mut String::new()).text, page);
+    }
+}
+
+/// Most of these are UTF-8 by chance; as UTF-8, some are Latin letters.
+#[test]
+fn a_few_characters_are_read_as_an_encoding_of_cjk_that_is_declared() {
+    for (encoding, texts) in [
+        (
+            GBK,
+            [
+                "No. 5 一",
+                "3每 km",
+                "abc 没 def",
+                "A-1 目木",
+                "欧女 OK",
+                "么每没 7",
+                "每女母目 abc",
+            ],
+        ),
+        (
+            GB18030,
+            [
+                "No. 5 一",
+                "3每 km",
+                "abc 没 def",
+                "A-1 目木",
+                "欧女 OK",
+                "么每没 7",
+                "每女母目 abc",
+            ],
+        ),
+        (
+            BIG5,
+            [
+                "No. 5 簿",
+                "3羅 km",
+                "abc 警 def",
+                "A-1 警覺",
+                "覺羅 OK",
+                "籠籠簿 7",
+                "議警羅覺 abc",
+            ],
+        ),
+        (
+            EUC_JP,
+            [
+                "No. 5 町",
+                "3店 km",
+                "abc 店 def",
+                "A-1 天店",
+                "単頂 OK",
+                "頂店町 7",
+                "丹頂朝潮 abc",
+            ],
+        ),
+        (
+            SHIFT_JIS,
+            [
+                "No. 5 燿、",
+                "3ﾄｱ km",
+                "abc 本 def",
+                "A-1 東京",
+                "ﾄｱ OK",
+                "図書館 7",
+                "昨日の朝 abc",
+            ],
+        ),
+        (
+            EUC_KR,
+            [
+                "No. 5 책",
+                "3치 km",
+                "abc 큰 def",
+                "A-1 타치",
+                "카카 OK",
+                "크타치 7",
+                "책카큰치 abc",
+            ],
+        ),
+    ] {
+        for text in texts {
+            let declared = format!("text/plain; charset={}", encoding.name());
+            let found = read(&encoded(encoding, text), &declared);
+            assert_eq!(found, text, "{}", encoding.name());
+        }
+    }
+}
+
+#[test]
+fn a_few_letters_in_utf_8_are_read_whatever_is_declared() {
+    for text in [
+        "Le café est très fermé à Noël",
+        "The café is closed",
+        "Der Fluß führt Öl über",
+        "Die Größe des Öls",
+        "Tiếng Việt",
+        "It’s a “test”",
+    ] {
+        for declared in ["gbk", "gb18030", "big5", "euc-jp", "shift_jis", "euc-kr"] {
+            let found = read(text.as_bytes(), &format!("text/plain; charset={declared}"));
+            assert_eq!(found, text, "{declared}");
+        }
+    }
+}
+
+#[test]
 fn macintosh_is_known_by_its_letters() {
     for (encoding, text) in [
         (

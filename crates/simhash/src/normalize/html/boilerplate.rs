@@ -111,17 +111,14 @@ impl Context {
     }
 }
 
-/// Whether a block is boilerplate by its own name, role, class or id.
+/// Whether a block is boilerplate by its own name or role. Its class or id may be that of a frame around the text.
 pub(super) fn is_boilerplate(element: Element, attributes: &Attributes<'_>) -> bool {
-    let role = attributes.role.map_or(Role::None, Role::of);
-    let is_content = matches!(element, Element::Main | Element::Article)
-        || matches!(role, Role::Main | Role::Article);
-    let mut names = [attributes.class, attributes.id].into_iter().flatten();
-    element.has(BLOCK)
-        && !is_content
-        && (is_boilerplate_element(element)
-            || role == Role::Boilerplate
-            || names.any(names_boilerplate))
+    let is_named = match attributes.role.map_or(Role::None, Role::of) {
+        Role::None => is_boilerplate_element(element),
+        Role::Main | Role::Article => false,
+        Role::Boilerplate => !matches!(element, Element::Main | Element::Article),
+    };
+    element.has(BLOCK) && is_named
 }
 
 fn is_boilerplate_element(element: Element) -> bool {

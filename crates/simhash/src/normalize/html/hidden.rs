@@ -89,6 +89,10 @@ mod tests {
             class: Some(class.as_bytes()),
             ..hidden("", None)
         };
+        let role = |role: &'static str| Attributes {
+            role: Some(role.as_bytes()),
+            ..hidden("", None)
+        };
         let popover = Attributes {
             popover: true,
             ..no_attributes
@@ -130,10 +134,11 @@ mod tests {
             ),
             (Element::Nav, hidden("", None), Never),
             (Element::Nav, no_attributes, Shown),
-            (Element::Div, named("cookie-banner"), Never),
-            (Element::Div, named("content"), Veiled),
-            (Element::Article, named("related"), Veiled),
-            (Element::Span, named("share"), Veiled),
+            (Element::Nav, role("article"), Veiled),
+            (Element::Div, role("dialog"), Never),
+            (Element::Article, role("dialog"), Veiled),
+            (Element::Span, role("dialog"), Veiled),
+            (Element::Div, named("modal-content"), Veiled),
             (Element::Dialog, no_attributes, Never),
             (Element::Dialog, open, Shown),
             (Element::Dialog, style("display:block"), Shown),

@@ -239,6 +239,8 @@ fn hidden_text_counts_where_it_is_most_of_the_page() {
         "style='disp\\6c ay&colon;&#110;one'",
         "style='content-visibility:hidden'",
         "hidden><div style='display:none'",
+        "hidden class='ad-free newsletter-page'",
+        "style='display:none' id=modal-content",
     ] {
         let shown = visible_text(&page("a frame", attribute, article));
         assert_eq!(shown, format!("a frame\n{article}"), "{attribute}");
@@ -252,7 +254,7 @@ fn hidden_text_counts_where_it_is_most_of_the_page() {
         "hidden><span popover",
         "hidden><datalist",
         "hidden role=dialog",
-        "style='display:none' id=mainMenu",
+        "hidden><nav hidden",
         "hidden><dialog",
     ] {
         assert_eq!(
