@@ -1,5 +1,5 @@
-//! Files that no reader reads: archives of files, other compressions than a reader's, and Parquet in any compression. Their first
-//! bytes tell them, or the endings of their names.
+//! Files that no reader reads: archives of files, other compressions than a reader's, Parquet in any compression, and other
+//! formats. Their first bytes tell them, or the endings of their names.
 
 use storage::has_ending;
 use warc::charset::Hints;
@@ -17,93 +17,139 @@ struct Kind {
     endings: &'static [&'static str],
     /// How they begin: one of these bytes is at its offset.
     starts: &'static [(usize, &'static [u8])],
-    /// The command that writes what a file has to standard output.
-    command: &'static str,
+    remedy: Remedy,
 }
 
-static KINDS: [Kind; 12] = [
+/// What people do with such a file.
+enum Remedy {
+    /// These commands give what one file, or a crawl, has to the program.
+    Pipe(&'static str),
+    /// An archive of files, which a pipe would join into one document.
+    Unpack,
+    Convert,
+}
+
+static KINDS: [Kind; 17] = [
     Kind {
         what: "an archive of files (WACZ)",
         endings: &[".wacz"],
         starts: &[],
-        command: "unzip -p FILE '*.warc.gz'",
+        remedy: Remedy::Pipe("unzip -p FILE '*.warc.gz' | dedup-job run - --format warc"),
     },
     Kind {
         what: "an archive of files (ZIP)",
         endings: &[".zip"],
         starts: &[(0, b"PK\x03\x04"), (0, b"PK\x05\x06")],
-        command: "unzip -p FILE",
+        remedy: Remedy::Unpack,
     },
     Kind {
         what: "an archive of files (7-Zip)",
         endings: &[".7z"],
         starts: &[(0, b"7z\xbc\xaf\x27\x1c")],
-        command: "7z x -so FILE",
+        remedy: Remedy::Unpack,
     },
     Kind {
         what: "an archive of files (RAR)",
         endings: &[".rar"],
         starts: &[(0, b"Rar!\x1a\x07")],
-        command: "unrar p -inul FILE",
+        remedy: Remedy::Unpack,
     },
     Kind {
         what: "an archive of files (tar)",
-        endings: &[".tar", ".tar.gz", ".tgz", ".tar.zst"],
+        endings: &[
+            ".tar", ".tar.gz", ".tgz", ".tar.zst", ".tar.bz2", ".tbz2", ".tar.xz", ".txz",
+        ],
         starts: &[(257, b"ustar")],
-        command: "tar -xOf FILE",
+        remedy: Remedy::Unpack,
     },
     Kind {
         what: "compressed by bzip2",
         endings: &[".bz2"],
         // The first block, or the end of a stream without one: a text may begin with `BZh`.
         starts: &[(4, b"1AY&SY"), (4, b"\x17rE8P\x90")],
-        command: "bzip2 -dc FILE",
+        remedy: Remedy::Pipe("bzip2 -dc FILE | dedup-job run -"),
     },
     Kind {
         what: "compressed by xz",
         endings: &[".xz"],
         starts: &[(0, b"\xfd7zXZ\0")],
-        command: "xz -dc FILE",
+        remedy: Remedy::Pipe("xz -dc FILE | dedup-job run -"),
     },
     Kind {
         what: "compressed by LZMA",
         endings: &[".lzma"],
         starts: &[(0, b"\x5d\0\0")],
-        command: "xz -dc FILE",
+        remedy: Remedy::Pipe("xz -dc FILE | dedup-job run -"),
     },
     Kind {
         what: "compressed by lzip",
         endings: &[".lz"],
         starts: &[(0, b"LZIP\x01")],
-        command: "lzip -dc FILE",
+        remedy: Remedy::Pipe("lzip -dc FILE | dedup-job run -"),
     },
     Kind {
         what: "compressed by LZ4",
         endings: &[".lz4"],
         starts: &[(0, b"\x04\x22\x4d\x18")],
-        command: "lz4 -dc FILE",
+        remedy: Remedy::Pipe("lz4 -dc FILE | dedup-job run -"),
     },
     // These are read, but not within a compression, or under a name without their ending.
     Kind {
         what: "compressed by gzip",
         endings: &[],
         starts: &[(0, b"\x1f\x8b\x08")],
-        command: "gzip -dc FILE",
+        remedy: Remedy::Pipe("gzip -dc FILE | dedup-job run -"),
     },
     Kind {
         what: "compressed by Zstandard",
         endings: &[],
         starts: &[(0, b"\x28\xb5\x2f\xfd")],
-        command: "zstd -dc FILE",
+        remedy: Remedy::Pipe("zstd -dc FILE | dedup-job run -"),
+    },
+    Kind {
+        what: "Avro",
+        endings: &[".avro"],
+        starts: &[(0, b"Obj\x01")],
+        remedy: Remedy::Convert,
+    },
+    Kind {
+        what: "ORC",
+        endings: &[".orc"],
+        starts: &[(0, b"ORC")],
+        remedy: Remedy::Convert,
+    },
+    Kind {
+        what: "Arrow IPC",
+        endings: &[".arrow", ".arrows", ".feather"],
+        starts: &[(0, b"ARROW1\0\0")],
+        remedy: Remedy::Convert,
+    },
+    Kind {
+        what: "PDF",
+        endings: &[".pdf"],
+        starts: &[(0, b"%PDF-")],
+        remedy: Remedy::Convert,
+    },
+    Kind {
+        what: "a database of SQLite",
+        endings: &[".sqlite", ".sqlite3"],
+        starts: &[(0, b"SQLite format 3\0")],
+        remedy: Remedy::Convert,
     },
 ];
 
 impl Kind {
     fn reason(&self) -> String {
-        let Self { what, command, .. } = self;
-        format!(
-            "it is {what}: give what it holds to standard input, such as `{command} | dedup-job run -`"
-        )
+        let what = self.what;
+        match self.remedy {
+            Remedy::Pipe(commands) => {
+                format!("it is {what}: give what it holds to standard input, such as `{commands}`")
+            }
+            Remedy::Unpack => format!("it is {what}: unpack it, and give the directory"),
+            Remedy::Convert => {
+                format!("it is {what}, which is not read: convert it to Parquet or JSON Lines")
+            }
+        }
     }
 }
 
@@ -118,9 +164,12 @@ pub fn why_unread(start: &[u8], is_compressed: bool) -> Option<String> {
     if is_compressed && start.starts_with(b"PAR1") {
         return Some(COMPRESSED_PARQUET.to_owned());
     }
+    // A text may begin with the letters of a kind, too, but has no zeros.
+    let has_zeros = start.iter().take(START as usize).any(|byte| *byte == 0);
     let begins = |(at, bytes): &(usize, &[u8])| {
         let found = start.get(*at..);
         found.is_some_and(|found| found.starts_with(bytes))
+            && (has_zeros || !bytes.iter().all(u8::is_ascii_alphabetic))
     };
     let begins_so = |kind: &&Kind| kind.starts.iter().any(begins);
     KINDS.iter().find(begins_so).map(Kind::reason)
@@ -147,23 +196,33 @@ mod tests {
     #[test]
     fn bytes_and_names_say_the_same() {
         let tar = [&[b'a'; 100][..], &[0; 157], b"ustar\x0000"].concat();
-        for (start, name, command) in [
-            (&b"PK\x03\x04\x14\0"[..], "a.csv.ZIP", "unzip -p"),
-            (b"7z\xbc\xaf\x27\x1c\0\x04", "a.7z", "7z x"),
+        for (start, name, remedy) in [
+            (&b"PK\x03\x04\x14\0"[..], "a.csv.ZIP", "unpack it"),
+            (b"7z\xbc\xaf\x27\x1c\0\x04", "a.7z", "unpack it"),
             (b"BZh91AY&SY,", "a.csv.bz2", "bzip2 -dc"),
             (b"\xfd7zXZ\0\0\x04", "a.jsonl.xz", "xz -dc"),
-            (&tar[..], "a.tar", "tar -xOf"),
+            (
+                &tar[..],
+                "a.tar.xz",
+                "(tar): unpack it, and give the directory",
+            ),
+            (b"Obj\x01\x04\x16avro.schema", "a.avro", "convert it"),
+            (b"ORC\n\x06\x12\x04\0", "a.orc", "convert it"),
+            (b"ARROW1\0\0\xff", "a.feather", "convert it"),
+            (b"%PDF-1.4\n", "a.pdf", "convert it"),
+            (b"SQLite format 3\0\x10", "a.sqlite", "convert it"),
         ] {
             let reason = why_unread(start, false).unwrap();
-            assert!(reason.contains(command), "{reason}");
+            assert!(reason.contains(remedy), "{reason}");
             assert_eq!(by_name(name), Some(reason.clone()));
             assert_eq!(why_unread(start, true), Some(reason));
         }
-        assert!(by_name("crawl.wacz").unwrap().contains("'*.warc.gz'"));
+        let wacz = by_name("crawl.wacz").unwrap();
+        assert!(wacz.contains("'*.warc.gz' | dedup-job run - --format warc"));
         assert_eq!(why_unread(b"PAR1\x15", false), None);
         assert_eq!(why_unread(b"PAR1\x15", true).unwrap(), COMPRESSED_PARQUET);
         assert_eq!(why_no_parquet(b"\x1f\x8b\x08").unwrap(), COMPRESSED_PARQUET);
-        for text in [&b""[..], b"BZh,text\n", b"PK,text\n", b"id,text\n"] {
+        for text in [&b""[..], b"BZh,text\n", b"PK,text\n", b"ORCID,text\n"] {
             assert_eq!(why_unread(text, false), None);
             assert_eq!(why_no_parquet(text), None);
         }

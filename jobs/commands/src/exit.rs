@@ -7,7 +7,7 @@ use documents::DocumentsError;
 use engine::EngineError;
 use storage::{ErrorKind, StorageError};
 
-use crate::own_names::by_own_names;
+use crate::own_names::{by_own_names, hint};
 
 /// Why a command failed.
 #[derive(Debug, thiserror::Error)]
@@ -86,8 +86,12 @@ impl Failure {
     /// Prints the failure on standard error and returns its exit code.
     pub fn report(&self) -> u8 {
         if !matches!(self, Self::ClosedPipe) {
+            let mut text = self.to_string();
+            if self.code() == exit_code(ErrorKind::Data) {
+                text.push_str(hint(&text));
+            }
             // Errors of libraries may quote requests, secrets included.
-            let text = storage::scrub(&by_own_names(&self.to_string()));
+            let text = storage::scrub(&by_own_names(&text));
             // If the terminal is closed, as after SIGHUP, only the exit code reports the failure.
             let _ = writeln!(std::io::stderr(), "dedup-job: {text}");
         }

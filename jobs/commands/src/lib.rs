@@ -18,6 +18,7 @@ mod scratch;
 mod settings;
 mod signals;
 mod spooled;
+mod starts;
 mod word_diff;
 
 use std::ffi::OsString;

@@ -60,7 +60,7 @@ impl ColumnArgs {
 }
 
 /// How documents on standard input are read.
-#[derive(Debug, Clone, Default, Args)]
+#[derive(Debug, Clone, Copy, Default, Args)]
 pub struct PipeArgs {
     /// Format of standard input (-) and of pipes [default: by their first bytes]
     #[arg(long, value_name = "FORMAT", hide_possible_values = true)]

@@ -22,7 +22,7 @@ use clap::{Parser, Subcommand, ValueHint};
 pub use self::archive::{ArchiveCommand, CreateArgs, RemoveArgs, TemplatesArgs};
 pub use self::common::{CommonArgs, LogFormat, StorageArgs};
 pub use self::fingerprint::{
-    ColumnArgs, FeatureArgs, FingerprintArgs, Format, IdFrom, IdfArgs, SpecArgs,
+    ColumnArgs, FeatureArgs, FingerprintArgs, Format, IdFrom, IdfArgs, PipeArgs, SpecArgs,
 };
 pub use self::generate::{
     GenerateArgs, GenerateCommand, GenerateFingerprintsArgs, GeneratePagesArgs,

@@ -58,7 +58,7 @@ struct Report {
 pub fn run(common: &CommonArgs, args: &FingerprintArgs) -> Result<(), Failure> {
     let target = target(args)?;
     let (made, k, day) = process::run(common, async |process: &Process| {
-        let input = &spooled(process, args.paths().to_vec(), args.pipe.format).await?;
+        let input = &spooled(process, args.paths().to_vec(), Some(args.pipe)).await?;
         let (context, scratch) = (&process.context, process.scratch.path());
         let progress = &process.resources.progress;
         let stores = process.stores();

@@ -680,15 +680,24 @@ fn a_file_of_files_is_refused_with_what_to_do() {
     run("crawl.wacz").fails(65, &["crawl.wacz", "unzip -p", "'*.warc.gz'"]);
     // Bytes say what it is, whatever it is called.
     for (name, start, unpack) in [
-        ("a.csv", &b"PK\x03\x04\x14\0\x08\0id,text\n"[..], "unzip -p"),
+        (
+            "a.csv",
+            &b"PK\x03\x04\x14\0\x08\0id,text\n"[..],
+            "unpack it",
+        ),
         ("b.jsonl", b"BZh91AY&SY\x01;,|\n", "bzip2 -dc"),
         ("c.tsv", b"\xfd7zXZ\0\0\x04,;\t\n", "xz -dc"),
-        ("d.json", b"7z\xbc\xaf\x27\x1c\0\x04,", "7z x"),
-        ("e.csv.gz", &gzip(b"7z\xbc\xaf\x27\x1c\0\x04,")[..], "7z x"),
+        ("d.json", b"7z\xbc\xaf\x27\x1c\0\x04,", "unpack it"),
+        (
+            "e.csv.gz",
+            &gzip(b"7z\xbc\xaf\x27\x1c\0\x04,")[..],
+            "unpack it",
+        ),
+        ("f.json", b"ORC\n\x06\x12\x04\x08\0\x02P\0", "convert it"),
     ] {
         fs::write(dir.join(name), start).unwrap();
         run(name).fails(65, &[name, unpack]);
-        for options in [vec![], vec!["--format", "csv"]] {
+        for options in [vec![], vec!["--format", "text"]] {
             piped(name, &options).fails(65, &["standard input", unpack]);
         }
     }

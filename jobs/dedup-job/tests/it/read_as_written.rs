@@ -12,7 +12,7 @@ use encoding_rs::{
     BIG5, EUC_KR, Encoding, GBK, ISO_2022_JP, KOI8_R, SHIFT_JIS, WINDOWS_1251, WINDOWS_1252,
 };
 
-use crate::helpers::crawl_files::{frame, gzip};
+use crate::helpers::crawl_files::{frame, gzip, response};
 use crate::helpers::support::*;
 
 const RUSSIAN: &str = "Вчера вечером мы долго сидели на берегу реки и говорили о том, как изменился наш город за двадцать лет. \
@@ -649,6 +649,86 @@ fn standard_input_and_pipes_are_read() {
     assert!(ran.status.success(), "{ran:?}");
     assert_eq!(pairs(&dir).len(), 3);
     dedup("run - - -o x.csv").fails(64, &["standard input", "once"]);
+}
+
+#[test]
+fn what_is_piped_is_read_as_its_file_is() {
+    let dir = Dir::new();
+    let out = dir.at("out.csv");
+    let run = |input: &str, piped: Option<&str>, options: &[&str]| {
+        let mut run = command();
+        run.args(["run", input, "--overwrite", "--json", "-o", &out]);
+        if let Some(name) = piped {
+            run.stdin(fs::File::open(dir.join(name)).unwrap());
+        }
+        Ran::of(run.args(options).output().unwrap())
+    };
+    let words = text(1);
+    let page = format!("<head><title/></head><body><p>{words}</p></body></html>");
+    let xhtml = "xmlns='http://www.w3.org/1999/xhtml'";
+    let crawl = [&b"\r\n"[..], &response(1, "200 OK", &words)[..]].concat();
+    let files = [
+        (
+            "declared.xhtml",
+            format!("<?xml version='1.0'?>\n<html>{page}").into_bytes(),
+        ),
+        ("named.xhtml", format!("<html {xhtml}>{page}").into_bytes()),
+        (
+            "header.csv",
+            format!("\"the\nid\",id,\"text\"\n,a,{words}\n").into_bytes(),
+        ),
+        ("blank.warc", crawl),
+    ];
+    for (name, content) in files {
+        fs::write(dir.join(name), content).unwrap();
+        let named = run(&dir.at(name), None, &[]).ok().json();
+        let piped = run("-", Some(name), &[]).ok().json();
+        for count in ["documents", "without_fingerprint"] {
+            assert_eq!(piped["new"][count], named["new"][count], "{name}: {count}");
+        }
+        assert_eq!(piped["new"]["without_fingerprint"], 0, "{name}");
+    }
+    let feed = format!("<rss version='2.0'><title>{words}</title></rss>");
+    fs::write(dir.join("feed.xml"), feed).unwrap();
+    run(&dir.at("feed.xml"), None, &[]).fails(65, &["feed.xml"]);
+    run("-", Some("feed.xml"), &[]).fails(65, &["standard input: it is XML"]);
+    run("-", Some("feed.xml"), &["--format", "text"]).ok();
+    for empty in [&b"\n\n"[..], b"\xef\xbb\xbf", &gzip(b"")[..]] {
+        fs::write(dir.join("empty"), empty).unwrap();
+        run("-", Some("empty"), &[]).fails(65, &["standard input: it is empty"]);
+    }
+    // A text whose first line has a comma.
+    fs::write(dir.join("text"), format!("Hello, you\n{words}\n")).unwrap();
+    run("-", Some("text"), &[]).fails(65, &["standard input: no text", "--format text"]);
+    run("-", Some("text"), &["--format", "text"]).ok();
+    // The copy of the kept documents has the ending of what they are.
+    let object = serde_json::json!([{ "id": 1, "text": words }]).to_string();
+    for (name, content, kept) in [
+        ("array", object, "kept.json"),
+        ("table", format!("id\ttext\na\t{words}\n"), "kept.tsv"),
+    ] {
+        fs::write(dir.join(name), &content).unwrap();
+        run("-", Some(name), &["--kept", &dir.at(kept)]).ok();
+        let kept = fs::read_to_string(dir.join(kept)).unwrap();
+        assert!(kept.starts_with(&content[..1]), "{kept}");
+        assert!(kept.contains(&words), "{kept}");
+    }
+}
+
+#[test]
+fn commands_name_no_option_that_they_lack() {
+    let dir = Dir::new();
+    let table = format!("text\n{}\n{}\n", text(1), text(1));
+    fs::write(dir.join("a.csv"), table).unwrap();
+    let pairs = dir.at("pairs.csv");
+    dedup_ok(&format!("run {} -o {pairs}", dir.at("a.csv")));
+    let shown = command()
+        .args(["show", &pairs, "--documents", "-"])
+        .stdin(fs::File::open(dir.join("a.csv")).unwrap())
+        .output()
+        .unwrap();
+    let shown = Ran::of(shown).fails(64, &["standard input", "give a file"]);
+    assert!(!shown.stderr.contains("--format"), "{}", shown.stderr);
 }
 
 /// A data set as hubs of models have it: a folder of Parquet with splits, and cards beside them.

@@ -38,7 +38,7 @@ pub fn run_with(
         Ok(()) => process::run(common, async |process: &Process| {
             let mut settings = settings::build(process, args, &mut metrics_file).await?;
             if settings.job.is_none() {
-                settings.new = spooled(process, settings.new, args.pipe.format).await?;
+                settings.new = spooled(process, settings.new, Some(args.pipe)).await?;
                 settings.columns.spooled = Some(process.scratch.path().to_owned());
             }
             work(process, settings).await
