@@ -355,7 +355,11 @@ impl Columns {
         let missing = |what: &str, sought: &str, option: &str| {
             let remedy = match (self.without_options, option) {
                 (true, _) => "; only these names are found".to_owned(),
-                (false, "--prefer" | "--source") => format!(", which {option} names"),
+                (false, "--prefer") => {
+                    let hint = self.prefer.hint(|name| !names.contains(&name));
+                    format!(", which --prefer names{hint}")
+                }
+                (false, "--source") => ", which --source names".to_owned(),
                 (false, _) => format!("; name it by {option}"),
             };
             let columns = listed(names);

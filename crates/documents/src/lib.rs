@@ -241,7 +241,8 @@ impl Documents {
             };
             let in_whole: Option<Vec<bool>> = self.files.iter().map(of_file).collect();
             let Some(in_whole) = in_whole else { continue };
-            let said = format!("no document has the column {name:?}, which an option names");
+            let hint = self.columns.prefer.hint(|column| column == name);
+            let said = format!("no document has the column {name:?}, which an option names{hint}");
             if in_whole.into_iter().all(|whole| whole) {
                 let reason = format!("{said}; its columns are {columns}");
                 return Err(first.bad_data(reason));

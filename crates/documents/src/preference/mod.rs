@@ -92,6 +92,18 @@ impl Prefer {
         self.rules.iter().filter_map(Rule::column)
     }
 
+    /// The end of a message that there are no columns of the names that `is_missing` finds: the rules that are meant instead, if any are.
+    pub fn hint(&self, is_missing: impl Fn(&str) -> bool) -> String {
+        let rules = self.rules.iter().filter_map(|rule| match rule {
+            Rule::Column { name, .. } if is_missing(name) => meant(name),
+            _ => None,
+        });
+        match rules.collect::<Vec<String>>().join(",") {
+            rules if rules.is_empty() => rules,
+            rules => format!(" (if a rule is meant: {rules})"),
+        }
+    }
+
     /// Whether the documents' table has the keys: by all rules but the length of texts, which is known with the fingerprints.
     pub(super) fn has_keys(&self) -> bool {
         self.rules != [Rule::Longest]
@@ -313,21 +325,17 @@ fn sources(names: &str, read: impl Fn(&str) -> Result<String, String>) -> Result
     }
 }
 
-/// The rule that is meant by one with a wrong sign, such as `earliest:date` or `quality=desc`. A column of such a name needs a direction.
-fn meant(text: &str) -> Option<String> {
-    let (first, rest) = text.split_once([':', '=']).unwrap_or_default();
-    let (column, last) = text.rsplit_once(['=', ' ']).unwrap_or_default();
+/// The rule that is meant if there is no column of this name, such as `earliest:date`, `quality=desc` or `quality:descending`.
+fn meant(column: &str) -> Option<String> {
+    let (first, rest) = column.split_once([':', '=']).unwrap_or_default();
+    let (name, last) = column.rsplit_once([':', '=', ' ']).unwrap_or_default();
+    let (rest, name) = (rest.trim(), name.trim_end_matches([':', '=', ' ']));
     let [word, direction] = [first, last].map(|word| word.trim().to_ascii_lowercase());
-    let rest = |missing: &'static str| match rest.trim() {
-        "" => missing,
-        rest => rest,
-    };
-    Some(match (&*word, &*direction) {
-        ("earliest" | "latest", _) => format!("{word}={}", rest("COLUMN")),
-        ("source", _) => format!("source={}", rest("a.example,b.example")),
-        ("longest" | "path" | "first", _) => format!("{word}, which takes nothing"),
-        ("asc" | "desc", _) => format!("{}:{word}", rest("COLUMN")),
-        (_, "asc" | "desc") => format!("{}:{direction}", column.trim_end_matches(['=', ' '])),
+    Some(match (&*word, direction.trim_end_matches("ending")) {
+        ("longest" | "path" | "first", _) => word.clone(),
+        ("earliest" | "latest" | "source", _) if !rest.is_empty() => format!("{word}={rest}"),
+        ("asc" | "desc", _) if !rest.is_empty() => format!("{rest}:{word}"),
+        (_, direction @ ("asc" | "desc")) if !name.is_empty() => format!("{name}:{direction}"),
         _ => return None,
     })
 }
@@ -342,28 +350,26 @@ impl FromStr for Rule {
             "first" => return Ok(Self::First),
             _ => {}
         }
+        let missing = || "the name of the column is missing".to_owned();
         for (word, latest) in [("earliest", false), ("latest", true)] {
             let rest = text.strip_prefix(word);
             let name = rest.and_then(|rest| rest.strip_prefix('='));
-            let name = name.filter(|name| !name.is_empty()).map(str::to_owned);
+            if name == Some("") {
+                return Err(missing());
+            }
             if rest == Some("") || name.is_some() {
+                let name = name.map(str::to_owned);
                 return Ok(Self::Time { name, latest });
             }
         }
         let (name, direction) = text.rsplit_once(':').unwrap_or((text, ""));
-        let (name, descending) = match direction.to_ascii_lowercase().as_str() {
-            "asc" => (name, false),
-            "desc" => (name, true),
-            "ascending" | "descending" => {
-                return Err(format!("{direction:?} is no direction; write asc or desc"));
-            }
-            _ => match meant(text) {
-                Some(rule) => return Err(format!("{text:?} is no rule; write {rule}")),
-                None => (text, false),
-            },
+        let (name, descending) = match &*direction.trim().to_ascii_lowercase() {
+            "asc" => (name.trim_end(), false),
+            "desc" => (name.trim_end(), true),
+            _ => (text, false),
         };
         if name.is_empty() {
-            return Err("the name of the column is missing".to_owned());
+            return Err(missing());
         }
         let name = name.to_owned();
         Ok(Self::Column { name, descending })
@@ -387,53 +393,49 @@ mod tests {
         assert_eq!("dc:title:desc".parse(), column("dc:title", true));
         assert_eq!("first:asc".parse(), column("first", false));
         assert_eq!("latest_one".parse(), column("latest_one", false));
+        assert_eq!("dc:title : DESC".parse(), column("dc:title", true));
         for bad in [
             "",
             ":desc",
+            " : desc",
+            "earliest=",
             "a,,b",
             "a,",
             "source=",
             "source= , ",
             "source=a,longest",
-            "a:descending",
         ] {
             bad.parse::<Prefer>().unwrap_err();
         }
     }
 
     #[test]
-    fn a_wrong_sign_is_told_the_right_one() {
-        for (wrong, right) in [
+    fn what_may_be_a_column_is_one_and_has_a_hint() {
+        for (column, meant) in [
             ("earliest:date", "earliest=date"),
             ("latest:meta.fetched", "latest=meta.fetched"),
             ("Latest = fetched", "latest=fetched"),
-            ("earliest=", "earliest=COLUMN"),
             ("source:a.example", "source=a.example"),
-            ("source:a.example,b.example", "source=a.example"),
-            ("source:", "source=a.example,b.example"),
-            ("longest:text", "longest, which takes nothing"),
-            ("first=date", "first, which takes nothing"),
+            ("longest=text", "longest"),
+            ("first=date", "first"),
+            ("path:", "path"),
             ("quality=desc", "quality:desc"),
+            ("quality:descending", "quality:desc"),
             ("dc:title = DESC", "dc:title:desc"),
             ("page views DESC", "page views:desc"),
             ("desc:quality", "quality:desc"),
             ("asc=quality", "quality:asc"),
         ] {
-            let error = format!("longest,{wrong}").parse::<Prefer>().unwrap_err();
-            assert!(
-                error.ends_with(&format!("write {right}")),
-                "{wrong}: {error}"
-            );
+            let prefer: Prefer = format!("longest,{column}").parse().unwrap();
+            assert_eq!(prefer.columns().collect::<Vec<_>>(), [column]);
+            let expected = format!(" (if a rule is meant: {meant})");
+            assert_eq!(prefer.hint(|name| name == column), expected);
+            assert_eq!(prefer.hint(|_| false), "");
         }
-        for column in [
-            "earliest:date:asc",
-            "quality=desc:asc",
-            "first name",
-            "a=b",
-            "source",
-            "desc",
-        ] {
-            column.parse::<Prefer>().unwrap();
+        for column in ["first name", "a=b", "source", "desc", "earliest:", "=desc"] {
+            let prefer: Prefer = column.parse().unwrap();
+            assert_eq!(prefer.columns().collect::<Vec<_>>(), [column]);
+            assert_eq!(prefer.hint(|_| true), "", "{column}");
         }
     }
 

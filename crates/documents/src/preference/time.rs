@@ -3,10 +3,10 @@
 use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime, Utc};
 use std::str::FromStr as _;
 
-/// The time in `text`, in nanoseconds since 1970: by ISO 8601, with or without minutes and seconds, or by RFC 822, as in headers of
+/// The time in `text`, in nanoseconds since 1970: by ISO 8601, with or without minutes and seconds, or in a form of
 /// HTTP; without an offset, in UTC.
 pub(super) fn of_text(text: &str) -> Option<i128> {
-    iso(text).or_else(|| rfc_822(text))
+    iso(text).or_else(|| http(text))
 }
 
 /// The time in `text`, which may also be a number: seconds, milliseconds, microseconds or nanoseconds since 1970, by its size; or the
@@ -30,7 +30,7 @@ pub(super) fn of_text_or_number(text: &str) -> Option<i128> {
     };
     // A day of the year, and one of a week.
     let day = || {
-        let formats = ["%Y-%j", "%G-W%V-%u"].into_iter();
+        let formats = ["%Y-%j", "%G-W%V-%u", "%GW%V%u"].into_iter();
         let mut days = formats.filter_map(|format| NaiveDate::parse_from_str(text, format).ok());
         days.next().map(midnight)
     };
@@ -66,18 +66,33 @@ fn since_1970(text: &str) -> Option<i128> {
     })
 }
 
-fn rfc_822(text: &str) -> Option<i128> {
+/// The time in a text of RFC 822, RFC 850 or `asctime`.
+fn http(text: &str) -> Option<i128> {
     // Most texts are no times: do not parse them.
     let may_be = text.len() <= 64 && text.contains(':') && text.contains(' ');
     if !may_be {
         return None;
     }
     // A weekday may be wrong.
-    const DAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
-    let day = text.split_once(", ").filter(|(day, _)| DAYS.contains(day));
-    let text = day.map_or(text, |(_, time)| time);
-    let time = DateTime::parse_from_rfc2822(text).ok()?;
-    Some(nanoseconds(time.to_utc()))
+    const DAYS: [&str; 7] = [
+        "Monday",
+        "Tuesday",
+        "Wednesday",
+        "Thursday",
+        "Friday",
+        "Saturday",
+        "Sunday",
+    ];
+    let is_day = |day: &str| DAYS.iter().any(|name| *name == day || name[..3] == *day);
+    let day = text.split_once([',', ' ']).filter(|(day, _)| is_day(day));
+    let text = day.map_or(text, |(_, time)| time.trim_start());
+    if let Ok(time) = DateTime::parse_from_rfc2822(text) {
+        return Some(nanoseconds(time.to_utc()));
+    }
+    // Years from 70 on are those of the last century, whenever this runs: documents keep their order.
+    let formats = ["%d-%b-%y %H:%M:%S GMT", "%b %e %H:%M:%S %Y"].into_iter();
+    let mut times = formats.filter_map(|format| NaiveDateTime::parse_from_str(text, format).ok());
+    times.next().map(|time| nanoseconds(time.and_utc()))
 }
 
 fn nanoseconds(time: DateTime<Utc>) -> i128 {
@@ -112,7 +127,7 @@ fn iso(text: &str) -> Option<i128> {
     if day.len() < "2026-332".len() {
         return None;
     }
-    const DAYS: [&str; 4] = ["%Y-%m-%d", "%Y%m%d", "%Y-%j", "%G-W%V-%u"];
+    const DAYS: [&str; 5] = ["%Y-%m-%d", "%Y%m%d", "%Y-%j", "%G-W%V-%u", "%GW%V%u"];
     let mut days = DAYS
         .iter()
         .filter_map(|format| NaiveDate::parse_from_str(day, format).ok());
@@ -180,6 +195,7 @@ mod tests {
             ("20261128T1030", 10 * hour + 30 * minute),
             ("2026-332T10:30", 10 * hour + 30 * minute),
             ("2026-W48-6T10:30Z", 10 * hour + 30 * minute),
+            ("2026W486T1030Z", 10 * hour + 30 * minute),
             ("2026-11-28T10:00:00,5Z", 10 * hour + second / 2),
             ("20261128T100000,5+01", 9 * hour + second / 2),
             ("2026-11-28T10:30,5", 10 * hour + 30 * minute + 30 * second),
@@ -270,11 +286,19 @@ mod tests {
             "20260102T050405+0200",
             "2026-01-02 03:04:05 GMT",
             "Mon, 02 Jan 2026 03:04:05 GMT",
+            "Friday, 02-Jan-26 03:04:05 GMT",
+            "Fri Jan  2 03:04:05 2026",
+            "Fri Jan 02 03:04:05 2026",
         ] {
             assert_eq!(of_text_or_number(text), expected, "{text}");
         }
+        for (two_digits, four) in [("69", "2069"), ("70", "1970"), ("94", "1994")] {
+            let text = format!("Sunday, 06-Nov-{two_digits} 08:49:37 GMT");
+            let expected = of_text(&format!("{four}-11-06T08:49:37Z"));
+            assert!(expected.is_some() && of_text(&text) == expected, "{text}");
+        }
         let midnight = of_text("2026-01-02");
-        for text in ["20260102", "2026-002", "2026-W01-5"] {
+        for text in ["20260102", "2026-002", "2026-W01-5", "2026W015"] {
             assert_eq!(of_text_or_number(text), midnight, "{text}");
         }
         let first = of_text("2026-01-01");
@@ -291,6 +315,9 @@ mod tests {
             "12:30 at noon",
             "2026-400",
             "Zebra, 02 Jan 2026 03:04:05 GMT",
+            "Satur, 31-Jan-26 06:30:00 GMT",
+            "Saturday, 31-Feb-26 06:30:00 GMT",
+            "Sat Jan 31 06:30:00",
         ] {
             assert_eq!(of_text_or_number(text), None, "{text}");
         }

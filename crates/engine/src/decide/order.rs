@@ -34,8 +34,9 @@ impl Order {
         let memory = sorting.reserve(keys.rows)?;
         let preferences = keys.preferences(|bytes| grow(&memory, bytes))?;
         if *prefer != Prefer::default() && preferences.are_all_missing() {
+            let hint = prefer.hint(|_| true);
             tracing::warn!(
-                "no document has a value by --prefer {prefer}: of near-duplicates, the one with the smallest id is kept"
+                "no document has a value by --prefer {prefer}{hint}: of near-duplicates, the one with the smallest id is kept"
             );
         }
         let rows = by_id.rows.iter().zip(0..);

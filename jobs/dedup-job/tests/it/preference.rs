@@ -192,12 +192,60 @@ fn sources_may_be_ranked_in_a_file() {
     .fails(64, &["ranks.txt"]);
     dedup(&format!("{run} --prefer latest")).fails(65, &["time", "WARC-Date", "id, text, url"]);
     dedup(&format!("{run} --prefer a,,b")).fails(64, &["--prefer"]);
-    for (wrong, right) in [
-        ("earliest:time", "earliest=time"),
-        ("score=desc", "score:desc"),
+    dedup(&format!("{run} --prefer earliest=")).fails(64, &["--prefer", "column is missing"]);
+}
+
+#[test]
+fn what_may_be_a_column_is_one() {
+    let dir = Dir::new();
+    let (csv, json, output) = (dir.at("d.csv"), dir.at("d.jsonl"), dir.at("decisions.csv"));
+    let words: Vec<String> = (0..50).map(|word| format!("word{word}")).collect();
+    let text = words.join(" ");
+    let run = |input: &str, prefer: &str| {
+        let options = [
+            "--prefer",
+            prefer,
+            "--decisions",
+            output.as_str(),
+            "--overwrite",
+        ];
+        dedup_job(["run", input].into_iter().chain(options))
+    };
+    for column in [
+        "product desc",
+        "source:id",
+        "latest:version",
+        "desc:score",
+        "path:depth",
+        "score=desc",
+        "longest=text",
+        "score:descending",
     ] {
-        dedup(&format!("{run} --prefer {wrong}")).fails(64, &["--prefer", right]);
+        fs::write(&csv, format!("id,{column},text\na,2,{text}\nb,1,{text}\n")).unwrap();
+        run(&csv, column).ok();
+        let decisions = fs::read_to_string(&output).unwrap();
+        assert!(decisions.contains("b,true"), "{column}: {decisions}");
     }
+    // Without such a column, an error says which rule is meant.
+    let line = |id: usize| format!("{}\n", json!({ "id": id, "text": text, "score": null }));
+    let lines: String = (0..2).map(line).collect();
+    for (column, rule) in [
+        ("earliest:date", "(if a rule is meant: earliest=date)"),
+        ("product desc", "(if a rule is meant: product:desc)"),
+    ] {
+        run(&csv, column).fails(65, &[column, rule, "id, score:descending, text"]);
+        fs::write(&json, &lines).unwrap();
+        run(&json, column).fails(65, &[column, rule, "id, "]);
+        // Whose first document alone has it.
+        let first = json!({ "id": 9, "text": "other", column: null });
+        fs::write(&json, format!("{first}\n{lines}")).unwrap();
+        let log = run(&json, column).ok().stderr;
+        assert!(
+            log.contains("no document has a value") && log.contains(rule),
+            "{log}"
+        );
+    }
+    run(&json, "score: desc").ok();
 }
 
 #[test]

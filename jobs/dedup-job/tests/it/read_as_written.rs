@@ -425,6 +425,37 @@ fn json_that_others_write_is_read() {
     run(&dir, &["day.jsonl"], &["--overwrite"]).fails(65, &["line 1", "a line of its own"]);
 }
 
+#[test]
+fn halves_of_characters_and_large_numbers_go_along() {
+    let dir = Dir::new();
+    let (input, decisions) = (dir.at("day.jsonl"), dir.at("d.jsonl"));
+    for meta in [r#""x\ud800y""#, r#"["\ud83d"]"#, "1e400"] {
+        let first = format!(
+            r#"{{"id":"a","meta":{meta},"s":1e400,"text":"{} \ud800"}}"#,
+            text(1)
+        );
+        let second = format!(
+            r#"{{"id":"b","meta":{{"key":"k"}},"s":1,"text":"{}"}}"#,
+            text(1)
+        );
+        fs::write(&input, format!("{first}\n{second}\n")).unwrap();
+        let run = format!("run {input} --decisions {decisions} --overwrite");
+        for options in ["--prefer meta.key", "--source meta.key", "--prefer s"] {
+            dedup_ok(&format!("{run} {options} --columns meta.key,s,text"));
+            let decided = fs::read_to_string(&decisions).unwrap();
+            let decided: Vec<serde_json::Value> = decided
+                .lines()
+                .map(|line| serde_json::from_str(line).unwrap())
+                .collect();
+            let a = decided.iter().find(|row| row["id"] == "a").unwrap();
+            assert_eq!(a["kept"], options.starts_with("--source"), "{options}");
+            assert!(a["meta.key"].is_null(), "{a}");
+            assert_eq!(a["s"], "1e400");
+            assert_eq!(a["text"].as_str().unwrap().matches('\u{fffd}').count(), 1);
+        }
+    }
+}
+
 /// Row 82.
 #[test]
 fn xhtml_is_read_as_xml() {

@@ -56,10 +56,20 @@ struct Node {
 /// The values of the fields in one object.
 pub(super) struct Record<'a> {
     values: Vec<Value<'a>>,
-    /// Whether only the last member of each name is read in an object, and not all, one after the other.
-    only_last: bool,
+    reading: Reading,
     /// Whether an object has a name twice that leads to a field.
     has_repeated: bool,
+}
+
+/// How an object is read; the first way is the fastest.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reading {
+    /// Any half of a character but in texts, and any number that is too large, is an error.
+    Plain,
+    /// Values on the way to fields, and those of [`Kind::Any`], are read from their JSON, which must be UTF-8.
+    Raw,
+    /// As [`Self::Raw`], and only the last member of each name is read in an object, and not all, one after the other.
+    OnlyLast,
 }
 
 #[derive(Clone, Default)]
@@ -108,19 +118,25 @@ impl Fields {
 
     /// Reads the fields of the object in `line`. If an object has a name twice, the last one counts, whatever the others are.
     pub(super) fn parse<'a>(&self, line: &'a [u8]) -> serde_json::Result<Record<'a>> {
-        match self.read(line, false) {
+        let read = self.read(line, Reading::Plain).or_else(|error| {
+            if !error.is_syntax() {
+                return Err(error);
+            }
+            let read = self.read(line, Reading::Raw);
+            read.map_err(|other| if other.is_data() { other } else { error })
+        });
+        match read {
             Ok(record) if !record.has_repeated => Ok(record),
             // This needs UTF-8.
-            Ok(record) => Ok(self.read(line, true).unwrap_or(record)),
-            Err(error) if error.is_data() => self.read(line, true).map_err(|_| error),
-            Err(error) => Err(error),
+            Ok(record) => Ok(self.read(line, Reading::OnlyLast).unwrap_or(record)),
+            Err(error) => self.read(line, Reading::OnlyLast).map_err(|_| error),
         }
     }
 
-    fn read<'a>(&self, line: &'a [u8], only_last: bool) -> serde_json::Result<Record<'a>> {
+    fn read<'a>(&self, line: &'a [u8], reading: Reading) -> serde_json::Result<Record<'a>> {
         let mut record = Record {
             values: vec![Value::default(); self.fields.len()],
-            only_last,
+            reading,
             has_repeated: false,
         };
         let mut json = serde_json::Deserializer::from_slice(line);
@@ -216,8 +232,9 @@ mod tests {
             ("true", "true"),
             (r#""x\"y""#, "x\"y"),
             ("[1, null]", "[1, null]"),
+            ("1e400", "1e400"),
             // Half of a character.
-            (r#""\ud83d""#, "\u{fffd}\u{fffd}\u{fffd}"),
+            (r#""\ud83d""#, "\u{fffd}"),
         ] {
             assert_eq!(read(&format!("{{\"a\":{value}}}")), texts(expected, None));
         }
@@ -413,6 +430,51 @@ mod tests {
         let values = parse_fields(&fields, br#"{"a":[{"b":"x"},{"b":"y"}]}"#).unwrap();
         let expected = [&br#"[{"b":"x"},{"b":"y"}]"#[..], b"x\ny"];
         assert_eq!(values, expected.map(|value| Some(value.to_vec())));
+    }
+
+    #[test]
+    fn halves_of_characters_and_large_numbers_fail_nothing() {
+        let fields = [
+            ("id", Kind::Text),
+            ("a.b", Kind::AsWritten),
+            ("a.c", Kind::Any),
+            ("t", Kind::Texts),
+            ("x.y", Kind::Presence),
+        ];
+        let text = |value: Option<Vec<u8>>| Some(String::from_utf8_lossy(&value?).into_owned());
+        let read = |a: &str| {
+            let line = format!(
+                "{{\"x\":1e400,\"id\":\"\\udc00\",\"a\":{a},\"t\":[\"a\tb\",\"\\ud800\"]}}"
+            );
+            let values = parse_fields(&fields, line.as_bytes()).unwrap();
+            let [id, b, c, t, _] = <[_; 5]>::try_from(values).unwrap();
+            assert_eq!(id.unwrap(), b"\xed\xb0\x80", "{line}");
+            assert_eq!(t.unwrap(), b"a\tb\n\xff", "{line}");
+            [text(b), text(c)]
+        };
+        let texts = |b: &str, c: &str| [Some(b.to_owned()), Some(c.to_owned())];
+        for a in [r#""x\ud800y""#, r#"["\ud83d",[1e400]]"#, "1e400", "-1e400"] {
+            assert_eq!(read(a), [None, None], "{a}");
+        }
+        let half = r#"{"b":"x\ud800y","c":"\udc00\ud83d\ude00"}"#;
+        assert_eq!(read(half), texts("x\u{fffd}y", "\u{fffd}\u{1f600}"));
+        let large = r#"{"b":[1e400],"c":-1e400,"d":"\ud800"}"#;
+        assert_eq!(read(large), texts("[1e400]", "-1e400"));
+        for (c, expected) in [("true", "1"), ("0.50", "0.5"), ("\"é\"", "é")] {
+            let a = format!("{{\"b\":1e999,\"c\":{c}}}");
+            assert_eq!(read(&a), texts("1e999", expected));
+        }
+        let null = r#"{"b":null,"c":null}"#;
+        assert_eq!(read(null), [None, None]);
+        // In what comes twice, too.
+        let line = br#"{"id":"i","a":"\ud800","t":1e400,"t":"\ud800","a":1e400,"a":{"c":1e400}}"#;
+        let values = parse_fields(&fields[1..], line).unwrap();
+        let expected = [None, Some(b"1e400".to_vec()), Some(b"\xff".to_vec()), None];
+        assert_eq!(values, expected);
+        // Deep arrays do not end the program.
+        let (open, close) = ("[".repeat(10_000), "]".repeat(10_000));
+        let line = format!("{{\"a\":{open}1e400{close}}}");
+        parse_fields(&fields, line.as_bytes()).unwrap_err();
     }
 
     #[test]

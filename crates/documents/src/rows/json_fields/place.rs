@@ -7,8 +7,11 @@ use serde::Deserialize;
 use serde::de::{self, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::{Field, Fields, Kind, Node, Record, Value};
+use super::{Field, Fields, Kind, Node, Reading, Record, Value};
 use crate::columns::ITEM_SEPARATOR;
+
+/// The most arrays in arrays on the way to a field, as in the parser.
+const MAX_DEPTH: usize = 128;
 
 /// A place that is being read, and where its values go.
 pub(super) struct Place<'f, 'r, 'de> {
@@ -16,8 +19,8 @@ pub(super) struct Place<'f, 'r, 'de> {
     node: &'f Node,
     /// Number of the field whose value is here.
     field: Option<usize>,
-    /// Whether an array is around it.
-    is_in_array: bool,
+    /// How many arrays are around it.
+    arrays: usize,
     record: &'r mut Record<'de>,
 }
 
@@ -28,7 +31,7 @@ impl<'f, 'r, 'de> Place<'f, 'r, 'de> {
             fields: &fields.fields,
             node: &fields.top,
             field: fields.top.field,
-            is_in_array: false,
+            arrays: 0,
             record,
         }
     }
@@ -38,6 +41,10 @@ impl<'f, 'de> Place<'f, '_, 'de> {
     fn field(&self) -> Option<&'f Field> {
         let fields = self.fields;
         self.field.map(|number| &fields[number])
+    }
+
+    fn is_in_array(&self) -> bool {
+        self.arrays > 0
     }
 
     /// How the field here is read; `None` if no field was asked for here.
@@ -51,7 +58,7 @@ impl<'f, 'de> Place<'f, '_, 'de> {
             fields: self.fields,
             node,
             field: node.field,
-            is_in_array: self.is_in_array,
+            arrays: self.arrays,
             record: &mut *self.record,
         }
     }
@@ -60,7 +67,7 @@ impl<'f, 'de> Place<'f, '_, 'de> {
     fn item(&mut self) -> Place<'f, '_, 'de> {
         Place {
             field: self.field,
-            is_in_array: true,
+            arrays: self.arrays + 1,
             ..self.below(self.node)
         }
     }
@@ -144,6 +151,28 @@ impl<'f, 'de> Place<'f, '_, 'de> {
         Ok(())
     }
 
+    /// Reads the value from its JSON, which may have halves of characters and numbers beyond all.
+    fn read_raw<D: Deserializer<'de>>(mut self, value: D) -> Result<(), D::Error> {
+        let raw = <&'de RawValue as Deserialize<'de>>::deserialize(value)?.get();
+        let is_field = self.field.is_some();
+        let mut json = serde_json::Deserializer::from_str(raw);
+        let read: serde_json::Result<()> = match raw.as_bytes().first() {
+            // Each array that is read has a reader of its own, which does not count those around it.
+            Some(b'[') if self.arrays > MAX_DEPTH => {
+                Err(de::Error::custom("recursion limit exceeded"))
+            }
+            Some(b'"') if is_field => json.deserialize_bytes(self),
+            Some(b'-' | b'0'..=b'9') if raw.parse::<f64>().is_ok_and(f64::is_infinite) => {
+                self.set(Some(Cow::Borrowed(raw.as_bytes())));
+                Ok(())
+            }
+            Some(b'[' | b'{') => json.deserialize_any(self),
+            _ if is_field => json.deserialize_option(self),
+            _ => Ok(()),
+        };
+        read.map_err(<D::Error as de::Error>::custom)
+    }
+
     /// Copies the JSON of the value to the record, and reads the fields inside the value that columns name.
     fn read_as_written<D: Deserializer<'de>>(mut self, value: D) -> Result<(), D::Error> {
         let custom = <D::Error as de::Error>::custom::<serde_json::Error>;
@@ -163,7 +192,10 @@ impl<'f, 'de> Place<'f, '_, 'de> {
             Some(b'"') => {
                 let mut json = serde_json::Deserializer::from_str(written);
                 // It need not be Unicode: an escape may be half of a character.
-                Some(json.deserialize_bytes(Content).map_err(custom)?)
+                Some(match json.deserialize_bytes(Content).map_err(custom)? {
+                    Cow::Owned(text) => Cow::Owned(with_wrong_bytes(&text)),
+                    text => text,
+                })
             }
             _ => Some(Cow::Borrowed(written.as_bytes())),
         };
@@ -176,18 +208,24 @@ impl<'de> DeserializeSeed<'de> for Place<'_, '_, 'de> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, value: D) -> Result<(), D::Error> {
+        let is_raw = self.record.reading != Reading::Plain;
         let Some(Field { name, kind }) = self.field() else {
-            return value.deserialize_any(self);
+            return if is_raw {
+                self.read_raw(value)
+            } else {
+                value.deserialize_any(self)
+            };
         };
         match kind {
             Kind::Presence => value.deserialize_ignored_any(self),
             // It is read when all other work is done: too late for an error.
-            Kind::AsWritten if self.is_in_array => value.deserialize_ignored_any(self),
+            Kind::AsWritten if self.is_in_array() => value.deserialize_ignored_any(self),
             Kind::AsWritten => self.read_as_written(value),
-            Kind::Text | Kind::Number | Kind::TextOrInteger | Kind::Any if self.is_in_array => {
+            Kind::Text | Kind::Number | Kind::TextOrInteger | Kind::Any if self.is_in_array() => {
                 let reason = format!("column {name:?} is in a list; only texts can be in lists");
                 Err(de::Error::custom(reason))
             }
+            Kind::Any if is_raw => self.read_raw(value),
             _ => value.deserialize_option(self),
         }
     }
@@ -211,7 +249,7 @@ impl<'de> Visitor<'de> for Place<'_, '_, 'de> {
     }
 
     fn visit_none<E: de::Error>(mut self) -> Result<(), E> {
-        if !self.is_in_array {
+        if !self.is_in_array() {
             self.set(None);
         }
         Ok(())
@@ -231,7 +269,7 @@ impl<'de> Visitor<'de> for Place<'_, '_, 'de> {
     }
 
     fn visit_borrowed_bytes<E: de::Error>(mut self, text: &'de [u8]) -> Result<(), E> {
-        if self.is_in_array {
+        if self.is_in_array() {
             self.add_item(Cow::Borrowed(text))
         } else {
             self.set(Some(Cow::Borrowed(text)))
@@ -245,7 +283,7 @@ impl<'de> Visitor<'de> for Place<'_, '_, 'de> {
             Some(Kind::Text) => Cow::Owned(text.to_vec()),
             _ => Cow::Owned(with_wrong_bytes(text)),
         };
-        if self.is_in_array {
+        if self.is_in_array() {
             self.add_item(text)
         } else {
             self.set(Some(text))
@@ -292,7 +330,7 @@ impl<'de> Visitor<'de> for Place<'_, '_, 'de> {
             return Err(de::Error::invalid_type(de::Unexpected::Seq, &self));
         }
         let node = self.node;
-        if !self.is_in_array {
+        if !self.is_in_array() {
             self.set_empty(node, Kind::Texts);
         }
         let mut is_empty = true;
@@ -310,7 +348,7 @@ impl<'de> Visitor<'de> for Place<'_, '_, 'de> {
         if self.field.is_some() {
             return Err(de::Error::invalid_type(de::Unexpected::Map, &self));
         }
-        if self.record.only_last {
+        if self.record.reading == Reading::OnlyLast {
             return self.read_last(values);
         }
         let node = self.node;
