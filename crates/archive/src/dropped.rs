@@ -20,6 +20,7 @@ use storage::StorageError;
 
 use crate::commit::COMMIT_ATTEMPTS;
 use crate::data_files::{DayTags, RowsToWrite, WrittenFile};
+use crate::day_records::CommittedDay;
 use crate::decision_settings::DecisionSettings;
 use crate::error::{ArchiveError, Result};
 use crate::remove::Rewrite;
@@ -39,32 +40,44 @@ pub type RowsByFile = BTreeMap<String, Vec<u64>>;
 impl Archive {
     /// The data files in the order of the commits, and how their documents were decided; `None` if they were not, or nothing says it.
     pub async fn files_with_decisions(&self) -> Result<Vec<(DataFile, Option<DecisionSettings>)>> {
-        let mut files = self.files()?;
-        files.sort_by(|a, b| (a.base_version, &a.path).cmp(&(b.base_version, &b.path)));
-        let mut all = Vec::with_capacity(files.len());
-        for file in files {
+        let mut all = Vec::new();
+        let mut recorded = None;
+        for mut file in self.files()? {
             let mut decisions = file.decisions.clone();
-            // Another program that rewrote the file dropped its tags.
-            if let (None, Some(batch)) = (&file.day_digest, file.batch()) {
-                decisions = match self.committed(batch).await {
-                    Err(ArchiveError::ForeignTable { .. } | ArchiveError::ForeignRows { .. }) => {
-                        None
-                    }
-                    committed => committed?.and_then(|committed| committed.decisions),
+            // Another program that rewrote the file dropped its tags: the records of its day say it, if they agree.
+            if let (None, Some(day)) = (&file.day_digest, file.day) {
+                let batches = match &recorded {
+                    Some(batches) => batches,
+                    None => &*recorded.insert(self.recorded_batches().await?),
                 };
+                let mut committed = Vec::new();
+                for batch in batches.iter().filter(|batch| batch.day == day) {
+                    if let Some(version) = self.transaction_version(*batch).await? {
+                        committed.extend(self.read_record(*batch, version).await?);
+                    }
+                }
+                file.base_version = committed.iter().map(|batch| batch.base_version).min();
+                let first = committed.first();
+                let is_like_first = |batch: &CommittedDay| {
+                    first.is_some_and(|first| first.decisions == batch.decisions)
+                };
+                decisions = first
+                    .filter(|_| committed.iter().all(is_like_first))
+                    .and_then(|first| first.decisions.clone());
             }
             all.push((file, decisions));
         }
+        all.sort_by(|(a, _), (b, _)| (a.base_version, &a.path).cmp(&(b.base_version, &b.path)));
         Ok(all)
     }
 
-    /// Writes a Parquet file of the dropped documents (`kept` is false) of `files` whose day and id `is_asked` accepts: fingerprint, id
+    /// Writes a Parquet file of the dropped documents (`kept` is false) of `files` whose file and id `is_asked` accepts: fingerprint, id
     /// and sketch, and [`DROPPED_DAY`], [`DROPPED_FILE`] and [`DROPPED_ROW`], in the order of the files. Returns their number.
     pub async fn write_dropped(
         &self,
         path: &Path,
         files: Vec<DataFile>,
-        is_asked: impl Fn(Option<i32>, &str) -> bool,
+        is_asked: impl Fn(&DataFile, &str) -> bool,
     ) -> Result<u64> {
         let name = path.display().to_string();
         let failed = |error| ArchiveError::parquet(name.clone())(error);
@@ -184,7 +197,7 @@ fn dropped_rows(
     file: &DataFile,
     first: i64,
     schema: &SchemaRef,
-    is_asked: &impl Fn(Option<i32>, &str) -> bool,
+    is_asked: &impl Fn(&DataFile, &str) -> bool,
 ) -> Result<RecordBatch, ArrowError> {
     let kept = schema::kept(rows);
     let day = file.day.map(Date32Type::from_naive_date);
@@ -195,7 +208,7 @@ fn dropped_rows(
             let kept = kept.filter(|kept| kept.is_valid(row));
             let is_dropped =
                 kept.is_some_and(|kept| !kept.value(row)) && rows.column(0).is_valid(row);
-            Some(is_dropped && is_asked(day, ids.value(row)))
+            Some(is_dropped && is_asked(file, ids.value(row)))
         })
         .collect();
     let count = rows.num_rows();

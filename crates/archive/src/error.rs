@@ -242,7 +242,7 @@ impl ArchiveError {
     }
 
     /// The error for a missing data file that the log names.
-    pub(crate) fn missing(object: &str) -> Self {
+    pub fn missing(object: &str) -> Self {
         let reason = "the archive's log names this file, but it is missing";
         Self::bad_data(object, reason)
     }

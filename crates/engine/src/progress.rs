@@ -1,6 +1,6 @@
 //! The progress of a run: counters that the stages advance and a display reads.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -80,6 +80,8 @@ pub struct Position {
 #[derive(Debug, Default)]
 pub struct Progress {
     stage: Mutex<Stage>,
+    /// Whether documents were removed from an archive, and its repair is not done.
+    is_repairing: AtomicBool,
     /// Documents to fingerprint; 0 when the number is not known.
     pub documents_total: AtomicU64,
     /// Documents read.
@@ -193,6 +195,15 @@ fn locked<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Progress {
     pub fn enter(&self, stage: Stage) {
         self.begin(stage, 0);
+    }
+
+    /// Notes that documents were removed, and that what is dropped for them is looked for.
+    pub fn removed(&self) {
+        self.is_repairing.store(true, Ordering::Relaxed);
+    }
+
+    pub fn is_repairing(&self) -> bool {
+        self.is_repairing.load(Ordering::Relaxed)
     }
 
     /// Enters `stage`, which has `total` steps to do, or 0 if their number is not known.

@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use archive::{ColumnNames, Encoded, FingerprintFile, FingerprintReader, Tail};
+use archive::{ArchiveError, ColumnNames, Encoded, FingerprintFile, FingerprintReader, Tail};
 use datafusion::common::runtime::SpawnedTask;
 use datafusion::execution::memory_pool::MemoryPool;
 use datafusion::prelude::SessionContext;
-use storage::Stores;
+use storage::{StorageError, Stores};
 use tokio::sync::OnceCell;
 
 use crate::batch::Batch;
@@ -96,7 +96,15 @@ impl Resources {
             return Ok(reader);
         }
         let location = self.stores.locate(path)?;
-        let reader = FingerprintReader::open(path, &location, size, columns, tail).await?;
+        let reader = FingerprintReader::open(path, &location, size, columns, tail).await;
+        // It was there when the work was planned.
+        let reader = reader.map_err(|error| match error {
+            ArchiveError::Storage(StorageError::NotFound { path }) if tail.is_none() => {
+                StorageError::Gone { path }.into()
+            }
+            ArchiveError::Storage(StorageError::NotFound { path }) => ArchiveError::missing(&path),
+            error => error,
+        })?;
         self.keep_reader(reader.clone(), path);
         Ok(reader)
     }

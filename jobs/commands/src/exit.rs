@@ -74,6 +74,11 @@ pub enum StoppedWhile {
         "a commit in progress may be in the archive, and an output in place: run the same command again"
     )]
     Committing,
+    /// It had removed documents, and looked for what was dropped for them.
+    #[error(
+        "the documents are removed, and what was dropped for them is not kept, or not all of it"
+    )]
+    Repairing,
     /// It wrote an index, whose versions it publishes on the way.
     #[error("the index has its last whole version: run the same command again to continue")]
     Indexing,

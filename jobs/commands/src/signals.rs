@@ -102,6 +102,7 @@ impl StopSignals {
         Err(failure(
             received,
             match stage {
+                _ if progress.is_repairing() => StoppedWhile::Repairing,
                 Stage::Commit => StoppedWhile::Committing,
                 Stage::Index => StoppedWhile::Indexing,
                 _ => StoppedWhile::Working,

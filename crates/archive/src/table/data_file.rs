@@ -40,7 +40,7 @@ pub struct DataFile {
     /// Digest of its day's rows, as they were committed.
     pub(crate) day_digest: Option<String>,
     /// The table version that its day was compared with.
-    pub(crate) base_version: Option<u64>,
+    pub base_version: Option<u64>,
     /// The decisions about its day, if there are any.
     pub(crate) decisions: Option<DecisionSettings>,
     deletion_vector: Option<DeletionVectorDescriptor>,

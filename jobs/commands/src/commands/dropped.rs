@@ -51,13 +51,13 @@ pub(super) async fn decided(archive: &Archive) -> Result<Vec<Decided>, Failure> 
     Ok(all)
 }
 
-/// Calls `each` for those of the documents that the archive at `dir` dropped and for which `is_asked` is true, by day and id. If `within`,
+/// Calls `each` for those of the documents that the archive at `dir` dropped and for which `is_asked` is true, by file and id. If `within`,
 /// those without an original are compared with each other, too, in the order of the commits: the first is kept then.
 pub(super) async fn decide_again(
     process: &Process,
     (dir, archive): (&str, &Archive),
     decided: Decided,
-    is_asked: impl Fn(Option<i32>, &str) -> bool,
+    is_asked: impl Fn(&DataFile, &str) -> bool,
     within: bool,
     mut each: impl FnMut(Again),
 ) -> Result<(), Failure> {

@@ -3,8 +3,9 @@
 use std::collections::{BTreeSet, HashSet};
 use std::fmt::Write as _;
 
-use ::archive::{Archive, ArchiveError, DayBatch, IdSet, IdType, RowsByFile};
+use ::archive::{Archive, ArchiveError, DataFile, DayBatch, IdSet, IdType, RowsByFile};
 use engine::progress::Stage;
+use engine::work_items::days_since_epoch;
 use serde::Serialize;
 
 use crate::args::{CommonArgs, RemoveArgs};
@@ -51,6 +52,7 @@ pub(super) fn run(common: &CommonArgs, args: &RemoveArgs) -> Result<(), Failure>
             let repaired = match originals {
                 // What was not removed dropped nothing.
                 Some(originals) if removed.version.is_some() => {
+                    process.resources.progress.removed();
                     Some(repaired(process, dir, archive, &originals, has_only_kept).await?)
                 }
                 Some(_) => Some(Repaired::default()),
@@ -142,9 +144,14 @@ impl Repaired {
         process: &Process,
         dir: &str,
         archive: &mut Archive,
-        originals: &HashSet<(Option<i32>, String)>,
+        originals: &Originals,
     ) -> Result<(), Failure> {
-        let had_one = |day: Option<i32>, id: &str| originals.contains(&(day, id.to_owned()));
+        let had_one = |file: &DataFile, id: &str| {
+            file.base_version >= Some(originals.version)
+                || originals
+                    .with
+                    .contains(&(file.day.map(days_since_epoch), id.to_owned()))
+        };
         for decided in decided(archive).await? {
             let (mut rows, mut found) = (RowsByFile::new(), Vec::new());
             let each = |again: Again| {
@@ -194,13 +201,20 @@ impl Repaired {
     }
 }
 
-/// The dropped documents, by day and id, that are duplicates of something that is kept: some may be kept once that is removed.
+/// The dropped documents that may be kept once something is removed.
+struct Originals {
+    /// By day and id: those that are duplicates of something that is kept.
+    with: HashSet<(Option<i32>, String)>,
+    /// The version of the archive then. What is committed later was perhaps dropped for what is removed.
+    version: u64,
+}
+
 async fn with_original(
     process: &Process,
     dir: &str,
     archive: &Archive,
-) -> Result<HashSet<(Option<i32>, String)>, Failure> {
-    let mut with = HashSet::new();
+) -> Result<Originals, Failure> {
+    let (mut with, version) = (HashSet::new(), archive.version());
     for decided in decided(archive).await? {
         let each = |again: Again| {
             if again.of.is_some() {
@@ -209,7 +223,7 @@ async fn with_original(
         };
         decide_again(process, (dir, archive), decided, |_, _| true, false, each).await?;
     }
-    Ok(with)
+    Ok(Originals { with, version })
 }
 
 /// Keeps each dropped document that was a duplicate of a kept one before the removal (`originals`), and is of none now. Both are
@@ -218,7 +232,7 @@ async fn repaired(
     process: &Process,
     dir: &str,
     mut archive: Archive,
-    originals: &HashSet<(Option<i32>, String)>,
+    originals: &Originals,
     has_days_of_kept: bool,
 ) -> Result<Repaired, Failure> {
     let mut repaired = Repaired {
