@@ -5,6 +5,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
+use crate::helpers::foreign_writer::OtherEngine;
 use crate::helpers::support::*;
 
 fn text(content: usize) -> String {
@@ -318,12 +319,48 @@ fn a_day_of_nothing_but_dropped_documents_is_decided_again() {
     assert_eq!(nothing.ok().json()["repaired"]["documents"], 0);
 }
 
-#[test]
-fn a_repair_compares_by_the_settings_of_each_day() {
+/// A text, and one that is a duplicate of it at k = 7 and a similarity of .755 alone.
+fn whole_and_part() -> (String, String) {
     let words = |words: std::ops::Range<usize>| -> String {
         words.map(|word| format!("t2w{word} ")).collect()
     };
-    let (whole, part) = (words(0..104), words(3..103));
+    (words(0..104), words(3..103))
+}
+
+/// Another program drops what says to which batch a file belongs, how it was decided, and when.
+#[test]
+fn a_repair_knows_days_that_another_program_rewrote() {
+    let (whole, part) = whole_and_part();
+    let dir = Dir::new();
+    let archive = dir.archive("a", "");
+    dedup_ok(&format!("archive set {archive} k=7 min-similarity=0.755"));
+    let new = dir.at("new.jsonl");
+    for (day, id, text, options) in [
+        (1, "x", &whole, ""),
+        (2, "y", &part, " --batch noon"),
+        (3, "z", &part, ""),
+    ] {
+        fs::write(&new, json!({ "id": id, "text": text }).to_string()).unwrap();
+        let run = format!("run {new} --base {archive} --append --day 2026-05-0{day}");
+        dedup_ok(&format!("{run}{options}"));
+    }
+    dedup_ok(&format!("archive set {archive} k=0 min-similarity=1"));
+    let engine = OtherEngine::new(&archive);
+    engine.optimize(Some("2026-05-03"));
+    engine.optimize(Some("2026-05-02"));
+    let removed = dedup_json(&format!(
+        "archive remove {archive} --day 2026-05-01 --repair --json"
+    ));
+    assert_eq!(
+        removed["repaired"]["first"],
+        json!([["y", "2026-05-02"]]),
+        "{removed}"
+    );
+}
+
+#[test]
+fn a_repair_compares_by_the_settings_of_each_day() {
+    let (whole, part) = whole_and_part();
     // The settings of each day with its document, and those that count when the first day is removed. At k = 0 and a similarity of 1,
     // the part is no duplicate of the whole.
     let (loose, other, strict) = (
