@@ -266,7 +266,7 @@ impl ArchiveError {
     }
 
     /// Whether it says that an object is not there.
-    pub(crate) fn is_not_found(&self) -> bool {
+    pub fn is_not_found(&self) -> bool {
         let found = match self {
             Self::Storage(StorageError::NotFound { .. }) => return true,
             Self::Storage(StorageError::Store { source, .. }) => Some(source),

@@ -98,12 +98,10 @@ impl Resources {
         let location = self.stores.locate(path)?;
         let reader = FingerprintReader::open(path, &location, size, columns, tail).await;
         // It was there when the work was planned.
-        let reader = reader.map_err(|error| match error {
-            ArchiveError::Storage(StorageError::NotFound { path }) if tail.is_none() => {
-                StorageError::Gone { path }.into()
-            }
-            ArchiveError::Storage(StorageError::NotFound { path }) => ArchiveError::missing(&path),
-            error => error,
+        let reader = reader.map_err(|error| match tail {
+            _ if !error.is_not_found() => error,
+            Some(_) => ArchiveError::missing(path),
+            None => StorageError::Gone { path: path.into() }.into(),
         })?;
         self.keep_reader(reader.clone(), path);
         Ok(reader)

@@ -76,7 +76,7 @@ pub enum StoppedWhile {
     Committing,
     /// It had removed documents, and looked for what was dropped for them.
     #[error(
-        "the documents are removed, and what was dropped for them is not kept, or not all of it"
+        "the documents are removed, and what was dropped for them is not kept, or not all of it; to decide anew, remove the later days, too, and run them again in order"
     )]
     Repairing,
     /// It wrote an index, whose versions it publishes on the way.

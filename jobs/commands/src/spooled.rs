@@ -22,7 +22,7 @@ impl Format {
     fn endings(self) -> &'static [&'static str] {
         match self {
             Self::Jsonl => &[".jsonl", ".json"],
-            Self::Csv => &[".csv"],
+            Self::Csv => &[".csv", ".tsv"],
             Self::Parquet => &[".parquet"],
             Self::Warc => &[".warc"],
             Self::Html => &[".html", ".xhtml"],
@@ -97,8 +97,9 @@ fn copy(path: &str, directory: &Path, pipe: Option<PipeArgs>) -> Result<PathBuf,
     }
     let format = pipe.and_then(|pipe| pipe.format);
     let ending = ending(start.begun(), format).map_err(|begun| match (begun, pipe) {
-        (Begun::Xml, _) => Failure::Data(format!(
-            "{own}: it is XML, and no XHTML, so it is not read: convert it to JSON Lines, CSV, Parquet, WARC, HTML or text"
+        (Begun::Xml, pipe) => Failure::Data(format!(
+            "{own}: it is XML, and no XHTML, so it is not read: convert it to JSON Lines, CSV, Parquet, WARC, HTML or text{}",
+            pipe.map_or("", |_| ", or say --format html if it is a page")
         )),
         (Begun::Blank, _) => Failure::Data(format!("{own}: it is empty")),
         (_, Some(_)) => Failure::Usage(format!(
@@ -177,7 +178,7 @@ mod tests {
             (b"<?xml version='1.0'?><rss>", Format::Html, ".html"),
             (b"[{\"id\"", Format::Jsonl, ".json"),
             (b"[{\"id\"", Format::Text, ".txt"),
-            (b"id\ttext\n", Format::Csv, ".csv"),
+            (b"id\ttext\n", Format::Csv, ".tsv"),
             (b"\n", Format::Csv, ".csv"),
         ] {
             assert_eq!(of(start, Some(format)).as_deref(), Some(expected));

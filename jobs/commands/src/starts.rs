@@ -38,7 +38,7 @@ impl Start {
         let mut bytes = Vec::new();
         // Whatever is wrong with it is said when it is read.
         let (is_right, compression) = if head.starts_with(b"\x1f\x8b") {
-            let mut decoder = flate2::read::MultiGzDecoder::new(head);
+            let mut decoder = flate2::read::MultiGzDecoder::new(head).take(HEAD as u64);
             (decoder.read_to_end(&mut bytes).is_ok(), ".gz")
         } else if head.starts_with(b"\x28\xb5\x2f\xfd")
             || matches!(head, [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..])
@@ -120,7 +120,7 @@ fn markup(text: &str) -> Option<&'static str> {
     let text = text.to_ascii_lowercase().replace('\'', "\"");
     let declaration = text.strip_prefix("<?xml");
     let is_declared = declaration.is_some_and(|rest| rest.starts_with(char::is_whitespace));
-    let (mut is_xml, mut is_xhtml) = (is_declared, is_declared);
+    let (mut is_xml, mut is_html) = (is_declared, false);
     let mut rest = text.as_str();
     loop {
         rest = rest.trim_start();
@@ -145,8 +145,8 @@ fn markup(text: &str) -> Option<&'static str> {
             break;
         };
         if let Some(doctype) = skipped.strip_prefix("<!doctype") {
-            is_xml |= !doctype.trim_start().starts_with("html");
-            is_xhtml |= doctype.contains("xhtml");
+            is_html = doctype.trim_start().starts_with("html");
+            is_xml |= !is_html;
         }
         rest = behind;
     }
@@ -158,11 +158,12 @@ fn markup(text: &str) -> Option<&'static str> {
     is_xml |= root == Some("rss") || tag.contains("xmlns");
     let is_of_xhtml = tag.contains("xmlns=\"http://www.w3.org/1999/xhtml\"");
     // What has no root is a page, as browsers read it.
-    let is_page = is_of_xhtml || matches!(root, None | Some("" | "html"));
+    let is_page = is_html || is_of_xhtml || matches!(root, None | Some("" | "html"));
     if is_xml && !is_page {
         return None;
     }
-    Some(if is_xhtml || is_of_xhtml {
+    // A document type alone says little: most pages with that of XHTML are no XML.
+    Some(if is_declared || is_of_xhtml {
         ".xhtml"
     } else {
         ".html"
@@ -205,6 +206,10 @@ mod tests {
             ("<!DOCTYPE html><html>", ".html"),
             ("<!-- <rss> --><p>one", ".html"),
             ("<title>A page", ".html"),
+            (
+                "<!DOCTYPE html>\n<head xmlns:og='http://ogp.me/ns#'>",
+                ".html",
+            ),
             ("<3 and more", ".html"),
             ("<html xmlns:o='urn:schemas-microsoft-com'>", ".html"),
             ("<?php it's ?><p>", ".html"),
@@ -215,7 +220,7 @@ mod tests {
             ),
             (
                 "<!DOCTYPE html PUBLIC '-//W3C//DTD XHTML 1.0 Strict//EN' 'a'><html>",
-                ".xhtml",
+                ".html",
             ),
             (
                 "<?xml version='1.0'?><!-- a --><!DOCTYPE html [<!ENTITY a 'b>'>]><html>",

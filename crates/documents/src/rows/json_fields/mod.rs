@@ -9,6 +9,7 @@ use std::borrow::Cow;
 
 use serde::de::Deserializer as _;
 
+use super::json_numbers::without_nan;
 pub(super) use place::Content;
 use place::Place;
 
@@ -118,13 +119,15 @@ impl Fields {
 
     /// Reads the fields of the object in `line`. If an object has a name twice, the last one counts, whatever the others are.
     pub(super) fn parse<'a>(&self, line: &'a [u8]) -> serde_json::Result<Record<'a>> {
-        let read = self.read(line, Reading::Plain).or_else(|error| {
-            if !error.is_syntax() {
-                return Err(error);
+        let read = match self.read(line, Reading::Plain) {
+            // The caller puts null for numbers that JSON does not have.
+            Err(error) if error.is_syntax() && without_nan(line).is_some() => return Err(error),
+            Err(error) if error.is_syntax() => {
+                let read = self.read(line, Reading::Raw);
+                read.map_err(|other| if other.is_data() { other } else { error })
             }
-            let read = self.read(line, Reading::Raw);
-            read.map_err(|other| if other.is_data() { other } else { error })
-        });
+            read => read,
+        };
         match read {
             Ok(record) if !record.has_repeated => Ok(record),
             // This needs UTF-8.

@@ -29,7 +29,6 @@ pub(super) fn run(common: &CommonArgs, args: &RemoveArgs) -> Result<(), Failure>
                     "{dir} has no decisions, so --repair has nothing to do"
                 )));
             }
-            process.resources.progress.enter(Stage::Commit);
             let (later, has_only_kept) = match day {
                 Some(day) if has_kept => archive.later_batches(day, batch)?,
                 _ => (BTreeSet::new(), archive.has_days_of_kept()?),
@@ -40,6 +39,7 @@ pub(super) fn run(common: &CommonArgs, args: &RemoveArgs) -> Result<(), Failure>
             } else {
                 None
             };
+            process.resources.progress.enter(Stage::Commit);
             let (removed, asked) = match (day, ids) {
                 (Some(day), _) => (archive.remove_day(day, batch).await?, None),
                 (None, Some(ids)) => (archive.remove_ids(&ids).await?, Some(ids.len() as u64)),
@@ -51,7 +51,8 @@ pub(super) fn run(common: &CommonArgs, args: &RemoveArgs) -> Result<(), Failure>
             };
             let repaired = match originals {
                 // What was not removed dropped nothing.
-                Some(originals) if removed.version.is_some() => {
+                Some(mut originals) if removed.version.is_some() => {
+                    originals.removed = removed.version;
                     process.resources.progress.removed();
                     Some(repaired(process, dir, archive, &originals, has_only_kept).await?)
                 }
@@ -147,7 +148,7 @@ impl Repaired {
         originals: &Originals,
     ) -> Result<(), Failure> {
         let had_one = |file: &DataFile, id: &str| {
-            file.base_version >= Some(originals.version)
+            (file.base_version >= Some(originals.version) && file.base_version < originals.removed)
                 || originals
                     .with
                     .contains(&(file.day.map(days_since_epoch), id.to_owned()))
@@ -205,8 +206,10 @@ impl Repaired {
 struct Originals {
     /// By day and id: those that are duplicates of something that is kept.
     with: HashSet<(Option<i32>, String)>,
-    /// The version of the archive then. What is committed later was perhaps dropped for what is removed.
+    /// The version of the archive then. What was committed between it and the removal was perhaps dropped for what is removed.
     version: u64,
+    /// The version of the removal.
+    removed: Option<u64>,
 }
 
 async fn with_original(
@@ -223,7 +226,11 @@ async fn with_original(
         };
         decide_again(process, (dir, archive), decided, |_, _| true, false, each).await?;
     }
-    Ok(Originals { with, version })
+    Ok(Originals {
+        with,
+        version,
+        removed: None,
+    })
 }
 
 /// Keeps each dropped document that was a duplicate of a kept one before the removal (`originals`), and is of none now. Both are
