@@ -168,7 +168,7 @@ fn wrong_columns_and_null_ids_are_named() {
         run(&dir, &dir.at(name), &base).fails(65, &[name, part]);
     }
     fs::write(dir.join("day.pdf"), "text").unwrap();
-    run(&dir, &dir.at("day.pdf"), &base).fails(65, &["day.pdf", ".jsonl"]);
+    run(&dir, &dir.at("day.pdf"), &base).fails(65, &["day.pdf", "JSON Lines"]);
     write_parquet(
         dir.join("base.parquet"),
         vec![("id", texts()), ("fp", texts())],

@@ -2,11 +2,12 @@
 //! days are removed.
 
 use std::fs;
+use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::helpers::foreign_writer::OtherEngine;
 use crate::helpers::support::*;
+use crate::interop::python;
 
 fn text(content: usize) -> String {
     (0..60).map(|word| format!("c{content}w{word} ")).collect()
@@ -330,24 +331,31 @@ fn whole_and_part() -> (String, String) {
 /// Another program drops what says to which batch a file belongs, how it was decided, and when.
 #[test]
 fn a_repair_knows_days_that_another_program_rewrote() {
+    let Some(python) = python() else { return };
     let (whole, part) = whole_and_part();
     let dir = Dir::new();
     let archive = dir.archive("a", "");
     dedup_ok(&format!("archive set {archive} k=7 min-similarity=0.755"));
     let new = dir.at("new.jsonl");
-    for (day, id, text, options) in [
+    for (day, id, own, options) in [
         (1, "x", &whole, ""),
         (2, "y", &part, " --batch noon"),
         (3, "z", &part, ""),
     ] {
-        fs::write(&new, json!({ "id": id, "text": text }).to_string()).unwrap();
+        let lines = [(id.to_owned(), own.clone()), (format!("u{day}"), text(day))];
+        let lines = lines.map(|(id, text)| json!({ "id": id, "text": text }).to_string());
+        fs::write(&new, lines.join("\n")).unwrap();
         let run = format!("run {new} --base {archive} --append --day 2026-05-0{day}");
         dedup_ok(&format!("{run}{options}"));
     }
     dedup_ok(&format!("archive set {archive} k=0 min-similarity=1"));
-    let engine = OtherEngine::new(&archive);
-    engine.optimize(Some("2026-05-03"));
-    engine.optimize(Some("2026-05-02"));
+    let delete = "import deltalake, sys; deltalake.DeltaTable(sys.argv[1]).delete(sys.argv[2])";
+    for day in [3, 2] {
+        let deleted = Command::new(&python)
+            .args(["-c", delete, &archive, &format!("id = 'u{day}'")])
+            .output();
+        Ran::of(deleted.unwrap()).ok();
+    }
     let removed = dedup_json(&format!(
         "archive remove {archive} --day 2026-05-01 --repair --json"
     ));
