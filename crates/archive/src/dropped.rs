@@ -20,7 +20,6 @@ use storage::StorageError;
 
 use crate::commit::COMMIT_ATTEMPTS;
 use crate::data_files::{DayTags, RowsToWrite, WrittenFile};
-use crate::day_records::CommittedDay;
 use crate::decision_settings::DecisionSettings;
 use crate::error::{ArchiveError, Result};
 use crate::remove::Rewrite;
@@ -57,13 +56,11 @@ impl Archive {
                     }
                 }
                 file.base_version = committed.iter().map(|batch| batch.base_version).min();
-                let first = committed.first();
-                let is_like_first = |batch: &CommittedDay| {
-                    first.is_some_and(|first| first.decisions == batch.decisions)
+                committed.dedup_by(|batch, before| batch.decisions == before.decisions);
+                decisions = match &committed[..] {
+                    [all] => all.decisions.clone(),
+                    _ => None,
                 };
-                decisions = first
-                    .filter(|_| committed.iter().all(is_like_first))
-                    .and_then(|first| first.decisions.clone());
             }
             all.push((file, decisions));
         }

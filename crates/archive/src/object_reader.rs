@@ -125,7 +125,8 @@ impl ObjectReader {
         require_length(bytes, &range)
     }
 
-    /// The error of a request. Of a file that was there before, it says that it is gone.
+    /// Wraps the error of a request to the store. If the store lacks an object that a list or a log named, the error is
+    /// [`StorageError::Gone`](storage::StorageError::Gone).
     fn store_error(&self, error: object_store::Error) -> ParquetError {
         match error {
             object_store::Error::NotFound { .. } if self.location.is_found() => {

@@ -22,8 +22,10 @@ struct Kind {
 
 /// What people do with such a file.
 enum Remedy {
-    /// These commands give what one file, or a crawl, has to the program.
-    Pipe(&'static str),
+    /// This program decompresses the file, and pipes it.
+    Decompress(&'static str),
+    /// These commands pipe the crawl files of an archive of files.
+    PipeCrawl(&'static str),
     /// An archive of files, which a pipe would join into one document.
     Unpack,
     Convert,
@@ -34,7 +36,7 @@ static KINDS: [Kind; 17] = [
         what: "an archive of files (WACZ)",
         endings: &[".wacz"],
         starts: &[],
-        remedy: Remedy::Pipe("unzip -p FILE '*.warc.gz' | dedup-job run - --format warc"),
+        remedy: Remedy::PipeCrawl("unzip -p FILE '*.warc.gz' | dedup-job run - --format warc"),
     },
     Kind {
         what: "an archive of files (ZIP)",
@@ -67,44 +69,44 @@ static KINDS: [Kind; 17] = [
         endings: &[".bz2"],
         // The first block, or the end of a stream without one: a text may begin with `BZh`.
         starts: &[(4, b"1AY&SY"), (4, b"\x17rE8P\x90")],
-        remedy: Remedy::Pipe("bzip2 -dc FILE | dedup-job run -"),
+        remedy: Remedy::Decompress("bzip2"),
     },
     Kind {
         what: "compressed by xz",
         endings: &[".xz"],
         starts: &[(0, b"\xfd7zXZ\0")],
-        remedy: Remedy::Pipe("xz -dc FILE | dedup-job run -"),
+        remedy: Remedy::Decompress("xz"),
     },
     Kind {
         what: "compressed by LZMA",
         endings: &[".lzma"],
         starts: &[(0, b"\x5d\0\0")],
-        remedy: Remedy::Pipe("xz -dc FILE | dedup-job run -"),
+        remedy: Remedy::Decompress("xz"),
     },
     Kind {
         what: "compressed by lzip",
         endings: &[".lz"],
         starts: &[(0, b"LZIP\x01")],
-        remedy: Remedy::Pipe("lzip -dc FILE | dedup-job run -"),
+        remedy: Remedy::Decompress("lzip"),
     },
     Kind {
         what: "compressed by LZ4",
         endings: &[".lz4"],
         starts: &[(0, b"\x04\x22\x4d\x18")],
-        remedy: Remedy::Pipe("lz4 -dc FILE | dedup-job run -"),
+        remedy: Remedy::Decompress("lz4"),
     },
     // These are read, but not within a compression, or under a name without their ending.
     Kind {
         what: "compressed by gzip",
         endings: &[],
         starts: &[(0, b"\x1f\x8b\x08")],
-        remedy: Remedy::Pipe("gzip -dc FILE | dedup-job run -"),
+        remedy: Remedy::Decompress("gzip"),
     },
     Kind {
         what: "compressed by Zstandard",
         endings: &[],
         starts: &[(0, b"\x28\xb5\x2f\xfd")],
-        remedy: Remedy::Pipe("zstd -dc FILE | dedup-job run -"),
+        remedy: Remedy::Decompress("zstd"),
     },
     Kind {
         what: "Avro",
@@ -141,10 +143,12 @@ static KINDS: [Kind; 17] = [
 impl Kind {
     fn reason(&self) -> String {
         let what = self.what;
+        let piped = |commands: &str| {
+            format!("it is {what}: give what it holds to standard input, such as `{commands}`")
+        };
         match self.remedy {
-            Remedy::Pipe(commands) => {
-                format!("it is {what}: give what it holds to standard input, such as `{commands}`")
-            }
+            Remedy::Decompress(program) => piped(&format!("{program} -dc FILE | dedup-job run -")),
+            Remedy::PipeCrawl(commands) => piped(commands),
             Remedy::Unpack => format!("it is {what}: unpack it, and give the directory"),
             Remedy::Convert => {
                 format!("it is {what}, which is not read: convert it to Parquet or JSON Lines")

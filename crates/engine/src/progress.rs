@@ -197,8 +197,8 @@ impl Progress {
         self.begin(stage, 0);
     }
 
-    /// Notes that documents were removed, and that what is dropped for them is looked for.
-    pub fn removed(&self) {
+    /// Notes that documents are removed from an archive, and that those that were dropped for them are looked for now.
+    pub fn begin_repair(&self) {
         self.is_repairing.store(true, Ordering::Relaxed);
     }
 

@@ -21,8 +21,8 @@ pub(super) struct Leaf<'s> {
     pub(super) is_repeated: bool,
 }
 
-/// Finds the leaf column with the name `column`; without one, the leaf column at the path `column`: of several that are written so,
-/// that in the fewest structures. `None` if there is none outside of maps.
+/// Finds the leaf column that an option calls `column`: its name, or the names on its path, joined by dots. Names may have dots
+/// themselves. If several columns are called so, the one in the fewest structures counts. Columns in maps are not found.
 ///
 /// `schema` has the types of the file's columns in their order, with lists of the type [`DataType::List`].
 pub(super) fn find<'s>(schema: &'s Schema, column: &str) -> Option<Leaf<'s>> {

@@ -147,7 +147,8 @@ fn iso(text: &str) -> Option<i128> {
 /// Nanoseconds of an hour, a minute and a second.
 const UNITS: [i128; 3] = [3_600_000_000_000, 60_000_000_000, 1_000_000_000];
 
-/// The nanoseconds from midnight to `HH`, `HH:MM`, `HHMM`, `HH:MM:SS` or `HHMMSS`, of which the last number may have a fraction.
+/// Reads a time of day as nanoseconds since midnight: `HH`, `HH:MM`, `HHMM`, `HH:MM:SS` or `HHMMSS`. Its last number may have a
+/// fraction.
 fn since_midnight(clock: &str) -> Option<i128> {
     let (whole, fraction) = clock.split_once(['.', ',']).unwrap_or((clock, "0"));
     let whole = whole.as_bytes();

@@ -1,4 +1,4 @@
-//! Which languages are likely, as the detector of encodings is told: by the top-level domain of a country.
+//! The hint for the detector of encodings: the top-level domain of a country in which people write as on the page.
 
 use super::{Hints, prescan};
 

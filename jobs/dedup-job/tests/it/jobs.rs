@@ -361,7 +361,7 @@ fn batches_of_every_kind_without_an_archive() {
 fn the_least_similarity_is_the_same_in_parts() {
     let mut random = ChaCha8Rng::seed_from_u64(9);
     let twins = Twins { dir: Dir::new() };
-    // 30 and 29 shingles of three words, of which 17 are common: those of the first 19 words.
+    // The texts have 30 and 29 shingles of three words. They share the 17 shingles of their first 19 words.
     let words: Vec<String> = (0..32).map(|word| format!("word{word}")).collect();
     let mut other = words[..31].to_vec();
     other[19..].reverse();

@@ -678,7 +678,7 @@ fn a_file_of_files_is_refused_with_what_to_do() {
     };
     fs::write(dir.join("crawl.wacz"), b"PK\x03\x04").unwrap();
     run("crawl.wacz").fails(65, &["crawl.wacz", "unzip -p", "'*.warc.gz'"]);
-    // Bytes say what it is, whatever it is called.
+    // The first bytes of a file tell its format, and not its name.
     for (name, start, unpack) in [
         (
             "a.csv",

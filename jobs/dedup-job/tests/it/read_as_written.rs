@@ -732,7 +732,7 @@ fn what_is_piped_is_read_as_its_file_is() {
     fs::write(dir.join("text"), format!("Hello, you\n{words}\n")).unwrap();
     run("-", Some("text"), &[]).fails(65, &["standard input: no text", "--format text"]);
     run("-", Some("text"), &["--format", "text"]).ok();
-    // The copy of the kept documents has the ending of what they are.
+    // The name given to `--kept` ends as files in the format of the input do.
     let object = serde_json::json!([{ "id": 1, "text": words }]).to_string();
     for (name, content, kept) in [
         ("array", object, "kept.json"),

@@ -53,7 +53,7 @@ pub(super) fn run(common: &CommonArgs, args: &RemoveArgs) -> Result<(), Failure>
                 // What was not removed dropped nothing.
                 Some(mut originals) if removed.version.is_some() => {
                     originals.removed = removed.version;
-                    process.resources.progress.removed();
+                    process.resources.progress.begin_repair();
                     Some(repaired(process, dir, archive, &originals, has_only_kept).await?)
                 }
                 Some(_) => Some(Repaired::default()),
