@@ -345,7 +345,10 @@ fn a_repair_knows_days_that_another_program_rewrote() {
         let lines = [(id.to_owned(), own.clone()), (format!("u{day}"), text(day))];
         let lines = lines.map(|(id, text)| json!({ "id": id, "text": text }).to_string());
         fs::write(&new, lines.join("\n")).unwrap();
-        let run = format!("run {new} --base {archive} --append --day 2026-05-0{day}");
+        let run = format!(
+            "run {new} --base {archive} --append --day 2026-05-0{day} -o {} --overwrite",
+            dir.at("o.csv")
+        );
         dedup_ok(&format!("{run}{options}"));
     }
     dedup_ok(&format!("archive set {archive} k=0 min-similarity=1"));
@@ -389,7 +392,10 @@ fn a_repair_compares_by_the_settings_of_each_day() {
         for (number, (settings, (id, text))) in (1..).zip(&days) {
             dedup_ok(&format!("archive set {archive} {settings}"));
             fs::write(&new, json!({ "id": id, "text": text }).to_string()).unwrap();
-            let run = format!("run {new} --base {archive} --append --day 2026-05-0{number}");
+            let run = format!(
+                "run {new} --base {archive} --append --day 2026-05-0{number} -o {} --overwrite",
+                dir.at("o.csv")
+            );
             dedup_ok(&run);
         }
         dedup_ok(&format!("archive set {archive} {now}"));
@@ -417,7 +423,10 @@ fn replacing_and_removing_say_what_stays_dropped() {
     );
     write(&new, &[("d", 3)]);
     let replace = |day: u32| {
-        let run = format!("run {new} --base {archive} --append --day 2026-05-0{day}");
+        let run = format!(
+            "run {new} --base {archive} --append --day 2026-05-0{day} -o {} --overwrite",
+            history.dir.at("o.csv")
+        );
         dedup_ok(&format!("{run} --replace-day")).stderr
     };
     let said = "in order: 2026-05-02, 2026-05-03";
@@ -446,7 +455,10 @@ impl History {
         let new = self.dir.at("new.jsonl");
         write(&new, &[(id, content)]);
         let archive = self.dir.at("a");
-        let run = format!("run {new} --base {archive} --append --day 2026-05-0{day}");
+        let run = format!(
+            "run {new} --base {archive} --append --day 2026-05-0{day} -o {} --overwrite",
+            self.dir.at("o.csv")
+        );
         dedup_ok(&format!("{run} {options}"));
         self
     }
@@ -513,7 +525,7 @@ fn a_content_that_comes_back_is_an_update_in_batches_as_in_days() {
             } else {
                 (number, String::new())
             };
-            let options = format!("{batch} --decisions {decisions} --overwrite");
+            let options = format!("{batch} --decisions {decisions}");
             history.commit((day, "x", content), &options);
             last = serde_json::from_str(&fs::read_to_string(&decisions).unwrap()).unwrap();
         }
