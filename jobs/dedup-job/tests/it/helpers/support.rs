@@ -60,7 +60,13 @@ impl Ran {
 }
 
 pub fn command() -> Command {
-    Command::new(env!("CARGO_BIN_EXE_dedup-job"))
+    thread_local! {
+        /// Each test has a working directory of its own: a run that names no output writes one there.
+        static WORKING: tempfile::TempDir = tempfile::tempdir().unwrap();
+    }
+    let mut command = Command::new(env!("CARGO_BIN_EXE_dedup-job"));
+    WORKING.with(|directory| command.current_dir(directory.path()));
+    command
 }
 
 /// Runs the program with `arguments`.
