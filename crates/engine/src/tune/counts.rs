@@ -7,7 +7,7 @@ use simhash::{Fingerprinter, Measure, Model, Spec};
 
 use super::one_word::{AtLength, ShortTexts};
 use super::sketched::{Sketched, Sketches};
-use super::weighed::{ByK, MAX_DISTANCE, Near, weights};
+use super::weighed::{ByK, MAX_DISTANCE, Near, Sums, weights};
 use super::{AtDistance, DISTANCES, Estimate, LEVELS, Share, Tune, Tuned, tail};
 use crate::error::Result;
 use crate::profile::{Profile, default_similarity};
@@ -70,9 +70,8 @@ impl Counts {
                 let distance = (x ^ y).count_ones() as usize;
                 if distance <= MAX_DISTANCE {
                     let pair = (*a, *b);
-                    weights(&near, pair, distance, 0.0)
-                        .for_each(|(k, weight)| sums_at[k].add(weight));
-                    sketched.add(&near, pair, distance);
+                    weights(&near, pair, distance).for_each(|(k, weight)| sums_at[k].add(weight));
+                    sketched.for_each_sum(&near, pair, distance, Sums::add);
                 }
             }
         }
@@ -106,10 +105,11 @@ impl Counts {
         self.pairs_at[distance][class.unwrap_or(4)] += 1;
         self.wanted += usize::from(wanted.is_some());
         if let Some(wanted) = wanted.filter(|_| distance <= MAX_DISTANCE) {
-            weights(&self.near, (a, b), distance, wanted)
-                .for_each(|(k, weight)| self.sums_at[k].add_wanted(weight));
+            let note = |sums: &mut Sums, near: f64| sums.add_wanted(near, wanted);
+            let each = weights(&self.near, (a, b), distance);
+            each.for_each(|(k, near)| note(&mut self.sums_at[k], near));
             self.sketched
-                .add_wanted(&self.near, (a, b), distance, wanted);
+                .for_each_sum(&self.near, (a, b), distance, note);
         }
         for (count, level) in self.alike.iter_mut().zip(LEVELS) {
             *count += usize::from(similarity >= level);

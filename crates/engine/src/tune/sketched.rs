@@ -31,9 +31,6 @@ pub struct AtSketch {
     pub f1: f64,
 }
 
-/// Sums over pairs, by the bits in which their sketches of one size differ, and by k.
-struct Histogram(Vec<ByK>);
-
 /// The sketches of a sample's texts. They depend on the features alone, not on their weights.
 pub(super) struct Sketches {
     /// For each size, the sketches of all texts, one after another.
@@ -58,52 +55,36 @@ impl Sketches {
     }
 }
 
-/// The sketches of a sample, and the histogram of each size under one spec.
+/// The sketches of a sample and, under one spec, sums over its pairs.
 pub(super) struct Sketched {
     sketches: Arc<Sketches>,
-    histograms: [Histogram; SIZES.len()],
+    /// For each size, by the bits in which sketches differ, and by k.
+    histograms: [Vec<ByK>; SIZES.len()],
 }
 
 impl Sketched {
     pub(super) fn new(sketches: Arc<Sketches>) -> Self {
-        let histograms =
-            SIZES.map(|size| Histogram(vec![ByK::default(); size.bits() as usize + 1]));
         Self {
             sketches,
-            histograms,
+            histograms: SIZES.map(|size| vec![ByK::default(); size.bits() as usize + 1]),
         }
     }
 
-    /// Counts the pair of the texts `a` and `b` at each k that finds it.
-    pub(super) fn add(&mut self, near: &Near, (a, b): (usize, usize), distance: usize) {
-        for sums in self.of_pair(a, b) {
-            weights(near, (a, b), distance, 0.0).for_each(|(k, weight)| sums[k].add(weight));
-        }
-    }
-
-    /// Notes of a pair that was added that it should be found.
-    pub(super) fn add_wanted(
+    /// Calls `each` with the sums of each size and k to which the pair of the texts `a` and `b` belongs, and with what it counts
+    /// for at that k.
+    pub(super) fn for_each_sum(
         &mut self,
         near: &Near,
         (a, b): (usize, usize),
         distance: usize,
-        wanted: f64,
+        mut each: impl FnMut(&mut Sums, f64),
     ) {
-        for sums in self.of_pair(a, b) {
-            weights(near, (a, b), distance, wanted)
-                .for_each(|(k, weight)| sums[k].add_wanted(weight));
+        let of_sizes = SIZES.iter().zip(&self.sketches.of_size);
+        for ((size, sketches), histogram) in of_sizes.zip(&mut self.histograms) {
+            let sketch = |at: usize| &sketches[at * size.bytes()..][..size.bytes()];
+            let sums = &mut histogram[differing_bits(sketch(a), sketch(b)) as usize];
+            weights(near, (a, b), distance).for_each(|(k, weight)| each(&mut sums[k], weight));
         }
-    }
-
-    /// The sums of each size to which the pair belongs.
-    fn of_pair(&mut self, a: usize, b: usize) -> impl Iterator<Item = &mut ByK> {
-        let each = SIZES.iter().zip(&self.sketches.of_size);
-        each.zip(&mut self.histograms)
-            .map(move |((size, sketches), histogram)| {
-                let sketch = |at: usize| &sketches[at * size.bytes()..][..size.bytes()];
-                let differing = differing_bits(sketch(a), sketch(b));
-                &mut histogram.0[differing as usize]
-            })
     }
 
     /// For each size, what the best verification keeps of the pairs within `k` bits; `documents` have pairs that should be
@@ -114,7 +95,7 @@ impl Sketched {
         }
         let sizes = SIZES.into_iter().zip(&self.histograms);
         let best = sizes.filter_map(|(size, histogram)| {
-            let within = histogram.within(k);
+            let within = within(histogram, k);
             let kept = PERMILLES
                 .step_by(STEP)
                 .map(|least| kept(&within, size, f64::from(least) / 1000.0, documents));
@@ -136,15 +117,13 @@ impl Sketched {
     ) -> Option<AtSketch> {
         let mut sizes = SIZES.into_iter().zip(&self.histograms);
         let (_, histogram) = sizes.find(|(other, _)| *other == size)?;
-        Some(kept(&histogram.within(k), size, min_similarity, documents))
+        Some(kept(&within(histogram, k), size, min_similarity, documents))
     }
 }
 
-impl Histogram {
-    /// The sums within `k` bits, by the bits in which sketches differ.
-    fn within(&self, k: u32) -> Vec<Sums> {
-        self.0.iter().map(|by_k| by_k[k as usize]).collect()
-    }
+/// The sums within `k` bits, by the bits in which sketches differ.
+fn within(histogram: &[ByK], k: u32) -> Vec<Sums> {
+    histogram.iter().map(|by_k| by_k[k as usize]).collect()
 }
 
 /// What is kept from `min_similarity` on; `sums` are by the bits in which sketches of `size` differ.
@@ -166,7 +145,6 @@ fn kept(sums: &[Sums], size: SketchBits, min_similarity: f64, documents: usize) 
 
 #[cfg(test)]
 mod tests {
-    use super::super::weighed::PairWeight;
     use super::*;
 
     #[test]
@@ -174,37 +152,26 @@ mod tests {
         // 8 bits differ of 64: 0.75. Ten documents have one pair each that should be found; the pairs of most have other near
         // fingerprints beside them.
         let mut sums = vec![Sums::default(); 65];
-        let one = PairWeight {
-            near: 1.0,
-            wanted: 2.0,
-        };
         for differing in [8, 8, 8, 8, 20] {
-            sums[differing].add(one);
-            sums[differing].add_wanted(one);
+            sums[differing].add(1.0);
+            sums[differing].add_wanted(1.0, 2.0);
         }
-        let half = PairWeight {
-            near: 0.5,
-            wanted: 0.0,
-        };
-        (0..2).for_each(|_| sums[8].add(half));
-        (0..40).for_each(|_| sums[20].add(half));
+        (0..2).for_each(|_| sums[8].add(0.5));
+        (0..40).for_each(|_| sums[20].add(0.5));
         let found = kept(&sums, SketchBits::Bits64, 0.75, 10);
         assert_eq!((found.pairs, found.recall, found.precision), (6, 0.8, 0.8));
         assert_eq!(kept(&sums, SketchBits::Bits64, 0.3, 10).recall, 1.0);
-        let histogram = Histogram(
-            sums.iter()
-                .map(|sums| {
-                    let mut at = ByK::default();
-                    at[2] = *sums;
-                    at
-                })
-                .collect(),
-        );
+        let at_two = |sums: &Sums| {
+            let mut at = ByK::default();
+            at[2] = *sums;
+            at
+        };
+        let histogram = sums.iter().map(at_two).collect();
         let sketched = Sketched {
             sketches: Arc::new(Sketches {
                 of_size: Default::default(),
             }),
-            histograms: [histogram, Histogram(Vec::new()), Histogram(Vec::new())],
+            histograms: [histogram, Vec::new(), Vec::new()],
         };
         let best = sketched.at_distance(2, 10)[0];
         assert_eq!(best.min_similarity, 0.75);

@@ -6,15 +6,6 @@
 /// The largest distance of a pair that counts.
 pub(super) const MAX_DISTANCE: usize = 16;
 
-/// What a pair within k bits counts for, as by [`weight`].
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(super) struct PairWeight {
-    /// Among all pairs within k bits.
-    pub(super) near: f64,
-    /// Among the pairs that should be found; 0 for others.
-    pub(super) wanted: f64,
-}
-
 /// Sums over pairs.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Sums {
@@ -34,16 +25,16 @@ pub(super) type ByK = [Sums; MAX_DISTANCE + 1];
 pub(super) type Near = Vec<[u32; MAX_DISTANCE + 1]>;
 
 impl Sums {
-    /// Adds a pair as one that need not be found.
-    pub(super) fn add(&mut self, weight: PairWeight) {
+    /// Adds a pair that counts for `near` among all near ones, as one that need not be found.
+    pub(super) fn add(&mut self, near: f64) {
         self.pairs += 1;
-        self.near += weight.near;
+        self.near += near;
     }
 
-    /// Notes of a pair that was added that it should be found.
-    pub(super) fn add_wanted(&mut self, weight: PairWeight) {
-        self.right += weight.near;
-        self.recalled += weight.wanted;
+    /// Notes of a pair that was added that it should be found, and counts for `wanted` among such pairs.
+    pub(super) fn add_wanted(&mut self, near: f64, wanted: f64) {
+        self.right += near;
+        self.recalled += wanted;
     }
 
     /// The sums of several groups of pairs.
@@ -92,18 +83,14 @@ pub(super) fn weight(a: u32, b: u32) -> f64 {
         .sum()
 }
 
-/// What the pair of the texts `a` and `b` counts for at each k from `distance` on.
+/// What the pair of the texts `a` and `b` counts for among the near ones at each k from `distance` on.
 pub(super) fn weights(
     near: &Near,
     (a, b): (usize, usize),
     distance: usize,
-    wanted: f64,
-) -> impl Iterator<Item = (usize, PairWeight)> + Clone {
+) -> impl Iterator<Item = (usize, f64)> {
     let pair = (distance..)
         .zip(&near[a][distance..])
         .zip(&near[b][distance..]);
-    pair.map(move |((k, of_a), of_b)| {
-        let near = weight(*of_a, *of_b);
-        (k, PairWeight { near, wanted })
-    })
+    pair.map(|((k, of_a), of_b)| (k, weight(*of_a, *of_b)))
 }
