@@ -31,7 +31,7 @@ use crate::memory::reserve;
 use crate::progress::Progress;
 use crate::recipe::Recipe;
 use crate::text_counts::{TextCounters, TextCounts};
-use crate::udf::{Part, joined_keys, made_of_text};
+use crate::udf::{joined_keys, made_of_text, part};
 use crate::verify::{BITMAP, Bitmaps, bitmap_schema};
 use documents::read_counts::{Note, Notes, ReadCounters, ReadCounts};
 use documents::{Documents, POSITION, PREFERENCE, PREFERENCE_BEHIND, Rows, TEXT, decision_fields};
@@ -117,13 +117,13 @@ pub fn with_fingerprints(
     let decides = has(POSITION);
     // One pass over the tokens makes all parts.
     const MADE: &str = "made of the text";
-    let part = |part: Part| part.udf().call(vec![ident(MADE)]).alias(part.name());
+    let of_text = |name| part(name).call(vec![ident(MADE)]).alias(name);
     let [fingerprint, sketch, by_length] = match recipe {
         Recipe::Ready(_) => {
             let none = Expr::Literal(ScalarValue::Binary(None), None);
             [ident(FINGERPRINT), ident(SKETCH), none.alias(PREFERENCE)]
         }
-        Recipe::Texts(_) => [Part::Fingerprint, Part::Sketch, Part::Length].map(part),
+        Recipe::Texts(_) => [FINGERPRINT, SKETCH, PREFERENCE].map(of_text),
     };
     let mut columns = vec![fingerprint, ident(ID)];
     columns.extend(has_sketches.then_some(sketch));
@@ -139,7 +139,7 @@ pub fn with_fingerprints(
         };
         columns.extend(decision_fields().iter().map(column));
     }
-    columns.extend(bitmaps.then(|| part(Part::Bitmap)));
+    columns.extend(bitmaps.then(|| of_text(BITMAP)));
     let documents = match recipe {
         Recipe::Ready(_) => documents,
         Recipe::Texts(model) => {

@@ -114,37 +114,15 @@ impl Sharer {
     }
 }
 
-impl Sharers {
-    fn own_bytes(&self, consumer: &MemoryConsumer) -> usize {
-        let own = self.consumers.get(&consumer.id());
-        own.map_or(0, |own| own.bytes)
-    }
-}
-
-/// What a consumer does with its memory.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Spillable,
-    Merge,
-    Other,
-}
-
-impl Kind {
-    fn of(consumer: &MemoryConsumer) -> Self {
-        match (consumer.can_spill(), consumer.name().starts_with(MERGE)) {
-            (true, _) => Self::Spillable,
-            (false, true) => Self::Merge,
-            (false, false) => Self::Other,
-        }
-    }
-}
-
 impl State {
-    fn sharers(&mut self, kind: Kind) -> Option<&mut Sharers> {
-        match kind {
-            Kind::Spillable => Some(&mut self.spillable),
-            Kind::Merge => Some(&mut self.merges),
-            Kind::Other => None,
+    /// The consumers with which `consumer` shares a part of the pool; `None` if it takes what is free.
+    fn sharers(&mut self, consumer: &MemoryConsumer) -> Option<&mut Sharers> {
+        if consumer.can_spill() {
+            Some(&mut self.spillable)
+        } else if consumer.name().starts_with(MERGE) {
+            Some(&mut self.merges)
+        } else {
+            None
         }
     }
 
@@ -156,16 +134,15 @@ impl State {
     fn available(&mut self, consumer: &MemoryConsumer, bytes: usize) -> usize {
         let free = bytes.saturating_sub(self.reserved());
         let eighth = bytes.saturating_sub(self.others) / 8;
-        let (own, most) = match Kind::of(consumer) {
-            Kind::Spillable => {
-                let own = self.spillable.own_bytes(consumer);
-                (own, self.most_of_sort(own, eighth))
-            }
-            Kind::Merge => {
-                let own = self.merges.own_bytes(consumer);
-                (own, self.share_of_merge(consumer, eighth))
-            }
-            Kind::Other => return free,
+        let Some(sharers) = self.sharers(consumer) else {
+            return free;
+        };
+        let own = sharers.consumers.get(&consumer.id());
+        let own = own.map_or(0, |own| own.bytes);
+        let most = if consumer.can_spill() {
+            self.most_of_sort(own, eighth)
+        } else {
+            self.share_of_merge(consumer, eighth)
         };
         free.min(most.saturating_sub(own))
     }
@@ -213,7 +190,7 @@ impl State {
     }
 
     fn grow(&mut self, consumer: &MemoryConsumer, additional: usize) {
-        match self.sharers(Kind::of(consumer)) {
+        match self.sharers(consumer) {
             Some(sharers) => {
                 let own = sharers.consumers.entry(consumer.id());
                 own.or_insert_with(|| Sharer::new(consumer)).bytes += additional;
@@ -224,7 +201,7 @@ impl State {
     }
 
     fn shrink(&mut self, consumer: &MemoryConsumer, less: usize) {
-        match self.sharers(Kind::of(consumer)) {
+        match self.sharers(consumer) {
             Some(sharers) => {
                 if let Some(own) = sharers.consumers.get_mut(&consumer.id()) {
                     own.bytes = own.bytes.saturating_sub(less);
@@ -262,7 +239,7 @@ impl MemoryPool for SortPool {
     }
 
     fn register(&self, consumer: &MemoryConsumer) {
-        if let Some(sharers) = self.state().sharers(Kind::of(consumer)) {
+        if let Some(sharers) = self.state().sharers(consumer) {
             sharers
                 .consumers
                 .insert(consumer.id(), Sharer::new(consumer));
@@ -270,7 +247,7 @@ impl MemoryPool for SortPool {
     }
 
     fn unregister(&self, consumer: &MemoryConsumer) {
-        if let Some(sharers) = self.state().sharers(Kind::of(consumer)) {
+        if let Some(sharers) = self.state().sharers(consumer) {
             sharers.consumers.remove(&consumer.id());
         }
     }

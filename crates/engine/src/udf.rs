@@ -15,7 +15,6 @@ use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, SimpleScalarUDF,
     Volatility,
 };
-use datafusion::prelude::create_udf;
 use simhash::{Fingerprinter, Model};
 
 use crate::text_counts::{TextCounters, TextCounts};
@@ -30,11 +29,11 @@ pub fn simhash(model: Model) -> ScalarUDF {
     TextFunction::udf("simhash", DataType::Int64, make, model, Arc::default())
 }
 
-/// `made_of_text(text)`: what a run makes of a text, as a structure with a field for each [`Part`]. The fingerprint and the sketch
+/// `made_of_text(text)`: what a run makes of a text, as a structure whose fields [`part`] reads. The fingerprint and the sketch
 /// are NULL for a text without a fingerprint, the bitmap without `bitmaps`. Takes what [`simhash()`] takes. Counts texts in
 /// `counters`.
 pub(crate) fn made_of_text(model: Model, counters: Arc<TextCounters>, bitmaps: bool) -> ScalarUDF {
-    let returns = DataType::Struct(Part::fields());
+    let returns = DataType::Struct(parts());
     // Two names, because functions of one name and model are equal.
     let (name, make): (_, Make) = if bitmaps {
         (
@@ -113,7 +112,7 @@ impl TextFunction {
             Arc::new(lengths.finish()),
             Arc::new(bitmaps.finish()),
         ];
-        let made = StructArray::try_new(Part::fields(), columns, None)?;
+        let made = StructArray::try_new(parts(), columns, None)?;
         Ok(Arc::new(made))
     }
 
@@ -198,26 +197,35 @@ fn coerce_text(name: &str, types: &[DataType]) -> Result<Vec<DataType>> {
 
 /// `joined_keys(a, b, c)`: the keys of documents by several rules of preference, as one key.
 pub(crate) fn joined_keys() -> ScalarUDF {
-    create_udf(
-        "joined_keys",
-        vec![DataType::Binary; 3],
-        DataType::Binary,
-        Volatility::Immutable,
-        Arc::new(|keys| {
-            let keys = ColumnarValue::values_to_arrays(keys)?;
-            let rows = keys[0].len();
-            let mut joined = BinaryBuilder::with_capacity(rows, 0);
-            for row in 0..rows {
-                let parts = keys.iter().map(|keys| {
-                    let keys = keys.as_binary::<i32>();
-                    let key = keys.is_valid(row).then(|| keys.value(row));
-                    key.unwrap_or(&[NO_PREFERENCE])
-                });
-                joined.append_value(parts.collect::<Vec<_>>().concat());
-            }
-            Ok(ColumnarValue::Array(Arc::new(joined.finish())))
-        }),
-    )
+    let three = Signature::exact(vec![DataType::Binary; 3], Volatility::Immutable);
+    column_function("joined_keys", three, DataType::Binary, |keys| {
+        let rows = keys[0].len();
+        let mut joined = BinaryBuilder::with_capacity(rows, 0);
+        for row in 0..rows {
+            let parts = keys.iter().map(|keys| {
+                let keys = keys.as_binary::<i32>();
+                let key = keys.is_valid(row).then(|| keys.value(row));
+                key.unwrap_or(&[NO_PREFERENCE])
+            });
+            joined.append_value(parts.collect::<Vec<_>>().concat());
+        }
+        Ok(Arc::new(joined.finish()))
+    })
+}
+
+/// A function of columns.
+pub(crate) fn column_function(
+    name: &'static str,
+    signature: Signature,
+    returns: DataType,
+    of: impl Fn(Vec<ArrayRef>) -> Result<ArrayRef> + Send + Sync + 'static,
+) -> ScalarUDF {
+    let on_columns = move |args: &[ColumnarValue]| {
+        let found = of(ColumnarValue::values_to_arrays(args)?)?;
+        Ok(ColumnarValue::Array(found))
+    };
+    let on_columns = Arc::new(on_columns);
+    SimpleScalarUDF::new_with_signature(name, signature, returns, on_columns).into()
 }
 
 impl ScalarUDFImpl for TextFunction {
@@ -242,73 +250,41 @@ impl ScalarUDFImpl for TextFunction {
     }
 }
 
-/// A field of what [`made_of_text`] returns, and the function that reads it. DataFusion
-/// would move its own `get_field` into the projection below, which would then make the structure
-/// once for each field.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Part {
-    Fingerprint,
-    Sketch,
-    /// The key by which the text with the most features is preferred.
-    Length,
-    /// The [bitmap](simhash::bitmap) of the text's shingles, empty if it has none.
-    Bitmap,
+/// The fields of what [`made_of_text`] returns: the fingerprint; the sketch; the key by which the text with the most features is
+/// preferred; and the [bitmap](simhash::bitmap) of the text's shingles, empty if it has none.
+fn parts() -> Fields {
+    let field = |name| Field::new(name, part_type(name), true);
+    let names = [FINGERPRINT, SKETCH, PREFERENCE, BITMAP];
+    names.into_iter().map(field).collect()
 }
 
-impl Part {
-    fn fields() -> Fields {
-        let parts = [Self::Fingerprint, Self::Sketch, Self::Length, Self::Bitmap];
-        let field = |part: Self| Field::new(part.name(), part.data_type(), true);
-        parts.into_iter().map(field).collect()
+fn part_type(name: &str) -> DataType {
+    match name {
+        FINGERPRINT => DataType::Int64,
+        _ => DataType::Binary,
     }
+}
 
-    /// The part's column.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Fingerprint => FINGERPRINT,
-            Self::Sketch => SKETCH,
-            Self::Length => PREFERENCE,
-            Self::Bitmap => BITMAP,
+/// The function that reads the field `name` of what [`made_of_text`] returns. DataFusion would move its own `get_field` into the
+/// projection below, which would then make the structure once for each field.
+pub(crate) fn part(name: &'static str) -> ScalarUDF {
+    let one = Signature::any(1, Volatility::Immutable);
+    column_function(name, one, part_type(name), move |made| {
+        let structure = made[0].as_struct_opt();
+        match structure.and_then(|made| made.column_by_name(name)) {
+            Some(part) => Ok(Arc::clone(part)),
+            None => internal_err!("{name} of {}", made[0].data_type()),
         }
-    }
-
-    fn data_type(self) -> DataType {
-        match self {
-            Self::Fingerprint => DataType::Int64,
-            Self::Sketch | Self::Length | Self::Bitmap => DataType::Binary,
-        }
-    }
-
-    /// The function that returns the part.
-    pub(crate) fn udf(self) -> ScalarUDF {
-        let name = self.name();
-        let part_of = move |made: &[ColumnarValue]| {
-            let made = ColumnarValue::values_to_arrays(made)?.remove(0);
-            let structure = made.as_struct_opt();
-            match structure.and_then(|made| made.column_by_name(name)) {
-                Some(part) => Ok(ColumnarValue::Array(Arc::clone(part))),
-                None => internal_err!("{name} of {}", made.data_type()),
-            }
-        };
-        let signature = Signature::any(1, Volatility::Immutable);
-        let part_of = Arc::new(part_of);
-        SimpleScalarUDF::new_with_signature(name, signature, self.data_type(), part_of).into()
-    }
+    })
 }
 
 /// `hamming_distance(a, b)`: the number of bits in which two fingerprints differ.
 pub fn hamming_distance() -> ScalarUDF {
-    create_udf(
-        "hamming_distance",
-        vec![DataType::Int64; 2],
-        DataType::Int32,
-        Volatility::Immutable,
-        Arc::new(|fingerprints| {
-            let fingerprints = ColumnarValue::values_to_arrays(fingerprints)?;
-            let [a, b] = [0, 1].map(|at| fingerprints[at].as_primitive::<Int64Type>());
-            let distances: Int32Array =
-                arrow::compute::binary(a, b, |a, b| (a ^ b).count_ones().cast_signed())?;
-            Ok(ColumnarValue::Array(Arc::new(distances)))
-        }),
-    )
+    let two = Signature::exact(vec![DataType::Int64; 2], Volatility::Immutable);
+    column_function("hamming_distance", two, DataType::Int32, |fingerprints| {
+        let [a, b] = [0, 1].map(|at: usize| fingerprints[at].as_primitive::<Int64Type>());
+        let distances: Int32Array =
+            arrow::compute::binary(a, b, |a, b| (a ^ b).count_ones().cast_signed())?;
+        Ok(Arc::new(distances))
+    })
 }

@@ -8,14 +8,14 @@ use arrow::datatypes::{DataType, Field, Int64Type, Schema, SchemaRef};
 use datafusion::common::utils::take_function_args;
 use datafusion::dataframe::DataFrame;
 use datafusion::error::Result;
-use datafusion::logical_expr::expr_fn::SimpleScalarUDF;
-use datafusion::logical_expr::{ColumnarValue, ScalarUDF, Signature, Volatility};
+use datafusion::logical_expr::{Signature, Volatility};
 use datafusion::prelude::ident;
 use sha2::{Digest as _, Sha256};
 use simhash::Markup;
 use simhash::hash::murmur3_low64;
 use template::Page;
 
+use crate::udf::column_function;
 use documents::{SOURCE, TEXT, visible};
 
 /// Column of pages, as [`Page::to_bytes`] writes them; null for a document without a source or a text.
@@ -35,17 +35,13 @@ pub(crate) fn pages_schema() -> SchemaRef {
 
 /// A table of documents as pages, whose `markup` is no text.
 pub(crate) fn with_pages(documents: DataFrame, markup: Markup) -> Result<DataFrame> {
-    let page = function(
-        "page",
-        DataType::Binary,
-        Volatility::Immutable,
-        move |args| {
-            let [texts, sources] = take_function_args("page", args)?;
-            pages(&texts, &sources, markup)
-        },
-    );
+    let any = Signature::variadic_any(Volatility::Immutable);
+    let page = column_function("page", any.clone(), DataType::Binary, move |args| {
+        let [texts, sources] = take_function_args("page", args)?;
+        pages(&texts, &sources, markup)
+    });
     let hash = DataType::FixedSizeBinary(HASH);
-    let document = function("document", hash, Volatility::Immutable, |args| {
+    let document = column_function("document", any, hash, |args| {
         let [ids, texts, sources] = take_function_args("document", args)?;
         document_hashes(&ids, &texts, &sources)
     });
@@ -61,36 +57,16 @@ pub(crate) fn with_pages(documents: DataFrame, markup: Markup) -> Result<DataFra
 /// A table of pages without the hashes of documents, which are added to `digest` when its rows are read.
 pub(super) fn counted(pages: DataFrame, digest: &Arc<DocumentsDigest>) -> Result<DataFrame> {
     let digest = Arc::clone(digest);
-    let counted = function(
-        "counted",
-        DataType::Binary,
-        Volatility::Volatile,
-        move |args| {
-            let [pages, documents] = take_function_args("counted", args)?;
-            digest.add(documents.as_fixed_size_binary().iter().flatten());
-            Ok(pages)
-        },
-    );
+    let any = Signature::variadic_any(Volatility::Volatile);
+    let counted = column_function("counted", any, DataType::Binary, move |args| {
+        let [pages, documents] = take_function_args("counted", args)?;
+        digest.add(documents.as_fixed_size_binary().iter().flatten());
+        Ok(pages)
+    });
     pages.select(vec![
         ident(SOURCE),
         counted.call(vec![ident(PAGE), ident(DOCUMENT)]).alias(PAGE),
     ])
-}
-
-/// A function of columns.
-fn function(
-    name: &'static str,
-    returns: DataType,
-    volatility: Volatility,
-    of: impl Fn(Vec<ArrayRef>) -> Result<ArrayRef> + Send + Sync + 'static,
-) -> ScalarUDF {
-    let signature = Signature::variadic_any(volatility);
-    let on_columns = move |args: &[ColumnarValue]| {
-        let found = of(ColumnarValue::values_to_arrays(args)?)?;
-        Ok(ColumnarValue::Array(found))
-    };
-    let on_columns = Arc::new(on_columns);
-    SimpleScalarUDF::new_with_signature(name, signature, returns, on_columns).into()
 }
 
 /// The digest of documents, which are added in any order.
