@@ -28,7 +28,7 @@ use rayon::slice::ParallelSliceMut as _;
 
 use crate::memory;
 use documents::POSITION;
-use streams::{BATCH_ROWS, BatchSize, free_bytes, thread_pool};
+use streams::{BATCH_ROWS, BatchSize, blocking, ended, free_bytes, thread_pool};
 
 /// Rows of a record batch that DataFusion sorts by itself, before it merges them.
 const SORTED_ROWS: usize = 1 << 15;
@@ -56,7 +56,7 @@ pub(crate) async fn sorted(
         SpawnedTask::spawn(collect(partition, memory, Arc::clone(&limit)))
     });
     // The first error ends all.
-    let collected = try_join_all(collecting.map(streams::join)).await?;
+    let collected = try_join_all(collecting.map(ended)).await?;
     if collected.iter().all(|part| part.rest.is_none()) {
         sorted_in_memory(context, schema, collected).await
     } else {
@@ -161,8 +161,8 @@ async fn sorted_in_memory(
         batches.extend(part.batches);
         memory.push(part.memory);
     }
-    let sorting = SpawnedTask::spawn_blocking(move || pool.install(|| Sorted::new(batches)));
-    let sorted = Arc::new(streams::join(sorting).await?);
+    let sorted = blocking(move || pool.install(|| Sorted::new(batches))).await?;
+    let sorted = Arc::new(sorted);
     let (rows, piece) = (sorted.rows.len(), sorted.rows_at_once());
     let batches = futures::stream::iter((0..rows).step_by(piece))
         .map(move |start| {
@@ -170,9 +170,7 @@ async fn sorted_in_memory(
             let _memory = &memory;
             let (sorted, schema) = (Arc::clone(&sorted), Arc::clone(&schema));
             let end = (start + piece).min(rows);
-            streams::join(SpawnedTask::spawn_blocking(move || {
-                Ok(sorted.batch(&schema, start..end)?)
-            }))
+            blocking(move || -> Result<RecordBatch> { Ok(sorted.batch(&schema, start..end)?) })
         })
         .buffered(threads.max(1));
     Ok(streams::read_ahead(batches.boxed()))

@@ -15,6 +15,7 @@ use archive::IdType;
 use arrow::array::{AsArray as _, Int64Array, RecordBatch};
 use arrow::datatypes::{DataType, Field, Int64Type, Schema, SchemaRef};
 use datafusion::common::runtime::SpawnedTask;
+use datafusion::error::DataFusionError;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::functions_aggregate::expr_fn::sum;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
@@ -187,11 +188,11 @@ async fn name(
                     });
                 })?;
             }
-            Ok(())
+            Ok::<_, DataFusionError>(())
         }));
     }
     for task in tasks {
-        streams::join(task).await.map_err(failed())?;
+        streams::ended(task).await.map_err(failed())?;
     }
     Ok(names.iter().map(|name| name.get().cloned()).collect())
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use datafusion::common::resources_datafusion_err;
 use datafusion::error::Result;
@@ -12,6 +12,7 @@ use datafusion::execution::memory_pool::{
 use datafusion::execution::runtime_env::RuntimeEnv;
 
 use crate::error::EngineError;
+use streams::locked;
 
 /// DataFusion gives this name, with the number of the partition in brackets, to each memory consumer that sorts rows.
 const SORT: &str = "ExternalSorter[";
@@ -220,10 +221,6 @@ impl SortPool {
             state: Mutex::default(),
         }
     }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl fmt::Display for SortPool {
@@ -239,7 +236,7 @@ impl MemoryPool for SortPool {
     }
 
     fn register(&self, consumer: &MemoryConsumer) {
-        if let Some(sharers) = self.state().sharers(consumer) {
+        if let Some(sharers) = locked(&self.state).sharers(consumer) {
             sharers
                 .consumers
                 .insert(consumer.id(), Sharer::new(consumer));
@@ -247,22 +244,22 @@ impl MemoryPool for SortPool {
     }
 
     fn unregister(&self, consumer: &MemoryConsumer) {
-        if let Some(sharers) = self.state().sharers(consumer) {
+        if let Some(sharers) = locked(&self.state).sharers(consumer) {
             sharers.consumers.remove(&consumer.id());
         }
     }
 
     fn grow(&self, reservation: &MemoryReservation, additional: usize) {
-        self.state().grow(reservation.consumer(), additional);
+        locked(&self.state).grow(reservation.consumer(), additional);
     }
 
     fn shrink(&self, reservation: &MemoryReservation, less: usize) {
-        self.state().shrink(reservation.consumer(), less);
+        locked(&self.state).shrink(reservation.consumer(), less);
     }
 
     fn try_grow(&self, reservation: &MemoryReservation, additional: usize) -> Result<()> {
         let consumer = reservation.consumer();
-        let mut state = self.state();
+        let mut state = locked(&self.state);
         let available = state.available(consumer, self.bytes);
         if additional > available {
             let [additional, available, pool] =
@@ -277,7 +274,7 @@ impl MemoryPool for SortPool {
     }
 
     fn reserved(&self) -> usize {
-        self.state().reserved()
+        locked(&self.state).reserved()
     }
 
     fn memory_limit(&self) -> MemoryLimit {

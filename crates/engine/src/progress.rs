@@ -1,12 +1,13 @@
 //! The progress of a run: counters that the stages advance and a display reads.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::{EngineError, Result};
+use streams::locked;
 
 /// The stages of a run, in order.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -186,10 +187,6 @@ impl Spent {
 fn sum(counters: &[&AtomicU64]) -> u64 {
     let each = counters.iter();
     each.map(|counter| counter.load(Ordering::Relaxed)).sum()
-}
-
-fn locked<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
-    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Progress {

@@ -1,7 +1,7 @@
 //! What the tasks of a process share: stores, the loaded batch, open files, progress.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use archive::{ArchiveError, ColumnNames, Encoded, FingerprintFile, FingerprintReader, Tail};
 use datafusion::common::runtime::SpawnedTask;
@@ -14,7 +14,7 @@ use crate::batch::Batch;
 use crate::error::{EngineError, Result};
 use crate::progress::Progress;
 use crate::work_items::WorkItem;
-use streams::join;
+use streams::{ended, locked};
 
 /// The most bytes of a row group that is fetched before its part is done.
 const AHEAD_BYTES: u64 = 1 << 20;
@@ -71,16 +71,14 @@ impl Resources {
         file: &FingerprintFile,
         pool: &Arc<dyn MemoryPool>,
     ) -> Result<Arc<Batch>> {
-        let cell = {
-            let mut batches = self.batches.lock().unwrap_or_else(PoisonError::into_inner);
-            Arc::clone(batches.entry(file.digest.clone()).or_default())
-        };
+        let digest = file.digest.clone();
+        let cell = Arc::clone(locked(&self.batches).entry(digest).or_default());
         cell.get_or_try_init(|| load(file, pool)).await.cloned()
     }
 
     /// Keeps the reader of an open file for the tasks that call [`Self::reader`] with its `path`.
     pub fn keep_reader(&self, reader: FingerprintReader, path: &str) {
-        self.readers().insert(path.to_owned(), reader);
+        locked(&self.readers).insert(path.to_owned(), reader);
     }
 
     /// The reader of the file at `path`; opens the file unless it is open.
@@ -91,7 +89,7 @@ impl Resources {
         tail: Option<Tail>,
         columns: &ColumnNames,
     ) -> Result<FingerprintReader> {
-        let open = self.readers().get(path).cloned();
+        let open = locked(&self.readers).get(path).cloned();
         if let Some(reader) = open {
             return Ok(reader);
         }
@@ -113,9 +111,10 @@ impl Resources {
         item: &WorkItem,
         columns: &ColumnNames,
     ) -> datafusion::error::Result<RowGroupBytes> {
-        let ahead = item.row_group().and_then(|key| self.ahead().remove(&key));
+        let key = item.row_group();
+        let ahead = key.and_then(|key| locked(&self.ahead).remove(&key));
         match ahead {
-            Some(task) => join(task).await,
+            Some(task) => ended(task).await,
             None => self.fetch_row_group(item, columns).await,
         }
     }
@@ -149,7 +148,7 @@ impl Resources {
             let (resources, item, columns) = (Arc::clone(self), item.clone(), columns.clone());
             let task = async move { resources.fetch_row_group(&item, &columns).await };
             // A round may probe the same row groups twice.
-            let ahead = &mut self.ahead();
+            let mut ahead = locked(&self.ahead);
             ahead.entry(key).or_insert_with(|| SpawnedTask::spawn(task));
         }
     }
@@ -157,15 +156,7 @@ impl Resources {
     /// Drops what [`Self::fetch_ahead`] fetches of an item that is not needed any more.
     pub(crate) fn forget_ahead(&self, item: &WorkItem) {
         if let Some(key) = item.row_group() {
-            self.ahead().remove(&key);
+            locked(&self.ahead).remove(&key);
         }
-    }
-
-    fn readers(&self) -> MutexGuard<'_, HashMap<String, FingerprintReader>> {
-        self.readers.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn ahead(&self) -> MutexGuard<'_, Ahead> {
-        self.ahead.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,9 +1,10 @@
 //! Counts of the texts that map 1 fingerprints.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use serde::{Deserialize, Serialize};
 use simhash::reliable_length::LENGTHS;
+use streams::locked;
 
 /// Numbers of texts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -71,7 +72,7 @@ pub struct TextCounters(Mutex<TextCounts>);
 impl TextCounters {
     /// Adds numbers of texts.
     pub fn add(&self, counts: &TextCounts) {
-        let mut sums = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sums = locked(&self.0);
         sums.invalid_utf8 += counts.invalid_utf8;
         sums.numbers += counts.numbers;
         sums.long += counts.long;
@@ -82,7 +83,7 @@ impl TextCounters {
 
     /// The numbers so far.
     pub fn counts(&self) -> TextCounts {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        *locked(&self.0)
     }
 }
 

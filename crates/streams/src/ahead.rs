@@ -1,19 +1,12 @@
 //! Reads streams ahead.
 
 use datafusion::common::runtime::SpawnedTask;
-use datafusion::error::{DataFusionError, Result};
 use futures::StreamExt as _;
 use futures::stream::{BoxStream, Stream};
 use tokio::sync::mpsc::{Receiver, Sender};
 
 /// The most items of a stream that are read ahead.
 const AHEAD: usize = 2;
-
-/// Waits for a task, and returns its result. A panic of the task continues in the caller.
-pub async fn join<T: Send + 'static>(task: SpawnedTask<Result<T>>) -> Result<T> {
-    let done = task.join_unwind().await;
-    done.map_err(|error| DataFusionError::External(Box::new(error)))?
-}
 
 /// The same items, read by a task that stays up to [`AHEAD`] items ahead.
 pub fn read_ahead<T: Send + 'static>(

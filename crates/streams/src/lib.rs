@@ -8,11 +8,11 @@ mod query;
 mod table;
 mod threads;
 
-pub use ahead::{join, read_ahead, read_ahead_on_thread};
+pub use ahead::{read_ahead, read_ahead_on_thread};
 pub use batches::{BATCH_BYTES, BATCH_ROWS, BatchSize, bytes, coalesced, of_batches};
 pub use memory::{free_bytes, limit_bytes};
 pub use query::{
     Own, causes, exhausted_memory, full_disk, query_kind, query_message, root_message,
 };
 pub use table::table;
-pub use threads::{Stopped, blocking, ended, thread_pool};
+pub use threads::{Stopped, blocking, ended, locked, thread_pool};

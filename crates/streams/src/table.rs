@@ -1,6 +1,6 @@
 //! Tables of streams.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use arrow::datatypes::SchemaRef;
 use datafusion::catalog::streaming::StreamingTable;
@@ -11,6 +11,8 @@ use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::streaming::PartitionStream;
 use datafusion::prelude::SessionContext;
+
+use crate::threads::locked;
 
 /// A table of the rows of `streams`, with a partition for each. It can be read once.
 pub fn table(
@@ -49,11 +51,7 @@ impl PartitionStream for Once {
     }
 
     fn execute(&self, _: Arc<TaskContext>) -> SendableRecordBatchStream {
-        let stream = self
-            .stream
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
+        let stream = locked(&self.stream).take();
         stream.unwrap_or_else(|| {
             let error = futures::stream::once(async { exec_err!("a stream is read once") });
             Box::pin(RecordBatchStreamAdapter::new(

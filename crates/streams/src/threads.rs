@@ -1,6 +1,9 @@
-//! Threads for work that takes long: sorting, and what waits for the disk.
+//! Threads for work that takes long: sorting, and what waits for the disk; and what threads share.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use datafusion::common::runtime::SpawnedTask;
+use datafusion::error::DataFusionError;
 use datafusion::prelude::SessionContext;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
@@ -8,6 +11,17 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct Stopped(String);
+
+impl From<Stopped> for DataFusionError {
+    fn from(error: Stopped) -> Self {
+        Self::External(Box::new(error))
+    }
+}
+
+/// Locks what threads share, though one may have panicked meanwhile.
+pub fn locked<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Starts as many threads as the session has partitions.
 ///

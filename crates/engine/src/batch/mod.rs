@@ -6,7 +6,7 @@ mod rows;
 mod tables;
 
 use std::cmp::Ordering;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use archive::fingerprint_file::FingerprintFile;
 use archive::{ArchiveError, IdType};
@@ -23,7 +23,7 @@ pub use tables::{PartTables, TablePart};
 
 use crate::error::{EngineError, Result};
 use crate::memory::reserve;
-use streams::free_bytes;
+use streams::{free_bytes, locked};
 
 /// A batch in memory. Its bytes are reserved as long as it lives.
 #[derive(Debug)]
@@ -163,7 +163,7 @@ impl Batch {
     /// # Errors
     /// [`EngineError::OutOfMemory`] when the pool has too few bytes.
     pub fn classes(&self, by_sketch: bool) -> Result<Arc<Classes>> {
-        let mut classes = self.classes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut classes = locked(&self.classes);
         if let Some(classes) = &*classes {
             return Ok(Arc::clone(classes));
         }

@@ -41,7 +41,7 @@ mod shared;
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use chrono::NaiveDate;
 use serde::{Deserialize, Serialize};
@@ -50,6 +50,7 @@ use storage::{Location, StorageError, Stores};
 use crate::error::{EngineError, Result};
 use crate::probe::Probe;
 use documents::{FileCuts, FileVersion};
+use streams::locked;
 
 pub(crate) use answer::{Answer, AnswerWriter, Answers, Receipt, read_receipt};
 pub use beside::PartDone;
@@ -448,8 +449,8 @@ impl Job {
         Ok(())
     }
 
-    fn state(&self) -> std::sync::MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, State> {
+        locked(&self.state)
     }
 }
 

@@ -1,7 +1,6 @@
 //! Files that the parts of a job share.
 
 use std::path::{Path, PathBuf};
-use std::sync::PoisonError;
 
 use archive::spec_files;
 use serde::{Deserialize, Serialize};
@@ -12,6 +11,7 @@ use super::map_documents::ModelPlan;
 use super::{ANEW, Job};
 use crate::error::{EngineError, Result};
 use crate::recipe::SpecOptions;
+use streams::locked;
 
 /// A file in a job, named by its content.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -78,8 +78,7 @@ impl Job {
 
     /// Fails unless the bytes at `path` are those of the shared file. A process checks a file once.
     pub(super) async fn check_copy(&self, shared: &SharedFile, path: &Path) -> Result<()> {
-        let checked = || self.checked.lock().unwrap_or_else(PoisonError::into_inner);
-        if checked().contains(shared) {
+        if locked(&self.checked).contains(shared) {
             return Ok(());
         }
         if UnchangedFile::at(path)?.digest().await? != (shared.bytes, shared.sha256.clone()) {
@@ -88,7 +87,7 @@ impl Job {
                 format!("its bytes are not those that `split` wrote; {ANEW}"),
             ));
         }
-        checked().insert(shared.clone());
+        locked(&self.checked).insert(shared.clone());
         Ok(())
     }
 

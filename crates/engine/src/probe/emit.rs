@@ -18,7 +18,7 @@ use super::pair_builder::{ArchiveRows, PairBuilder, PairSource, RowMatch, Sent};
 use super::request::{Answer, Probe};
 use crate::batch::Batch;
 use crate::resources::Resources;
-use streams::join;
+use streams::ended;
 
 /// Sends the pairs of one partition.
 pub(super) struct Emitter {
@@ -159,11 +159,11 @@ impl Chain {
     ) {
         let idle = SpawnedTask::spawn(async { internal_err!("no emitter") });
         let before = std::mem::replace(&mut self.last, idle);
-        self.last = SpawnedTask::spawn(async move { work(join(before).await?).await });
+        self.last = SpawnedTask::spawn(async move { work(ended(before).await?).await });
     }
 
     /// Waits for the last item, then calls [`Emitter::finish`].
     pub(super) async fn finish(self) -> Result<()> {
-        join(self.last).await?.finish().await
+        ended(self.last).await?.finish().await
     }
 }

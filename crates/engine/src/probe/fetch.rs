@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use archive::{Encoded, FingerprintReader};
@@ -15,6 +15,7 @@ use datafusion::error::Result;
 use super::request::Probe;
 use crate::resources::Resources;
 use crate::work_items::{Numbered, WorkItem};
+use streams::locked;
 
 /// The most items from a store that are being fetched or wait to be probed.
 const ITEMS: usize = 64;
@@ -56,7 +57,7 @@ impl FetchQueue {
     /// Whether another item should be fetched. `remote` says that items are in a store: more of
     /// these are fetched ahead than of local files.
     pub(super) fn has_room(&self, remote: bool) -> bool {
-        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = locked(&self.state);
         let items = state.items.len();
         items < self.local_items || (remote && items < ITEMS && state.bytes < self.bytes)
     }
@@ -72,14 +73,14 @@ impl FetchQueue {
         let task: Fetch = SpawnedTask::spawn(async move {
             Ok((number, Fetched::fetch(item, resources, probe).await?))
         });
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = locked(&self.state);
         state.items.push_back((task, bytes));
         state.bytes += bytes;
     }
 
     /// Takes the item whose fetch started first.
     pub(super) fn next(&self) -> Option<Fetch> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = locked(&self.state);
         let (task, bytes) = state.items.pop_front()?;
         state.bytes -= bytes;
         Some(task)

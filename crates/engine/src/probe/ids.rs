@@ -2,7 +2,7 @@
 //! waits for one or two answers of a store.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use archive::{FingerprintReader, IdType, RowColumns, RowPages};
@@ -15,6 +15,7 @@ use tokio::sync::{OnceCell, mpsc, watch};
 use super::pair_builder::{ArchiveRows, RowMatch};
 use crate::error::EngineError;
 use crate::resources::Resources;
+use streams::locked;
 
 /// The most matches whose ids are read before it is their item's turn to emit. Thousands of copies of a page make so many
 /// matches that the ids of several items would not fit into the memory together.
@@ -133,7 +134,7 @@ impl IdReader {
 
     /// The cell for a file's pages; a new, empty one unless the file is the one that was asked for last.
     fn pages_cell(&self, name: &str) -> Arc<OnceCell<RowPages>> {
-        let mut last = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = locked(&self.pages);
         match &*last {
             Some((file, cell)) if file == name => Arc::clone(cell),
             _ => {

@@ -41,7 +41,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use datafusion::common::runtime::SpawnedTask;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::memory_pool::MemoryPool;
 use tokio::sync::Semaphore;
@@ -55,7 +54,7 @@ use super::request::Probe;
 use crate::batch::{Batch, PartTables};
 use crate::error::EngineError;
 use crate::resources::Resources;
-use streams::join;
+use streams::{blocking, ended};
 
 /// The most items of a partition whose pairs are not all sent.
 const PERMITS: usize = 12;
@@ -132,7 +131,7 @@ impl Pipeline {
             while let Some(found) = reading.found.recv().await {
                 emitter.emit_archive_pairs(found).await?;
             }
-            join(reading.task).await?;
+            ended(reading.task).await?;
             done.check().await?;
             drop(permit);
             resources.progress.note_answered([item]);
@@ -220,16 +219,14 @@ impl Pipeline {
         self.resources.progress.stages.prepare.add(begin.elapsed());
         let mut buffers = std::mem::take(&mut self.buffers);
         let resources = Arc::clone(&self.resources);
-        let done = SpawnedTask::spawn_blocking(move || {
+        let done = blocking(move || {
             let begin = Instant::now();
             let result = work(tables, &mut buffers);
             buffers.report(begin, &resources.progress.stages);
-            (result, buffers)
-        })
-        .join_unwind()
-        .await;
-        let (result, buffers) = done.map_err(|error| DataFusionError::External(Box::new(error)))?;
+            Ok::<_, DataFusionError>((result, buffers))
+        });
+        let (result, buffers) = done.await?;
         self.buffers = buffers;
-        result.map_err(DataFusionError::from)
+        Ok(result?)
     }
 }

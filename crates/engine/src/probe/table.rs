@@ -5,7 +5,7 @@
 //! join for each block, it would materialise every candidate.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
 use arrow::array::RecordBatch;
@@ -25,7 +25,7 @@ use super::pipeline::Pipeline;
 use super::request::Probe;
 use crate::resources::Resources;
 use crate::work_items::{Numbered, WorkItem};
-use streams::{join, limit_bytes};
+use streams::{ended, limit_bytes, locked};
 
 /// The most record batches of a partition that wait for their reader.
 const OUTPUT_BATCHES: usize = 2;
@@ -105,9 +105,7 @@ impl Partition {
         let (mut more, mut remote) = (true, false);
         loop {
             while more && fetches.has_room(remote) {
-                let items = &self.queue;
-                let next = items.lock().unwrap_or_else(PoisonError::into_inner).next();
-                let Some(next) = next else {
+                let Some(next) = locked(&self.queue).next() else {
                     more = false;
                     break;
                 };
@@ -120,7 +118,7 @@ impl Partition {
             if sender.is_closed() {
                 return Ok(());
             }
-            let (number, next) = join(next).await?;
+            let (number, next) = ended(next).await?;
             pipeline.probe(number, next).await?;
             if pipeline.has_failed() {
                 break;

@@ -1,6 +1,6 @@
 //! Documents to pages: for each, its source, the keys of its passages, and a hash of its id and text.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use archive::schema::ID;
 use arrow::array::{Array as _, ArrayRef, AsArray as _, BinaryBuilder, FixedSizeBinaryBuilder};
@@ -17,6 +17,7 @@ use template::Page;
 
 use crate::udf::column_function;
 use documents::{SOURCE, TEXT, visible};
+use streams::locked;
 
 /// Column of pages, as [`Page::to_bytes`] writes them; null for a document without a source or a text.
 pub(super) const PAGE: &str = "page";
@@ -82,13 +83,13 @@ impl DocumentsDigest {
             sum = sum.wrapping_add(u128::from_le_bytes(bytes));
             count += 1;
         }
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = locked(&self.0);
         *all = (all.0.wrapping_add(sum), all.1 + count);
     }
 
     /// The digest of the documents that were added.
     pub(super) fn finish(&self) -> String {
-        let (sum, count) = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (sum, count) = *locked(&self.0);
         let mut digest = Sha256::new_with_prefix(b"documents");
         digest.update(sum.to_le_bytes());
         digest.update(count.to_le_bytes());

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use arrow::array::{ArrayRef, BooleanArray, Float64Array, RecordBatch};
 use arrow::datatypes::SchemaRef;
@@ -22,7 +22,7 @@ use crate::error::Result;
 use crate::pairs::{self, SIMILARITY};
 use crate::progress::Stage;
 use crate::resources::Resources;
-use streams::{limit_bytes, thread_pool};
+use streams::{limit_bytes, locked, thread_pool};
 
 /// Compares the texts of pairs.
 pub(super) struct Comparer {
@@ -137,7 +137,7 @@ impl Comparer {
     ) -> Result<Vec<Option<f64>>> {
         let similarity = |row: usize| {
             let worker = &self.workers[rayon::current_thread_index().unwrap_or(0)];
-            let mut worker = worker.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut worker = locked(worker);
             self.similarity(&texts_of(row), &mut worker)
         };
         let similarities = self.threads.install(|| {

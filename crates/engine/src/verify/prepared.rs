@@ -1,7 +1,7 @@
 //! Texts that are prepared for comparisons: as many as there is memory for, while they are read.
 
 use std::borrow::Cow;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
 use datafusion::prelude::SessionContext;
@@ -17,7 +17,7 @@ use simhash::similarity::Prepared;
 use super::Verifier;
 use super::texts_at::Batch;
 use crate::error::Result;
-use streams::{blocking, free_bytes, thread_pool};
+use streams::{blocking, free_bytes, locked, thread_pool};
 
 /// The part of the free memory that holds prepared texts, as many as it can.
 const SHARED_PART: usize = 2;
@@ -121,7 +121,7 @@ impl TextWorkers {
                 let texts: Vec<&[u8]> = batch.iter()?.map(|(_, text)| text).collect();
                 let make = |text: &&[u8]| {
                     let worker = &all.workers[rayon::current_thread_index().unwrap_or(0)];
-                    let mut worker = worker.lock().unwrap_or_else(PoisonError::into_inner);
+                    let mut worker = locked(worker);
                     make(&mut worker, text)
                 };
                 let texts = texts.par_iter().with_min_len(TEXTS_AT_ONCE).map(make);
