@@ -89,6 +89,11 @@ impl EngineError {
         }
     }
 
+    /// The error for what only a defect of the program makes fail.
+    pub(crate) fn internal<E: ToString>(error: E) -> Self {
+        Self::Internal(error.to_string())
+    }
+
     /// Wraps an error of a query that was part of `operation`; an exhausted memory pool becomes [`Self::OutOfMemory`].
     pub fn query(operation: impl Into<String>) -> impl FnOnce(DataFusionError) -> Self {
         let operation = operation.into();
@@ -190,7 +195,7 @@ impl From<DesignError> for EngineError {
 
 impl From<Stopped> for EngineError {
     fn from(error: Stopped) -> Self {
-        Self::Internal(error.to_string())
+        Self::internal(error)
     }
 }
 

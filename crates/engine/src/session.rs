@@ -79,8 +79,7 @@ pub fn session(limits: &Limits, resources: Arc<Resources>) -> Result<SessionCont
         .with_runtime_env(runtime)
         .with_default_features();
     let context = SessionContext::new_with_state(state.build());
-    let model =
-        Model::plain(Spec::default()).map_err(|error| EngineError::Internal(error.to_string()))?;
+    let model = Model::plain(Spec::default()).map_err(EngineError::internal)?;
     context.register_udf(simhash(model));
     context.register_udf(hamming_distance());
     Ok(context)

@@ -10,7 +10,7 @@ use simhash::hash::murmur3_low64;
 
 use super::id_order::id_of;
 use super::keys::Keys;
-use super::{Decided, Fate};
+use super::{Decided, Document};
 use crate::batch::IdColumn;
 use crate::error::{EngineError, Result};
 use crate::verify::{DrawnPair, Other};
@@ -178,29 +178,17 @@ impl Decided {
     /// Some of the duplicates that were drawn at random, with why they are dropped.
     pub(crate) fn shown(&self) -> Vec<Dropped> {
         let shown = |row: &u32| {
-            let (of, day, distance, similarity) = match self.fate(*row) {
-                Fate::Within {
-                    kept,
-                    distance,
-                    similarity,
-                } => {
-                    let of = id_of(&self.batch, self.order.row(kept));
-                    (of, self.day, i32::from(distance), similarity)
-                }
-                Fate::OfArchive(rank) => {
-                    let near = self.of_archive.get(&rank)?;
-                    let distance = near.distance.cast_signed();
-                    (near.id.clone(), near.day, distance, near.similarity)
-                }
-                Fate::Kept(_) | Fate::Empty | Fate::Update => return None,
-            };
-            let day = day.and_then(Date32Type::to_naive_date_opt);
+            let of = self.original(&self.fate(*row))?;
+            let day = of.day.and_then(Date32Type::to_naive_date_opt);
             Some(Dropped {
                 id: id_of(&self.batch, *row).to_string(),
-                duplicate_of: of.to_string(),
+                duplicate_of: match of.document {
+                    Document::Row(row) => id_of(&self.batch, row).to_string(),
+                    Document::Archived(id) => id.to_string(),
+                },
                 duplicate_day: day.map(|day| day.to_string()),
-                distance,
-                similarity,
+                distance: of.distance,
+                similarity: of.similarity,
             })
         };
         self.drawn.iter().take(SHOWN).filter_map(shown).collect()
@@ -212,8 +200,9 @@ impl Decided {
         let mut positions: HashMap<u32, i64> = HashMap::new();
         for row in drawn {
             positions.insert(*row, 0);
-            if let Fate::Within { kept, .. } = self.fate(*row) {
-                positions.insert(self.order.row(kept), 0);
+            let original = self.original(&self.fate(*row));
+            if let Some(Document::Row(row)) = original.map(|of| of.document) {
+                positions.insert(row, 0);
             }
         }
         let mut rows = 0..;
@@ -225,25 +214,14 @@ impl Decided {
             }
         }
         let pair = |row: &u32| {
-            let (other, distance) = match self.fate(*row) {
-                Fate::Within { kept, distance, .. } => {
-                    let kept = self.order.row(kept);
-                    (Other::At(positions[&kept]), i32::from(distance))
-                }
-                Fate::OfArchive(rank) => {
-                    let near = self.of_archive.get(&rank)?;
-                    (
-                        Other::InArchive(near.id.clone()),
-                        near.distance.cast_signed(),
-                    )
-                }
-                Fate::Kept(_) | Fate::Empty | Fate::Update => return None,
-            };
-            let position = positions[row];
+            let of = self.original(&self.fate(*row))?;
             Some(DrawnPair {
-                position,
-                other,
-                distance,
+                position: positions[row],
+                other: match of.document {
+                    Document::Row(row) => Other::At(positions[&row]),
+                    Document::Archived(id) => Other::InArchive(id.clone()),
+                },
+                distance: of.distance,
             })
         };
         Ok(drawn.iter().filter_map(pair).collect())

@@ -366,6 +366,21 @@ enum Fate {
     OfArchive(u32),
 }
 
+/// The document that a duplicate repeats.
+struct Original<'a> {
+    document: Document<'a>,
+    day: Option<i32>,
+    distance: i32,
+    similarity: Option<f64>,
+}
+
+#[derive(Clone, Copy)]
+enum Document<'a> {
+    /// A row of the batch's file.
+    Row(u32),
+    Archived(&'a DocumentId),
+}
+
 impl Decided {
     /// What is decided about the document at a row of the batch's file.
     fn fate(&self, row: u32) -> Fate {
@@ -412,6 +427,32 @@ impl Decided {
             },
             Decision::OfArchive => Fate::OfArchive(rank),
             Decision::Barred => Fate::Update,
+        }
+    }
+
+    /// The document that is repeated by a duplicate of this fate; `None` for other documents.
+    fn original(&self, fate: &Fate) -> Option<Original<'_>> {
+        match *fate {
+            Fate::Within {
+                kept,
+                distance,
+                similarity,
+            } => Some(Original {
+                document: Document::Row(self.order.row(kept)),
+                day: self.day,
+                distance: i32::from(distance),
+                similarity,
+            }),
+            Fate::OfArchive(rank) => {
+                let near = self.of_archive.get(&rank)?;
+                Some(Original {
+                    document: Document::Archived(&near.id),
+                    day: near.day,
+                    distance: near.distance.cast_signed(),
+                    similarity: near.similarity,
+                })
+            }
+            Fate::Kept(_) | Fate::Empty | Fate::Update => None,
         }
     }
 

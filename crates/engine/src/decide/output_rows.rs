@@ -16,10 +16,9 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::prelude::SessionContext;
 use futures::{StreamExt as _, TryStreamExt as _};
 
-use super::{Decided, Fate};
+use super::{Decided, Document, Fate, Original};
 use crate::error::{EngineError, Result};
 use crate::pairs::{DISTANCE, SIMILARITY};
-use crate::probe::Neighbour;
 use documents::DocumentId;
 use streams::blocking;
 
@@ -107,34 +106,10 @@ impl Decided {
             let fate = self.fate(row);
             kept.push(matches!(fate, Fate::Kept(_)));
             updates.push(self.update_of(row, &fate));
-            match fate {
-                Fate::Kept(rank) => {
-                    of.push_none();
-                    sizes.push(rank.map_or(1, |rank| i64::from(self.greedy.group_size(rank))));
-                }
-                Fate::Within {
-                    kept,
-                    distance,
-                    similarity,
-                } => {
-                    of.push_row(self.order.row(kept), self.day, distance, similarity);
-                    sizes.push(i64::from(self.greedy.group_size(kept)));
-                }
-                Fate::Empty | Fate::Update => {
-                    of.push_none();
-                    sizes.push(0);
-                }
-                Fate::OfArchive(rank) => {
-                    let near = self.of_archive.get(&rank).ok_or_else(|| {
-                        EngineError::Internal("a duplicate of no document of the archive".into())
-                    })?;
-                    of.push_neighbour(near);
-                    let size = self.archive_group_sizes.get(&(near.day, near.id.clone()));
-                    sizes.push(size.map_or(1, |size| size.cast_signed()));
-                }
-            }
+            of.push(self.original(&fate).as_ref());
+            sizes.push(self.group_size(&fate));
         }
-        let arrow_error = |error: ArrowError| EngineError::Internal(error.to_string());
+        let arrow_error = EngineError::internal::<ArrowError>;
         let ids = self.batch.ids(rows).map_err(arrow_error)?;
         let of_updates = match self.captures {
             Some(_) => {
@@ -159,6 +134,21 @@ impl Decided {
         columns.extend(of_updates);
         RecordBatch::try_new(Arc::clone(schema), columns).map_err(arrow_error)
     }
+
+    /// The number of documents in the group of a document of this fate.
+    fn group_size(&self, fate: &Fate) -> i64 {
+        match fate {
+            Fate::Kept(rank) => rank.map_or(1, |rank| i64::from(self.greedy.group_size(rank))),
+            Fate::Within { kept, .. } => i64::from(self.greedy.group_size(*kept)),
+            Fate::Empty | Fate::Update => 0,
+            Fate::OfArchive(rank) => {
+                let near = self.of_archive.get(rank);
+                let group = near.map(|near| (near.day, near.id.clone()));
+                let size = group.and_then(|group| self.archive_group_sizes.get(&group));
+                size.map_or(1, |size| size.cast_signed())
+            }
+        }
+    }
 }
 
 /// The documents that others are duplicates of.
@@ -175,41 +165,21 @@ struct Others {
 }
 
 impl Others {
-    fn push_none(&mut self) {
-        self.push((0, 0), None, None, None);
-    }
-
-    fn push_row(&mut self, row: u32, day: Option<i32>, distance: u8, similarity: Option<f64>) {
-        self.push(
-            (1, self.batch_rows.len()),
-            day,
-            Some(distance.into()),
-            similarity,
-        );
-        self.batch_rows.push(row);
-    }
-
-    fn push_neighbour(&mut self, near: &Neighbour) {
-        let place = (2, self.archive_ids.len());
-        self.push(
-            place,
-            near.day,
-            Some(near.distance.cast_signed()),
-            near.similarity,
-        );
-        self.archive_ids.push(near.id.clone());
-    }
-
-    fn push(
-        &mut self,
-        place: (usize, usize),
-        day: Option<i32>,
-        distance: Option<i32>,
-        similarity: Option<f64>,
-    ) {
-        self.places.push(place);
-        self.days.push(day);
-        self.distances.push(distance);
+    fn push(&mut self, original: Option<&Original<'_>>) {
+        self.places.push(match original.map(|of| of.document) {
+            None => (0, 0),
+            Some(Document::Row(row)) => {
+                self.batch_rows.push(row);
+                (1, self.batch_rows.len() - 1)
+            }
+            Some(Document::Archived(id)) => {
+                self.archive_ids.push(id.clone());
+                (2, self.archive_ids.len() - 1)
+            }
+        });
+        self.days.push(original.and_then(|of| of.day));
+        self.distances.push(original.map(|of| of.distance));
+        let similarity = original.and_then(|of| of.similarity);
         self.similarities.push(similarity);
     }
 

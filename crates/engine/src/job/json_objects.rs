@@ -60,7 +60,7 @@ fn digest_line(object: &Location, json: &[u8]) -> String {
 /// The bytes of an object of a job.
 pub(super) fn to_json(object: &Location, value: &impl Serialize) -> Result<bytes::Bytes> {
     let json = serde_json::to_vec(value);
-    let mut json = json.map_err(|error| EngineError::Internal(error.to_string()))?;
+    let mut json = json.map_err(EngineError::internal)?;
     let digest = digest_line(object, &json);
     json.extend(digest.into_bytes());
     Ok(json.into())

@@ -169,7 +169,7 @@ impl Map {
                 writer.finish()?;
                 writer.into_inner()
             })
-            .map_err(|error| EngineError::Internal(error.to_string()))?;
+            .map_err(EngineError::internal)?;
         let map = Self::Carried {
             source: DocumentsMap::new(job, documents, IdType::String).await?,
             schema: job.share_bytes(&bytes_of_schema).await?,
@@ -227,7 +227,7 @@ pub(super) fn digests(batch: &RecordBatch, similarity: &mut Similarity) -> Resul
                 vec![Arc::new(Int64Array::from(positions)), Arc::new(digests)];
             RecordBatch::try_new(digest_schema(), columns)
         });
-    made.map_err(|error| EngineError::Internal(error.to_string()))
+    made.map_err(EngineError::internal)
 }
 
 /// The first 16 bytes of the SHA-256 of a text without its markup, folded: texts with equal digests compare as equal.

@@ -116,7 +116,7 @@ impl Planning {
         let seconds = items.iter().map(|(_, cost)| cost).sum();
         let parts = cut(items, parts);
         let all = serde_json::to_vec(&(name, &map, &parts));
-        let all = all.map_err(|error| EngineError::Internal(error.to_string()))?;
+        let all = all.map_err(EngineError::internal)?;
         Ok(PlannedMap {
             name: name.to_owned(),
             digest: storage::hex(&Sha256::digest(all)),

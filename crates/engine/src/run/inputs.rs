@@ -489,7 +489,7 @@ async fn open_texts(
                 stop_words: None,
                 ..spec.clone()
             };
-            Model::plain(unweighted).map_err(|error| EngineError::Internal(error.to_string()))?
+            Model::plain(unweighted).map_err(EngineError::internal)?
         }
         (Recipe::Ready(_), OpenedArchive::Archive(archive)) => archive.model().await?,
         (Recipe::Ready(spec), OpenedArchive::Plain(files)) => {

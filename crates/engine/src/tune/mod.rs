@@ -13,7 +13,6 @@ mod templates;
 mod weighed;
 
 use std::collections::HashMap;
-use std::fmt::Display;
 use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -177,7 +176,7 @@ pub async fn tune(
     });
     let tuned = tuned.await;
     drop(sampled.memory);
-    let (mut tuned, copies) = tuned.map_err(|error| EngineError::Internal(error.to_string()))??;
+    let (mut tuned, copies) = tuned.map_err(EngineError::internal)??;
     for tuned in &mut tuned {
         (tuned.documents, tuned.copies) = (read, copies);
         for at in &mut tuned.lengths {
@@ -328,15 +327,14 @@ impl SpecToTune {
         let (Some(idf_power), Some(frequencies)) = (self.learn, frequencies) else {
             return Ok(self.model.clone());
         };
-        let internal = |error: &dyn Display| EngineError::Internal(error.to_string());
         let mut spec = Spec {
             idf_power,
             ..self.model.spec().clone()
         };
-        let idf = Idf::new(&spec, frequencies).map_err(|error| internal(&error))?;
+        let idf = Idf::new(&spec, frequencies).map_err(EngineError::internal)?;
         spec.idf = Some(idf.digest().to_owned());
         let stop_words = self.model.stop_words().cloned();
-        Model::new(spec, Some(Arc::new(idf)), stop_words).map_err(|error| internal(&error))
+        Model::new(spec, Some(Arc::new(idf)), stop_words).map_err(EngineError::internal)
     }
 }
 
