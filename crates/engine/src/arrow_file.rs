@@ -18,6 +18,7 @@ pub(crate) struct ArrowWriter {
     path: PathBuf,
     schema: SchemaRef,
     writer: FileWriter<BufWriter<File>>,
+    pub(crate) rows: u64,
 }
 
 impl ArrowWriter {
@@ -28,21 +29,23 @@ impl ArrowWriter {
             writer: writer.map_err(|error| EngineError::arrow(&path, error))?,
             schema,
             path,
+            rows: 0,
         })
     }
 
     /// Adds the rows of `batch`; it has the columns of the file's schema, and may have others.
     pub(crate) fn write(&mut self, batch: &RecordBatch) -> Result<()> {
+        self.rows += batch.num_rows() as u64;
         let written =
             select_columns(batch, &self.schema).and_then(|batch| self.writer.write(&batch));
         written.map_err(|error| EngineError::arrow(&self.path, error))
     }
 
-    /// Ends the file, and returns its path.
-    pub(crate) fn finish(mut self) -> Result<PathBuf> {
+    /// Ends the file, and returns its path and the number of its rows.
+    pub(crate) fn finish(mut self) -> Result<(PathBuf, u64)> {
         let finished = self.writer.finish();
         finished.map_err(|error| EngineError::arrow(&self.path, error))?;
-        Ok(self.path)
+        Ok((self.path, self.rows))
     }
 }
 

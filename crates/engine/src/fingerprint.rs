@@ -1,7 +1,7 @@
 //! Map 1: turns the documents of a batch into one sorted file of fingerprints.
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -23,7 +23,6 @@ use simhash::reliable_length::reliable_length;
 use crate::arrow_file::ArrowWriter;
 use crate::batch::{FingerprintRows, select_columns};
 use crate::decide::Keys;
-use crate::decide::keys::KeysWriter;
 use crate::error::{EngineError, Result};
 use crate::fingerprint_sort;
 use crate::id_count::IdCount;
@@ -32,7 +31,7 @@ use crate::progress::Progress;
 use crate::recipe::Recipe;
 use crate::text_counts::{TextCounters, TextCounts};
 use crate::udf::{joined_keys, made_of_text, part};
-use crate::verify::{BITMAP, Bitmaps, bitmap_schema};
+use crate::verify::{BITMAP, bitmap_schema};
 use documents::read_counts::{Note, Notes, ReadCounters, ReadCounts};
 use documents::{Documents, POSITION, PREFERENCE, PREFERENCE_BEHIND, Rows, TEXT, decision_fields};
 use streams::BatchSize;
@@ -51,9 +50,9 @@ pub struct FingerprintedBatch {
     /// The keys that order the documents for decisions, in the order of the file's rows; `None` if
     /// nothing is decided.
     pub keys: Option<Keys>,
-    /// The bitmaps of the texts; `None` if no texts are compared by them.
+    /// The file of the bitmaps of the texts, in the order of the file's rows; `None` if no texts are compared by them.
     #[serde(skip)]
-    pub bitmaps: Option<Bitmaps>,
+    pub bitmaps: Option<PathBuf>,
 }
 
 /// Which columns the rows have besides fingerprints, ids and sketches.
@@ -200,7 +199,7 @@ pub async fn write_sorted(
     let sorting = fingerprint_sort::sorted(context, schema, partitions);
     let mut rows = sorting.await.map_err(failed())?;
     let schema = writer.schema();
-    let keys = || KeysWriter::create(scratch.join("keys.arrow"));
+    let keys = || Keys::create(scratch.join("keys.arrow"));
     let mut keys = has_decision_columns.then(keys).transpose()?;
     let bitmaps = || ArrowWriter::create(scratch.join("bitmaps.arrow"), bitmap_schema());
     let mut bitmaps = has_bitmaps.then(bitmaps).transpose()?;
@@ -210,6 +209,7 @@ pub async fn write_sorted(
         let batch = batch.map_err(failed())?;
         if let Some(keys) = &mut keys {
             keys.write(&batch)?;
+            Keys::check(keys)?;
         }
         if let Some(bitmaps) = &mut bitmaps {
             bitmaps.write(&batch)?;
@@ -225,11 +225,11 @@ pub async fn write_sorted(
         texts: counters.texts.counts(),
         read: counters.read.counts(),
         duplicate_ids,
-        keys: keys.map(KeysWriter::finish).transpose()?,
+        keys: keys.map(Keys::finish).transpose()?,
         bitmaps: bitmaps
             .map(ArrowWriter::finish)
             .transpose()?
-            .map(|path| Bitmaps { path }),
+            .map(|(path, _)| path),
     })
 }
 

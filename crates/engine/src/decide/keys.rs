@@ -25,12 +25,6 @@ pub struct Keys {
     pub(crate) rows: u64,
 }
 
-/// Writes keys in the order of the batch's file.
-pub(crate) struct KeysWriter {
-    writer: ArrowWriter,
-    rows: u64,
-}
-
 /// The preferences of the rows of a batch, as bytes whose order is that of the preferences.
 pub(super) struct Preferences {
     bytes: Vec<u8>,
@@ -38,34 +32,27 @@ pub(super) struct Preferences {
     ends: Vec<u64>,
 }
 
-impl KeysWriter {
-    pub(crate) fn create(path: PathBuf) -> Result<Self> {
-        Ok(Self {
-            writer: ArrowWriter::create(path, schema())?,
-            rows: 0,
-        })
-    }
-
-    /// Adds the next rows; `batch` has the columns of the schema, and may have others.
-    pub(crate) fn write(&mut self, batch: &RecordBatch) -> Result<()> {
-        self.rows += batch.num_rows() as u64;
-        if self.rows > u64::from(u32::MAX) {
-            return Err(EngineError::Usage(
-                "the batch has more than 2^32 - 1 documents: decide about fewer at once".into(),
-            ));
-        }
-        self.writer.write(batch)
-    }
-
-    pub(crate) fn finish(self) -> Result<Keys> {
-        Ok(Keys {
-            path: self.writer.finish()?,
-            rows: self.rows,
-        })
-    }
-}
-
 impl Keys {
+    /// Begins a file of keys, which are written in the order of the batch's file.
+    pub(crate) fn create(path: PathBuf) -> Result<ArrowWriter> {
+        ArrowWriter::create(path, schema())
+    }
+
+    pub(crate) fn finish(writer: ArrowWriter) -> Result<Self> {
+        let (path, rows) = writer.finish()?;
+        Ok(Self { path, rows })
+    }
+
+    /// Refuses more rows than have numbers.
+    pub(crate) fn check(writer: &ArrowWriter) -> Result<()> {
+        if writer.rows <= u64::from(u32::MAX) {
+            return Ok(());
+        }
+        Err(EngineError::Usage(
+            "the batch has more than 2^32 - 1 documents: decide about fewer at once".into(),
+        ))
+    }
+
     /// The keys, in the order of the batch's file.
     pub(super) fn read(&self) -> Result<impl Iterator<Item = Result<RecordBatch>> + use<>> {
         arrow_file::read(&self.path)
@@ -111,7 +98,7 @@ impl Keys {
 
     /// Writes to a file at `path` the keys of the rows that `masks`, one after another, select.
     pub(crate) fn filtered(&self, path: PathBuf, masks: &[BooleanArray]) -> Result<Self> {
-        let mut writer = KeysWriter::create(path)?;
+        let mut writer = Self::create(path)?;
         let masks: Vec<&dyn arrow::array::Array> = masks.iter().map(|mask| mask as _).collect();
         let all = arrow::compute::concat(&masks).map_err(|error| self.failed(error))?;
         let all = all.as_boolean();
@@ -123,7 +110,7 @@ impl Keys {
             let kept = arrow::compute::filter_record_batch(&batch, &mask);
             writer.write(&kept.map_err(|error| self.failed(error))?)?;
         }
-        writer.finish()
+        Self::finish(writer)
     }
 
     fn failed(&self, error: ArrowError) -> EngineError {

@@ -21,7 +21,7 @@ mod carried;
 mod collected;
 pub mod greedy;
 mod id_order;
-pub(crate) mod keys;
+mod keys;
 mod losses;
 mod order;
 mod output_rows;

@@ -44,7 +44,6 @@ pub(crate) struct UnverifiedPairs {
     schema: SchemaRef,
     writer: ArrowWriter,
     path: PathBuf,
-    pairs: u64,
 }
 
 /// Column: the position of the document that stands for the class.
@@ -88,7 +87,6 @@ impl UnverifiedPairs {
             writer: ArrowWriter::create(path.clone(), Arc::clone(&schema))?,
             schema,
             path,
-            pairs: 0,
         })
     }
 
@@ -119,7 +117,7 @@ impl UnverifiedPairs {
             }
         }
         self.write(&mut block, None)?;
-        Ok((self.writer.finish()?, self.pairs))
+        self.writer.finish()
     }
 
     /// Adds the pairs of a record batch of the probe, as pairs of classes.
@@ -174,7 +172,6 @@ impl UnverifiedPairs {
         if rows == 0 {
             return Ok(());
         }
-        self.pairs += rows as u64;
         let from = UInt32Array::from(block.from);
         let column = |name: &str| -> Result<ArrayRef, ArrowError> {
             let data_type = self.schema.field_with_name(name)?.data_type();

@@ -30,8 +30,7 @@ use serde::{Deserialize, Serialize};
 use simhash::{Measure, Model};
 use texts::{Side, Texts};
 
-pub use bitmaps::Bitmaps;
-pub(crate) use bitmaps::{BITMAP, schema as bitmap_schema};
+pub(crate) use bitmaps::{BITMAP, schema as bitmap_schema, similar_pairs};
 pub(crate) use class_pairs::{UnverifiedPairs, verify_class_pairs};
 pub(crate) use drawn::{DrawnPair, Other, similarities};
 pub(crate) use text_classes::TextClasses;

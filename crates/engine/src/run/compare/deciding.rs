@@ -18,7 +18,9 @@ use crate::output::{self, DraftOutput};
 use crate::probe::{Answer, CompareSketches, Originals, Probe};
 use crate::progress::Stage;
 use crate::run::summary::{Clock, DecisionSummary};
-use crate::verify::{Counts, TextClasses, UnverifiedPairs, Verified, Verifier, verify_class_pairs};
+use crate::verify::{
+    Counts, TextClasses, UnverifiedPairs, Verified, Verifier, similar_pairs, verify_class_pairs,
+};
 use crate::work_items;
 use documents::{KeptDrafts, MadeCopy};
 use streams::blocking;
@@ -231,7 +233,8 @@ impl Comparison<'_> {
                         let (classes, least) =
                             (Arc::clone(&classes), verifier.verify.min_similarity);
                         blocking(move || {
-                            bitmaps.similar_pairs(&context, &path, checked, &classes, least)
+                            let pairs = (path.as_path(), checked);
+                            similar_pairs(&context, &bitmaps, pairs, &classes, least)
                         })
                         .await?
                     }
