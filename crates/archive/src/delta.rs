@@ -49,10 +49,7 @@ pub(crate) fn log_store(location: &Location, by: LogBy) -> Result<LogStoreRef> {
 }
 
 fn table_url(location: &Location) -> Result<Url, StorageError> {
-    let bad = |reason: &str| StorageError::BadPath {
-        path: location.given().to_owned(),
-        reason: reason.into(),
-    };
+    let bad = |reason: &str| StorageError::bad_path(location, reason);
     // The Delta library decodes names with these characters when it reads them back, and then finds
     // no file.
     if location.path().as_ref().contains(['%', '\\']) {

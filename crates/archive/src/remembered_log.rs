@@ -14,7 +14,7 @@ use object_store::path::Path;
 use object_store::{
     Attributes, CopyOptions, Error, GetOptions, GetRange, GetResult, GetResultPayload, ListResult,
     MultipartUpload, ObjectMeta, ObjectStore, ObjectStoreExt as _, PutMultipartOptions, PutOptions,
-    PutPayload, PutResult, RenameOptions, Result,
+    PutPayload, PutResult, Result,
 };
 use storage::{CUT_OFF, is_log_entry};
 
@@ -240,9 +240,5 @@ impl ObjectStore for RememberedLog {
 
     async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Result<()> {
         self.store.copy_opts(from, to, options).await
-    }
-
-    async fn rename_opts(&self, from: &Path, to: &Path, options: RenameOptions) -> Result<()> {
-        self.store.rename_opts(from, to, options).await
     }
 }

@@ -2,42 +2,31 @@
 
 use sha2::{Digest as _, Sha256};
 
-/// Computes the size and the SHA-256 of the bytes that are written to it.
+/// Computes the size and the SHA-256 of the bytes that it is given.
 #[derive(Debug, Default)]
-pub struct Digester {
+pub(crate) struct Digester {
     size: u64,
     sha256: Sha256,
 }
 
-impl std::io::Write for Digester {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.update(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
 impl Digester {
-    pub fn update(&mut self, bytes: &[u8]) {
+    pub(crate) fn update(&mut self, bytes: &[u8]) {
         self.size += bytes.len() as u64;
         self.sha256.update(bytes);
     }
 
     /// Size in bytes and SHA-256, in hexadecimal, of all bytes.
-    pub fn finish(self) -> (u64, String) {
+    pub(crate) fn finish(self) -> (u64, String) {
         (self.size, self.sha256())
     }
 
     /// Number of bytes so far.
-    pub fn size(&self) -> u64 {
+    pub(crate) fn size(&self) -> u64 {
         self.size
     }
 
     /// SHA-256 of the bytes so far, in hexadecimal.
-    pub fn sha256(&self) -> String {
+    pub(crate) fn sha256(&self) -> String {
         hex(&self.sha256.clone().finalize())
     }
 }

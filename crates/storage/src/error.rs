@@ -85,11 +85,11 @@ impl StorageError {
         move |source| Self::Store { object, source }
     }
 
-    /// The error for a malformed pattern, given as `path`.
-    pub(crate) fn bad_pattern(path: impl ToString, error: &glob::PatternError) -> Self {
+    /// The error for a path that cannot be used.
+    pub fn bad_path(path: impl ToString, reason: impl ToString) -> Self {
         Self::BadPath {
             path: path.to_string(),
-            reason: error.to_string(),
+            reason: reason.to_string(),
         }
     }
 

@@ -104,10 +104,7 @@ const CODES: [(&[&str], ErrorKind, &str); 9] = [
 /// The kind and the message of a store's error.
 pub(crate) fn explain(error: &Error) -> Explained {
     let whole = chain_text(error);
-    explain_code(&whole).unwrap_or_else(|| Explained {
-        kind: kind_without_code(error, &whole),
-        text: scrub(&sentence(error, code_and_message(&whole), &whole)),
-    })
+    explain_code(&whole).unwrap_or_else(|| explain_without_code(error, &whole))
 }
 
 pub fn store_kind(error: &Error) -> ErrorKind {
@@ -255,7 +252,7 @@ fn is_refused(text: &str) -> bool {
 }
 
 /// The error, its cause, and so on.
-fn causes<'a>(
+pub(crate) fn causes<'a>(
     error: &'a (dyn StdError + 'static),
 ) -> impl Iterator<Item = &'a (dyn StdError + 'static)> {
     std::iter::successors(Some(error), source_of)
@@ -282,48 +279,45 @@ fn system_io_kind(error: &(dyn StdError + 'static)) -> Option<ErrorKind> {
     (real && !wrapped).then(|| io_kind(error))
 }
 
-/// The kind of a store's error whose code is unknown.
-fn kind_without_code(error: &Error, whole: &str) -> ErrorKind {
-    match error {
+/// Explains an error whose code is unknown, in one sentence.
+fn explain_without_code(error: &Error, whole: &str) -> Explained {
+    let is_local = matches!(error, Error::Generic { store, .. } if *store == "LocalFileSystem");
+    let replaced = format!("{REPLACED}; run it again");
+    let (kind, what) = match error {
         // An object that a log or a listing named is gone.
-        Error::NotFound { .. } => ErrorKind::Data,
-        Error::PermissionDenied { .. } | Error::Unauthenticated { .. } => ErrorKind::Permission,
-        Error::Precondition { .. } | Error::AlreadyExists { .. } => ErrorKind::TryAgain,
+        Error::NotFound { .. } => (ErrorKind::Data, "no such object"),
+        Error::PermissionDenied { .. } => (ErrorKind::Permission, "access was refused"),
+        Error::Unauthenticated { .. } => {
+            (ErrorKind::Permission, "the service does not know who asks")
+        }
+        Error::Precondition { .. } => (ErrorKind::TryAgain, replaced.as_str()),
+        Error::AlreadyExists { .. } => (ErrorKind::TryAgain, "it is there already"),
         Error::UnknownConfigurationKey { .. }
         | Error::NotImplemented { .. }
-        | Error::NotSupported { .. } => ErrorKind::Configuration,
-        Error::Generic { store, .. } if *store == "LocalFileSystem" => causes(error)
-            .find_map(system_io_kind)
+        | Error::NotSupported { .. } => (ErrorKind::Configuration, ""),
+        _ if is_local => {
+            let kind = causes(error).find_map(system_io_kind);
             // The system reported no error: the range lies past the end of the file, so the file is
             // not the one that was opened.
-            .unwrap_or(ErrorKind::Data),
-        _ if whole.contains(CUT_OFF) => ErrorKind::Data,
+            (kind.unwrap_or(ErrorKind::Data), "")
+        }
+        _ if whole.contains(CUT_OFF) => (ErrorKind::Data, ""),
         // A listing reports refused access as a generic error.
-        _ if is_refused(whole) => ErrorKind::Permission,
-        _ => ErrorKind::Unreachable,
-    }
-}
-
-/// One sentence for an error whose code is unknown.
-fn sentence(error: &Error, answer: Option<String>, whole: &str) -> String {
-    let replaced = format!("{REPLACED}; run it again");
-    let what = match error {
-        Error::NotFound { .. } => "no such object",
-        Error::PermissionDenied { .. } => "access was refused",
-        Error::Unauthenticated { .. } => "the service does not know who asks",
-        Error::Precondition { .. } => &replaced,
-        Error::AlreadyExists { .. } => "it is there already",
-        _ => "",
+        _ if is_refused(whole) => (ErrorKind::Permission, ""),
+        _ => (ErrorKind::Unreachable, ""),
     };
-    let local = matches!(error, Error::Generic { store, .. } if *store == "LocalFileSystem");
-    match (what, answer) {
+    let text = match (what, code_and_message(whole)) {
         ("", Some(answer)) => format!("the service failed: {answer}"),
-        ("", None) if local => causes(error)
+        ("", None) if is_local => causes(error)
             .find_map(|cause| cause.downcast_ref::<std::io::Error>())
             .map_or_else(|| whole.to_owned(), ToString::to_string),
         ("", None) => without_bodies(whole),
         (what, Some(answer)) => format!("{what} ({answer})"),
         (what, None) => what.to_owned(),
+    };
+    Explained {
+        kind,
+        text: scrub(&text),
     }
 }
 

@@ -23,7 +23,7 @@ mod upload;
 
 pub use conditional_create::{is_tested_name, require_conditional_create};
 pub use delta_log::{CUT_OFF, LOG_DIRECTORY, is_log_entry};
-pub use digest::{Digester, hex};
+pub use digest::hex;
 pub use draft::{Draft, STANDARD_OUTPUT, is_closed_pipe};
 pub use error::{Result, StorageError};
 pub use error_kind::{ErrorKind, io_kind};

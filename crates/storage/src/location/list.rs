@@ -49,12 +49,10 @@ impl Stores {
 
 /// The error for what is on this machine, but no regular file.
 fn no_file(location: &Location, reason: &str) -> StorageError {
-    StorageError::BadPath {
-        path: location.given.clone(),
-        reason: format!(
-            "{reason} is not read here, because a file is read several times; save it to a file"
-        ),
-    }
+    let reason = format!(
+        "{reason} is not read here, because a file is read several times; save it to a file"
+    );
+    StorageError::bad_path(location, reason)
 }
 
 fn not_found(location: &Location) -> StorageError {
@@ -65,13 +63,11 @@ fn not_found(location: &Location) -> StorageError {
 
 /// The error for a directory that has `others` files, but none with one of the `extensions`.
 fn no_such_extension(location: &Location, others: u64, extensions: &[&str]) -> StorageError {
-    StorageError::BadPath {
-        path: location.given.clone(),
-        reason: format!(
-            "none of its {others} files ends in {}",
-            endings_in_words(extensions)
-        ),
-    }
+    let endings = endings_in_words(extensions);
+    StorageError::bad_path(
+        location,
+        format!("none of its {others} files ends in {endings}"),
+    )
 }
 
 /// Endings of files' names, those with a compression in few words.
@@ -227,13 +223,9 @@ async fn objects_matching(
     extensions: &[&str],
 ) -> Result<Vec<Location>> {
     let whole = location.path.as_ref();
-    let pattern =
-        Pattern::new(whole).map_err(|error| StorageError::bad_pattern(location, &error))?;
+    let pattern = Pattern::new(whole).map_err(|error| StorageError::bad_path(location, error))?;
     // Not `Path::from`, which would encode a `%`.
-    let prefix = Path::parse(prefix).map_err(|error| StorageError::BadPath {
-        path: location.given.clone(),
-        reason: error.to_string(),
-    })?;
+    let prefix = Path::parse(prefix).map_err(|error| StorageError::bad_path(location, error))?;
     let listed = list(location, &prefix).await?;
     let entries = listed.iter().map(|meta| meta.location.as_ref());
     let tables: HashSet<String> = entries

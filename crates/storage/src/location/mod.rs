@@ -182,10 +182,7 @@ impl Location {
     /// [`StorageError::BadPath`] when `relative` is not a relative path.
     pub fn child(&self, relative: &str) -> Result<Self> {
         let given = self.child_name(relative);
-        let bad = |reason: String| StorageError::BadPath {
-            path: given.clone(),
-            reason,
-        };
+        let bad = |reason: String| StorageError::bad_path(&given, reason);
         if relative.starts_with('/') {
             return Err(bad(format!("{relative} is not a relative path")));
         }

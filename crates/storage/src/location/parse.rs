@@ -17,10 +17,7 @@ impl Stores {
     /// [`StorageError::BadPath`] for a URL of another scheme, or a path that no store can have; an error that names the
     /// missing credential or the unusable setting.
     pub fn locate(&self, given: &str) -> Result<Location> {
-        let bad = |reason: &str| StorageError::BadPath {
-            path: given.to_owned(),
-            reason: reason.to_owned(),
-        };
+        let bad = |reason: &str| StorageError::bad_path(given, reason);
         if given.is_empty() {
             return Err(bad("an empty path"));
         }
@@ -43,10 +40,7 @@ impl Stores {
 
     /// Resolves an absolute local path.
     pub(super) fn locate_local(&self, given: String, local: PathBuf) -> Result<Location> {
-        let bad = |reason: String| StorageError::BadPath {
-            path: given.clone(),
-            reason,
-        };
+        let bad = |reason: String| StorageError::bad_path(&given, reason);
         let path = Path::from_absolute_path(&local).map_err(|error| bad(error.to_string()))?;
         let root = Url::parse("file:///").map_err(|error| bad(error.to_string()))?;
         Ok(Location {
@@ -65,18 +59,12 @@ impl Stores {
     fn locate_remote(&self, given: &str) -> Result<Location> {
         // Errors show the URL without parameters, which may be secrets.
         let shown = given.split(['?', '#']).next().unwrap_or_default();
-        let bad = |reason: &str| StorageError::BadPath {
-            path: shown.to_owned(),
-            reason: reason.to_owned(),
-        };
+        let bad = |reason: &str| StorageError::bad_path(shown, reason);
         let (scheme, rest) = given.split_once("://").unwrap_or_default();
         let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
         if authority.contains('@') && !scheme.starts_with("abfs") {
-            return Err(StorageError::BadPath {
-                path: format!("{scheme}://…"),
-                reason: "credentials do not belong in a URL; give them by environment variables"
-                    .into(),
-            });
+            let reason = "credentials do not belong in a URL; give them by environment variables";
+            return Err(StorageError::bad_path(format!("{scheme}://…"), reason));
         }
         if authority.is_empty() {
             return Err(bad("the URL names no bucket"));

@@ -165,7 +165,7 @@ enum Part {
 }
 
 fn parse_pattern(location: &Location, local: &FsPath) -> Result<Vec<Part>> {
-    let bad = |error: PatternError| StorageError::bad_pattern(location, &error);
+    let bad = |error: PatternError| StorageError::bad_path(location, error);
     // Parses the whole pattern first, so that an error gives the position in the whole pattern.
     Pattern::new(&local.to_string_lossy()).map_err(bad)?;
     let mut parts = Vec::new();

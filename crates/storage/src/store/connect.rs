@@ -35,10 +35,10 @@ pub(super) fn connect(
         "s3" | "s3a" => connection.s3(),
         "az" | "azure" | "abfs" | "abfss" => connection.azure(),
         "gs" => connection.google(),
-        scheme => Err(StorageError::BadPath {
-            path: url.to_string(),
-            reason: format!("{scheme}:// is none of file://, s3://, az:// and gs://"),
-        }),
+        scheme => {
+            let reason = format!("{scheme}:// is none of file://, s3://, az:// and gs://");
+            Err(StorageError::bad_path(url, reason))
+        }
     }
 }
 

@@ -1,8 +1,7 @@
 //! The local file system, with writes that survive a power cut.
 //!
 //! A log entry must never name lost data. So a put, or an upload in parts, returns only after it
-//! synced the file, its directory, and the parents of new directories. Copies and renames do not
-//! sync.
+//! synced the file, its directory, and the parents of new directories. Copies do not sync.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -15,8 +14,8 @@ use object_store::local::LocalFileSystem;
 use object_store::path::Path;
 use object_store::{
     CopyOptions, Error, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta,
-    ObjectStore, PutMode, PutMultipartOptions, PutOptions, PutPayload, PutResult, RenameOptions,
-    Result, UploadPart,
+    ObjectStore, PutMode, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
+    UploadPart,
 };
 
 use crate::unchanged_file::directory_of;
@@ -258,10 +257,6 @@ impl ObjectStore for DurableLocal {
 
     async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Result<()> {
         self.0.copy_opts(from, to, options).await
-    }
-
-    async fn rename_opts(&self, from: &Path, to: &Path, options: RenameOptions) -> Result<()> {
-        self.0.rename_opts(from, to, options).await
     }
 }
 

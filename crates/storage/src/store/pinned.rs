@@ -19,13 +19,13 @@ use object_store::path::Path;
 use object_store::{
     CopyOptions, Error, GetOptions, GetRange, GetResult, GetResultPayload, ListResult,
     MultipartUpload, ObjectMeta, ObjectStore, ObjectStoreExt as _, PutMode, PutMultipartOptions,
-    PutOptions, PutPayload, PutResult, RenameOptions, Result,
+    PutOptions, PutPayload, PutResult, Result,
 };
 use tokio::sync::Semaphore;
 
 use super::create::create;
 use crate::delta_log::LOG_DIRECTORY;
-use crate::explain::REPLACED;
+use crate::explain::{REPLACED, causes};
 
 /// Maximum bytes of one request.
 const PIECE_BYTES: u64 = 16 << 20;
@@ -70,23 +70,11 @@ struct Seen {
     e_tag: Option<String>,
 }
 
-/// The object is not the one that was first seen.
-#[derive(Debug, thiserror::Error)]
-#[error("{REPLACED}")]
-struct Replaced;
-
-/// A body had fewer bytes than expected.
-#[derive(Debug, thiserror::Error)]
-#[error("received {found} of {expected} bytes")]
-struct Short {
-    found: u64,
-    expected: u64,
-}
-
+/// The error for an object that is not the one that was first seen.
 fn replaced_error(path: &Path) -> Error {
     Error::Precondition {
         path: path.to_string(),
-        source: Replaced.into(),
+        source: REPLACED.into(),
     }
 }
 
@@ -94,7 +82,7 @@ fn replaced_error(path: &Path) -> Error {
 pub fn short_body(found: u64, expected: u64) -> Error {
     Error::Generic {
         store: "object store",
-        source: Short { found, expected }.into(),
+        source: format!("received {found} of {expected} bytes").into(),
     }
 }
 
@@ -220,11 +208,7 @@ impl PinnedStore {
 
 /// Whether the body of an error answer broke off.
 fn is_broken_answer(error: &Error) -> bool {
-    let causes =
-        std::iter::successors(Some(error as &(dyn std::error::Error + 'static)), |error| {
-            error.source()
-        });
-    let mut texts = causes.map(ToString::to_string);
+    let mut texts = causes(error).map(ToString::to_string);
     texts.any(|text| text.contains("response body error"))
 }
 
@@ -392,12 +376,6 @@ impl ObjectStore for PinnedStore {
     async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Result<()> {
         self.forget(to);
         self.inner.copy_opts(from, to, options).await
-    }
-
-    async fn rename_opts(&self, from: &Path, to: &Path, options: RenameOptions) -> Result<()> {
-        self.forget(from);
-        self.forget(to);
-        self.inner.rename_opts(from, to, options).await
     }
 }
 

@@ -11,6 +11,7 @@ use object_store::client::{
 };
 
 use super::lists::{Lists, checked, page_request};
+use crate::explain::causes;
 
 /// Counters of requests to stores.
 #[derive(Debug, Default)]
@@ -116,9 +117,9 @@ impl HttpService for WatchedClient {
 }
 
 /// What an error is at its root, such as `Connection refused`.
-fn cause(error: &(dyn std::error::Error + 'static)) -> String {
-    let causes = std::iter::successors(Some(error), |error| error.source());
-    causes.last().map(ToString::to_string).unwrap_or_default()
+fn cause(error: &HttpError) -> String {
+    let last = causes(error).last();
+    last.map(ToString::to_string).unwrap_or_default()
 }
 
 /// Turns 501 (Not Implemented) into 400, which the client does not retry.
