@@ -14,6 +14,7 @@ pub mod error;
 mod file;
 mod fingerprint_bits;
 mod formats;
+mod held_texts;
 mod kept;
 mod left_out;
 mod listed;
@@ -54,6 +55,7 @@ use tokio::sync::Semaphore;
 
 use documents_table::DocumentsTable;
 use file::InputFile;
+use held_texts::HeldTexts;
 use partition_reader::{PartitionReader, row_limit};
 use rows::held::{Held, HeldFiles};
 use short_names::short_names;
@@ -110,6 +112,7 @@ pub struct Documents {
     had_wrong_cut: bool,
     /// Files that are not read.
     skipped: Notes,
+    held_texts: Arc<HeldTexts>,
 }
 
 impl Documents {
@@ -222,6 +225,7 @@ impl Documents {
             columns,
             had_wrong_cut: false,
             skipped: Notes::default(),
+            held_texts: Arc::new(HeldTexts::new(&context.runtime_env().memory_pool)),
         };
         documents.check_carried()?;
         Ok(documents)
@@ -272,6 +276,7 @@ impl Documents {
         let mut reopened = Self::open_some(context, given, locations, &columns, held).await?;
         reopened.check_seen()?;
         reopened.leave_out(self.left_out());
+        reopened.held_texts = Arc::clone(&self.held_texts);
         // Empty files are not opened again, but they count for the common directory.
         for (file, before) in reopened.files.iter_mut().zip(&self.files) {
             Arc::make_mut(file)
@@ -434,6 +439,17 @@ impl Documents {
         numbered_splits(&self.files)
     }
 
+    /// Holds the texts, if they find memory, when they are read next with counters, for these documents and those that are
+    /// [reopened](Self::reopen). Until they are read again, nothing may change how they are read.
+    pub fn hold_texts(&self) {
+        self.held_texts.begin(self.bytes());
+    }
+
+    /// What was read since [`Self::hold_texts`] is all.
+    pub fn texts_are_read(&self) {
+        self.held_texts.end();
+    }
+
     /// The table of these `rows`: columns `id`, and `text` (bytes), or `fp` and, if there are sketches, `sketch`; then those that the
     /// rows have beside them. `counters` count the records of WARC files, and take notes of documents; without them, nothing is said of
     /// records that are left out.
@@ -445,6 +461,9 @@ impl Documents {
         rows: Rows,
         counters: Option<&Arc<ReadCounters>>,
     ) -> Result<DataFrame> {
+        if let Some(table) = self.held_texts.table(context, &rows, id_type)? {
+            return Ok(table);
+        }
         let splits = self.all_splits();
         self.table_of_splits(context, id_type, partitions, rows, splits, counters)
     }
@@ -464,11 +483,13 @@ impl Documents {
         let decide_by = decides.then_some(&self.columns.prefer);
         let schema =
             table_columns::schema(id_type, content, self.has_sketches(), decide_by, vec![]);
-        read_table(context, schema, id_type, partitions, rows, splits, counters)
+        let pass = counters.map(|counters| (counters, &self.held_texts));
+        read_table(context, schema, id_type, partitions, rows, splits, pass)
     }
 }
 
-/// The table of `rows` of `splits`; its columns are those of `schema`.
+/// The table of `rows` of `splits`; its columns are those of `schema`. A `pass` over all documents counts them, and may hold their
+/// texts.
 fn read_table(
     context: &SessionContext,
     schema: SchemaRef,
@@ -476,7 +497,7 @@ fn read_table(
     partitions: usize,
     rows: Rows,
     splits: Vec<Split>,
-    counters: Option<&Arc<ReadCounters>>,
+    pass: Option<(&Arc<ReadCounters>, &Arc<HeldTexts>)>,
 ) -> Result<DataFrame> {
     let table = DocumentsTable {
         dealt: splits::deal(splits, partitions),
@@ -486,7 +507,8 @@ fn read_table(
             schema,
             id_type,
             rows,
-            counters: counters.map(Arc::clone),
+            counters: pass.map(|(counters, _)| Arc::clone(counters)),
+            held_texts: pass.map(|(_, held_texts)| Arc::clone(held_texts)),
             context: context.clone(),
         },
     };

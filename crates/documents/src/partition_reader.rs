@@ -20,6 +20,7 @@ use tokio::task::JoinError;
 use super::DocumentId;
 use super::columns::Content;
 use super::file::{Batches, NumberedRows};
+use super::held_texts::HeldTexts;
 use super::row_set::{RowSet, position};
 use super::rows::limit::Limit;
 use super::rows::{ReadRows, RowsToRead, WantedRows};
@@ -67,6 +68,8 @@ pub(super) struct PartitionReader {
     pub(super) rows: Rows,
     /// Count the records and take notes; `None` if another pass does.
     pub(super) counters: Option<Arc<ReadCounters>>,
+    /// Holds texts that are read; `None` if another pass does.
+    pub(super) held_texts: Option<Arc<HeldTexts>>,
     pub(super) context: SessionContext,
 }
 
@@ -136,7 +139,11 @@ impl PartitionReader {
         let counts = matches!(self.rows, Rows::All | Rows::WithDecisionColumns)
             && self.splits.iter().all(has_content);
         let reading = Reading::in_config(context.session_config()).filter(|_| counts);
+        let held_texts = self.held_texts.clone();
         let batches = batches.inspect_ok(move |batch| {
+            if let Some(held_texts) = &held_texts {
+                held_texts.add(batch);
+            }
             if let Some(reading) = &reading {
                 let rows = batch.num_rows() as u64;
                 reading.documents.fetch_add(rows, Ordering::Relaxed);
@@ -304,7 +311,7 @@ fn unread(texts: &ArrayRef) -> [(Note, u64); 3] {
 }
 
 /// Which ids of a file are wanted. An id that cannot be converted to `id_type` is not.
-fn are_wanted(
+pub(super) fn are_wanted(
     ids: &ArrayRef,
     id_type: IdType,
     wanted: &HashSet<DocumentId>,

@@ -100,6 +100,12 @@ impl RowSet {
         word.is_some_and(|word| word >> (row % 64) & 1 == 1)
     }
 
+    /// Whether the position was added.
+    pub(super) fn has(&self, position: i64) -> bool {
+        let (part, row) = part_and_row(position);
+        self.contains(part, row)
+    }
+
     pub fn count(&self) -> usize {
         let words = self.parts.iter().flatten();
         words.map(|word| word.count_ones() as usize).sum()

@@ -9,12 +9,13 @@ use super::file::{InputFile, RowRange};
 use super::parquet;
 use super::rows::compression::Compression;
 
-/// Splits that each partition gets of one large row group: enough to deal evenly, whatever the
-/// sizes of other files.
+/// Parts that each reader gets of one large file of rows: enough to deal evenly, whatever the sizes of other files.
 const SPLITS_PER_PARTITION: u64 = 4;
-/// A row group is cut only if it has more bytes of ids and content than this, and a file of rows only if it has more decompressed
-/// bytes. Two splits that share a page both decode it, and some writers make pages of many megabytes.
+/// The fewest bytes of ids and content that a partition reads of row groups that are cut, and the fewest decompressed bytes of a
+/// part of a file of rows. Two splits that share a page both decode it, and some writers make pages of many megabytes.
 pub(super) const MIN_SPLIT_BYTES: u64 = 32 << 20;
+/// Fewer bytes are not cut off.
+const CRUMB_BYTES: u64 = MIN_SPLIT_BYTES / 8;
 /// A row group with more rows is not cut, because its reader would keep large lists of rows. No
 /// writer makes so many.
 const MAX_ROWS: usize = 1 << 28;
@@ -180,6 +181,11 @@ impl Split {
         Some(range.cut.as_ref().map_or_else(all, |cut| cut.len() as u64))
     }
 
+    /// Where it begins among all splits.
+    fn place(&self) -> (usize, Option<usize>, u64) {
+        (self.part_number, self.row_group(), self.first_row())
+    }
+
     /// Whether its file is in a store.
     pub(super) fn is_remote(&self) -> bool {
         self.file.location.local().is_none()
@@ -196,31 +202,47 @@ impl Split {
         self.file.location.known_size().unwrap_or(u64::MAX)
     }
 
-    /// Cuts it into ranges of its rows, of at most about `bytes` each. One whose footer contradicts itself about its rows is left
-    /// whole.
+    /// Its rows among all of its row group, and their number; `None` if it cannot be cut into ranges of rows: its footer
+    /// contradicts itself about them, or they are too few or too many.
+    fn own_rows(&self) -> Option<(Range<usize>, usize)> {
+        let (row_group, footer) = self.row_group().zip(self.file.footer.as_ref())?;
+        let all = parquet::rows(&self.file, footer, row_group)?;
+        let own = self.rows.as_ref().and_then(|rows| rows.cut.clone());
+        (2..=MAX_ROWS)
+            .contains(&all)
+            .then(|| (own.unwrap_or(0..all), all))
+    }
+
+    /// The rows `cut` of its row group, which has `all`.
+    fn with_rows(&self, cut: Range<usize>, all: usize) -> Option<Self> {
+        let cut = Some(cut).filter(|cut| cut.len() < all);
+        let row_group = self.row_group()?;
+        let rows = RowRange { row_group, cut };
+        Self::of_rows(self.file_number, self.part_number, &self.file, rows)
+    }
+
+    /// Cuts it into ranges of its rows, of at most about `bytes` each, if it can be cut.
     pub(super) fn cut_rows(self, bytes: u64) -> Vec<Self> {
-        let footer = self.file.footer.as_ref();
-        let Some((row_group, footer)) = self.row_group().zip(footer) else {
+        let Some((own, all)) = self.own_rows() else {
             return vec![self];
         };
-        match parquet::rows(&self.file, footer, row_group) {
-            Some(rows @ 2..=MAX_ROWS) => {
-                let own = self.rows.as_ref().and_then(|rows| rows.cut.clone());
-                let own = own.unwrap_or(0..rows);
-                let ranges = ranges(own.len(), self.bytes, bytes);
-                let ranges = ranges.map(|range| own.start + range.start..own.start + range.end);
-                let split = |cut: Range<usize>| Self {
-                    bytes: share(self.bytes, cut.len() as u64, own.len() as u64),
-                    rows: Some(RowRange {
-                        row_group,
-                        cut: Some(cut).filter(|cut| cut.len() < rows),
-                    }),
-                    ..self.clone()
-                };
-                ranges.map(split).collect()
-            }
-            _ => vec![self],
-        }
+        let ranges = ranges(own.len(), self.bytes, bytes);
+        let of_group = |range: Range<usize>| own.start + range.start..own.start + range.end;
+        let split = |range| self.with_rows(of_group(range), all);
+        ranges.filter_map(split).collect()
+    }
+
+    /// The rows at a range of its bytes, if there are any.
+    fn rows_at(&self, bytes: Range<u64>) -> Option<Self> {
+        let Some((own, all)) = self.own_rows() else {
+            return Some(self.clone());
+        };
+        let row = |byte| own.start + share(own.len() as u64, byte, self.bytes) as usize;
+        let cut = match bytes {
+            bytes if bytes == (0..self.bytes) => own.clone(),
+            bytes => row(bytes.start)..row(bytes.end),
+        };
+        (!cut.is_empty()).then(|| self.with_rows(cut, all))?
     }
 }
 
@@ -242,33 +264,86 @@ fn share(bytes: u64, part: u64, whole: u64) -> u64 {
 /// Deals the splits to partitions, as evenly by bytes as possible; each partition has its splits in order, and none is
 /// empty.
 ///
-/// Row groups are cut if the partitions could not share them evenly otherwise: programs that write Parquet from memory
-/// often make one row group of all rows.
+/// Row groups are cut where one partition has its share and the next begins: programs that write Parquet from memory often make
+/// one row group of all rows.
 pub(super) fn deal(splits: Vec<Split>, partitions: usize) -> Vec<Vec<Split>> {
     if partitions <= 1 {
         return vec![splits];
     }
-    let most = split_bytes(total_bytes(&splits), partitions as u64);
-    let cut = splits.into_iter().flat_map(|split| {
-        // A reader of a row group in a store fetches all of it at once.
-        if split.is_remote() {
-            vec![split]
-        } else {
-            split.cut_rows(most)
-        }
-    });
-    let mut splits: Vec<Option<Split>> = cut.map(Some).collect();
-    let bytes: Vec<u64> = splits.iter().flatten().map(|split| split.bytes).collect();
-    let take = |numbers: Vec<usize>| {
-        let numbers = numbers.into_iter();
-        numbers.filter_map(|number| splits[number].take()).collect()
-    };
-    let dealt = deal_evenly(&bytes, partitions).into_iter();
-    dealt.map(take).collect()
+    // A reader of a row group in a store fetches all of it at once.
+    let is_cut = |split: &Split| !split.is_remote() && split.own_rows().is_some();
+    let (cut, whole): (Vec<Split>, Vec<Split>) = splits.into_iter().partition(is_cut);
+    let bytes = |splits: &[Split]| splits.iter().map(|split| split.bytes).collect::<Vec<_>>();
+    let of_whole = deal_evenly(&bytes(&whole), partitions);
+    let of_whole = of_whole
+        .into_iter()
+        .map(|own| own.into_iter().map(|at| whole[at].clone()));
+    let mut dealt: Vec<Vec<Split>> = of_whole.map(Iterator::collect).collect();
+    dealt.resize_with(partitions, Vec::new);
+    let loads: Vec<u64> = dealt.iter().map(|own| total_bytes(own)).collect();
+    for (own, ranges) in dealt.iter_mut().zip(fill(&loads, &bytes(&cut))) {
+        let ranges = ranges.into_iter();
+        own.extend(ranges.filter_map(|(at, bytes)| cut[at].rows_at(bytes)));
+        own.sort_by_key(Split::place);
+    }
+    dealt.retain(|own| !own.is_empty());
+    if dealt.is_empty() {
+        dealt.push(Vec::new());
+    }
+    dealt
 }
 
-/// The most bytes of a split, for `total` bytes in all. If one row group has all these bytes, every
-/// partition then gets the same number of splits.
+/// Deals items of `sizes` bytes to partitions that have `loads` bytes already, until all have about the same: which bytes of which
+/// items each partition gets. An item is cut only where one partition has its share.
+fn fill(loads: &[u64], sizes: &[u64]) -> Vec<Vec<(usize, Range<u64>)>> {
+    let mut ascending = loads.to_vec();
+    ascending.sort_unstable();
+    // What each partition has in the end, unless it has more already.
+    let (mut all, mut level) = (sizes.iter().copied().fold(0, u64::saturating_add), 0);
+    for (number, load) in (1..).zip(ascending) {
+        if number > 1 && load >= level {
+            break;
+        }
+        all = all.saturating_add(load);
+        level = all.div_ceil(number);
+    }
+    let least = if level < MIN_SPLIT_BYTES {
+        MIN_SPLIT_BYTES
+    } else {
+        CRUMB_BYTES
+    };
+    let mut dealt = vec![Vec::new(); loads.len()];
+    let (mut item, mut start, mut given, mut due) = (0, 0, 0_u64, 0_u64);
+    let mut last = 0;
+    for (partition, load) in loads.iter().enumerate().filter(|(_, load)| **load < level) {
+        due = due.saturating_add(level - load);
+        last = partition;
+        while item < sizes.len() && given < due {
+            let (left, room) = (sizes[item] - start, due - given);
+            let taken = if left <= room.max(least) || left - room < CRUMB_BYTES {
+                left
+            } else {
+                room.max(least)
+            };
+            if taken / 2 > room {
+                // The next partition has more room for it.
+                break;
+            }
+            dealt[partition].push((item, start..start + taken));
+            given = given.saturating_add(taken);
+            start += taken;
+            if start == sizes[item] {
+                (item, start) = (item + 1, 0);
+            }
+        }
+    }
+    let rest = sizes.iter().enumerate().skip(item);
+    dealt[last].extend(rest.map(|(at, size)| (at, if at == item { start } else { 0 }..*size)));
+    dealt
+}
+
+/// The most bytes of a part of a file, for `total` bytes in all. If one file has all these bytes, every reader then gets the same
+/// number of parts.
 pub(super) fn split_bytes(total: u64, partitions: u64) -> u64 {
     let each = (total / partitions / MIN_SPLIT_BYTES).clamp(1, SPLITS_PER_PARTITION);
     total.div_ceil(each * partitions).max(MIN_SPLIT_BYTES)
@@ -329,29 +404,23 @@ mod tests {
     }
 
     #[test]
-    fn one_row_group_is_dealt_evenly() {
-        for (bytes, partitions) in [
-            (5_000_000_001, 2),
-            (5_000_000_001, 7),
-            (5_000_000_001, 61),
-            (3 * MIN_SPLIT_BYTES + 1, 2),
-            (3 * MIN_SPLIT_BYTES + 1, 3),
-        ] {
-            let rows = 1_000_000;
-            let most = split_bytes(bytes, partitions);
-            let sizes: Vec<u64> = ranges(rows, bytes, most)
-                .map(|range| share(bytes, range.len() as u64, rows as u64))
-                .collect();
-            let loads = deal_evenly(&sizes, partitions as usize).into_iter();
-            let load = |own: Vec<usize>| own.into_iter().map(|number| sizes[number]).sum::<u64>();
-            let most = loads.map(load).max().unwrap() as f64;
-            let ideal = bytes as f64 / partitions as f64;
-            assert!(most / ideal < 1.001, "{bytes}, {partitions}: {most}");
-        }
+    fn row_groups_are_cut_where_partitions_have_their_shares() {
+        const MIB: u64 = 1 << 20;
+        let dealt = fill(&[0, 0], &[160 * MIB, 160 * MIB, 160 * MIB]);
+        let first = vec![(0, 0..160 * MIB), (1, 0..80 * MIB)];
+        let second = vec![(1, 80 * MIB..160 * MIB), (2, 0..160 * MIB)];
+        assert_eq!(dealt, [first, second]);
+        // A partition that has more already gets nothing, and crumbs are not cut off.
+        let dealt = fill(&[400 * MIB, 0, 100 * MIB], &[203 * MIB, 97 * MIB]);
+        assert_eq!(
+            dealt,
+            [vec![], vec![(0, 0..203 * MIB)], vec![(1, 0..97 * MIB)]]
+        );
         // Too few bytes to give every partition a split.
-        let cuts = |bytes| ranges(1000, bytes, split_bytes(bytes, 8)).count();
-        assert_eq!(cuts(MIN_SPLIT_BYTES / 2), 1);
-        assert_eq!(cuts(2 * MIN_SPLIT_BYTES), 2);
+        let dealt = fill(&[0; 8], &[MIN_SPLIT_BYTES / 2]);
+        assert_eq!(dealt.iter().filter(|own| !own.is_empty()).count(), 1);
+        let dealt = fill(&[0; 8], &[2 * MIN_SPLIT_BYTES]);
+        assert_eq!(dealt.iter().filter(|own| !own.is_empty()).count(), 2);
     }
 
     proptest! {
@@ -359,6 +428,28 @@ mod tests {
         fn every_row_is_in_one_range(rows in 0usize..500, bytes in 0u64..2000, most in 0u64..500) {
             let all: Vec<usize> = ranges(rows, bytes, most).flatten().collect();
             prop_assert_eq!(all, (0..rows).collect::<Vec<_>>());
+        }
+
+        #[test]
+        fn every_byte_is_dealt_once_and_evenly(
+            loads in proptest::collection::vec(0u64..1000, 1..9),
+            sizes in proptest::collection::vec(0u64..2000, 0..20),
+        ) {
+            let mib = |numbers: Vec<u64>| numbers.into_iter().map(|number| number << 20).collect::<Vec<_>>();
+            let (loads, sizes) = (mib(loads), mib(sizes));
+            let dealt = fill(&loads, &sizes);
+            let mut next = vec![0; sizes.len()];
+            for (item, bytes) in dealt.iter().flatten() {
+                prop_assert_eq!(bytes.start, next[*item]);
+                next[*item] = bytes.end;
+            }
+            prop_assert_eq!(&next, &sizes);
+            let all: u64 = loads.iter().chain(&sizes).sum();
+            let even = (all / loads.len() as u64).max(loads.iter().copied().max().unwrap_or(0));
+            for (load, own) in loads.iter().zip(&dealt) {
+                let own: u64 = own.iter().map(|(_, bytes)| bytes.end - bytes.start).sum();
+                prop_assert!(load + own <= even + MIN_SPLIT_BYTES + 2 * CRUMB_BYTES);
+            }
         }
 
         #[test]

@@ -20,7 +20,7 @@ pub const POSITION: &str = "position";
 /// Column of the sources of documents; null for a document without one.
 pub const SOURCE: &str = "source";
 /// Column of the lengths of texts, in bytes; null without a text.
-const BYTES: &str = "bytes";
+pub(super) const BYTES: &str = "bytes";
 
 /// The columns that a table of documents has for decisions. If the longest texts are preferred, it has no [`PREFERENCE`]: that
 /// is made with the fingerprints.

@@ -114,20 +114,20 @@ impl Fingerprints {
                 };
                 resume.insert(directory).rows(work).await?
             }
-            _ => fingerprint::local_rows(
-                context,
-                documents,
-                recipe,
-                id_type,
-                inputs.beside_fingerprints(settings),
-                progress,
-            )?,
+            _ => {
+                if inputs.verifier.is_some() || inputs.auditor.is_some() {
+                    documents.hold_texts();
+                }
+                let beside = inputs.beside_fingerprints(settings);
+                fingerprint::local_rows(context, documents, recipe, id_type, beside, progress)?
+            }
         };
         let given = documents.given();
         let (form, scratch) = ((id_type, recipe.spec()), &settings.scratch);
         let target = draft.map(Draft::path);
         let written = fingerprint::write_sorted(context, rows, given, form, target, scratch);
         let mut batch = written.await?;
+        documents.texts_are_read();
         if let Some(templates) = &templates {
             // Fingerprints depend on what was known of sources, documents do not.
             batch.file.day_digest.clone_from(&templates.digest);
