@@ -9,7 +9,7 @@ use archive::IdType;
 use arrow::array::{ArrayRef, AsArray as _, Int64Array, RecordBatch, StringArray};
 use arrow::datatypes::Int64Type;
 use datafusion::prelude::SessionContext;
-use documents::{Columns, DocumentId, Documents, DocumentsError, Rows};
+use documents::{Columns, DocumentId, Documents, DocumentsError, RowSet, Rows};
 use engine::EngineError;
 use engine::resources::Resources;
 use engine::session::{Limits, session};
@@ -97,6 +97,57 @@ fn rows(batches: &[RecordBatch]) -> Vec<Row> {
 
 async fn open(context: &SessionContext, given: &str) -> Result<Documents, DocumentsError> {
     Documents::open(context, &[given.to_owned()], &Columns::default()).await
+}
+
+/// Reads all documents and then, when the file is gone, some of them again.
+async fn read_again_without_file(memory: usize) -> Result<[Vec<Row>; 2], EngineError> {
+    let directory = tempfile::tempdir().unwrap();
+    let context = context_of(directory.path(), memory, Stores::default());
+    let path = directory.path().join("documents.parquet");
+    write(&path, 300, WriterProperties::default());
+    let documents = open(&context, path.to_str().unwrap()).await.unwrap();
+    let reopened = documents
+        .reopen(&context, &Columns::default())
+        .await
+        .unwrap();
+    documents.hold_texts();
+    let (all, counters) = (Rows::WithDecisionColumns, Arc::default());
+    let table = documents.table(&context, IdType::Bigint, PARTITIONS, all, Some(&counters));
+    let read = table.unwrap().collect().await.unwrap();
+    assert_eq!(rows(&read).len(), 300);
+    documents.texts_are_read();
+    std::fs::remove_file(&path).unwrap();
+    let mut found = Vec::new();
+    let ids = [7, 3, 299, 500].map(DocumentId::Number);
+    // In a single file that is not cut, the numbers of the rows are their positions.
+    let mut positions = RowSet::default();
+    [3, 150].map(|row| positions.add(row));
+    for some in [
+        Rows::Wanted(Arc::new(ids.into())),
+        Rows::At(Arc::new(positions)),
+    ] {
+        let table = reopened.table(&context, IdType::Bigint, PARTITIONS, some, None)?;
+        let batches = table.collect().await;
+        let mut rows = rows(&batches.map_err(EngineError::query("reading"))?);
+        rows.sort_unstable();
+        found.push(rows);
+    }
+    Ok(found.try_into().unwrap())
+}
+
+#[tokio::test]
+async fn held_texts_are_not_read_again() {
+    let rows = |numbers: &[i64]| {
+        numbers
+            .iter()
+            .map(|id| (*id, text(*id as usize)))
+            .collect::<Vec<_>>()
+    };
+    let found = read_again_without_file(1 << 30).await.unwrap();
+    assert_eq!(found, [rows(&[3, 7, 299]), rows(&[3, 150])]);
+    // An eighth of this has no room for all texts.
+    let error = read_again_without_file(4 << 20).await.unwrap_err();
+    assert!(error.to_string().contains("documents.parquet"), "{error}");
 }
 
 /// The documents below a path, sorted, or why they cannot be read.
