@@ -7,9 +7,10 @@ use archive::schema::ID;
 use arrow::array::{Array as _, RecordBatch};
 use arrow::compute::filter_record_batch;
 use arrow::error::ArrowError;
-use datafusion::datasource::MemTable;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::prelude::{DataFrame, SessionContext};
+use futures::stream;
 use streams::{limit_bytes, locked};
 
 use super::partition_reader::{Rows, are_wanted};
@@ -126,9 +127,11 @@ impl HeldTexts {
         let Some(first) = selected.first() else {
             return Ok(None);
         };
-        let failed = || DocumentsError::query("the texts of the batch");
-        let table = MemTable::try_new(first.schema(), vec![selected]).map_err(failed())?;
-        let table = context.read_table(Arc::new(table)).map_err(failed())?;
-        Ok(Some(table))
+        let schema = first.schema();
+        let rows = stream::iter(selected.into_iter().map(Ok));
+        let rows = RecordBatchStreamAdapter::new(Arc::clone(&schema), rows);
+        let table = streams::table(context, schema, vec![Box::pin(rows)]);
+        let failed = DocumentsError::query("the texts of the batch");
+        table.map(Some).map_err(failed)
     }
 }

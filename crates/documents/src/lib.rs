@@ -439,10 +439,15 @@ impl Documents {
         numbered_splits(&self.files)
     }
 
-    /// Holds the texts, if they find memory, when they are read next with counters, for these documents and those that are
-    /// [reopened](Self::reopen). Until they are read again, nothing may change how they are read.
+    /// Holds the texts when they are read next with counters, for these documents and those that are [reopened](Self::reopen), if
+    /// they find memory, and if it takes long to decode them. Until they are read again, nothing may change how they are read.
     pub fn hold_texts(&self) {
-        self.held_texts.begin(self.bytes());
+        // Memory is filled as fast as rows are parsed that are not compressed.
+        let is_parsed = |split: &Split| split.rows.is_none() && !split.is_compressed();
+        let splits = self.all_splits();
+        if !splits.iter().all(is_parsed) {
+            self.held_texts.begin(total_bytes(&splits));
+        }
     }
 
     /// What was read since [`Self::hold_texts`] is all.

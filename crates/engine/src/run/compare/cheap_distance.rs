@@ -5,7 +5,8 @@ use crate::error::{EngineError, Result};
 use crate::fingerprint::FingerprintedBatch;
 use crate::profile::{CompareSettings, Profile};
 use crate::run::Run;
-use streams::blocking;
+use rayon::iter::{IntoParallelRefIterator as _, ParallelIterator as _};
+use streams::{blocking, thread_pool};
 
 /// Candidates that are always cheap to compare: a minute for one core.
 const CHEAP: u64 = 1_000_000;
@@ -25,8 +26,9 @@ pub(in crate::run) async fn lower_if_dear(
     }
     let loaded = run.load(batch).await?;
     let (asked, documents) = (settings.max_distance, batch.file.rows);
-    let candidates =
-        blocking(move || Ok::<_, EngineError>(candidates(loaded.distinct.values(), asked))).await?;
+    let threads = thread_pool(run.context)?;
+    let counting = move || threads.install(|| candidates(loaded.distinct.values(), asked));
+    let candidates = blocking(move || Ok::<_, EngineError>(counting())).await?;
     let chosen = largest_cheap(&candidates, documents);
     if chosen < asked {
         tracing::warn!(
@@ -53,10 +55,10 @@ fn candidates(values: &[u64], most: u32) -> Vec<u64> {
     let sample = (COUNTED / values.len().max(1)).clamp(64, values.len().max(64));
     let step = values.len().div_ceil(sample).max(1);
     let sampled: Vec<u64> = values.iter().step_by(step).copied().collect();
-    let mut at_distance = vec![0_u64; most as usize + 1];
+    let none = || vec![0_u64; most as usize + 1];
     // Vectors find the few values that are near.
     let is_near = |value: u64| move |other: &&u64| (value ^ **other).count_ones() <= most;
-    for &value in &sampled {
+    let count = |mut at_distance: Vec<u64>, &value: &u64| {
         for others in values.chunks(64) {
             if others.iter().filter(is_near(value)).count() > 0 {
                 for other in others.iter().filter(is_near(value)) {
@@ -64,7 +66,10 @@ fn candidates(values: &[u64], most: u32) -> Vec<u64> {
                 }
             }
         }
-    }
+        at_distance
+    };
+    let sum = |a: Vec<u64>, b: Vec<u64>| a.iter().zip(&b).map(|(a, b)| a + b).collect();
+    let mut at_distance = sampled.par_iter().fold(none, count).reduce(none, sum);
     // Each sampled value has met itself.
     at_distance[0] = 0;
     let scale = values.len() as f64 / sampled.len().max(1) as f64 / 2.0;
