@@ -5,12 +5,12 @@ use std::fmt::Debug;
 
 use archive::IdType;
 use storage::Location;
-use warc::Counts;
 
 use super::builder::BatchBuilder;
 use super::input::Input;
 use super::json_pieces::JsonPieces;
 use crate::columns::{Columns, FoundColumns};
+use crate::crawl_counts::CrawlRecordCounts;
 use crate::error::Result;
 
 /// The most fields of a record: one with more is refused.
@@ -99,7 +99,7 @@ pub(crate) trait Records: Send {
     }
 
     /// How many of the records are documents, in a WARC file; complete after the last record.
-    fn crawl_counts(&self) -> Option<&Counts> {
+    fn crawl_counts(&self) -> Option<&CrawlRecordCounts> {
         None
     }
 }

@@ -207,7 +207,7 @@ pub(super) fn batches(
             (&rows, &opened.reading.counters, &opened.reader)
             && let Some(counts) = records.crawl_counts()
         {
-            counters.add_records(&counts.into());
+            counters.add_records(counts);
         }
         if !matches!(rows, Ok(Some(_))) {
             open = None;

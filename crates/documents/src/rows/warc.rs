@@ -9,14 +9,15 @@ use archive::IdType;
 use arrow::datatypes::DataType;
 use storage::{Location, StorageError};
 use warc::{
-    Broken, Choice, Counts, Dictionary, Document, Event, Fault, Limits, Outcome, Place, Reader,
-    Reason, WrongCut,
+    Broken, Choice, Dictionary, Document, Event, Fault, Limits, Outcome, Place, Reader, Reason,
+    WrongCut,
 };
 
 use super::builder::BatchBuilder;
 use super::format::{FindColumns, RawRecords, RecordReader, Records, RowFormat};
 use super::input::Input;
 use crate::columns::{CRAWL_COLUMNS, Columns, CrawlId, FoundColumns, Pages};
+use crate::crawl_counts::CrawlRecordCounts;
 use crate::error::{DocumentsError, Result};
 use crate::page_text;
 use crate::read_counts::{Note, ReadCounters};
@@ -91,7 +92,7 @@ struct File {
     name: String,
     /// Whether the whole file is read.
     is_whole: bool,
-    counts: Counts,
+    counts: CrawlRecordCounts,
     /// Records read so far.
     records: u64,
     /// Parts that cannot be read.
@@ -191,7 +192,7 @@ impl File {
             name: input.name,
             reader,
             is_whole,
-            counts: Counts::default(),
+            counts: CrawlRecordCounts::default(),
             records: 0,
             broken: 0,
             first_broken: None,
@@ -370,7 +371,7 @@ impl Records for WarcRecords {
         Some(self.file.number())
     }
 
-    fn crawl_counts(&self) -> Option<&Counts> {
+    fn crawl_counts(&self) -> Option<&CrawlRecordCounts> {
         Some(&self.file.counts)
     }
 }
