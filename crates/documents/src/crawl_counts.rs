@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use warc::{Broken, Outcome, Reason};
+use warc::{Broken, Document, Reason};
 
 /// The most reasons, and the most media types, that are counted one by one: files may have any.
 const MAX_NAMES: usize = 100;
@@ -32,14 +32,14 @@ pub struct CrawlRecordCounts {
 
 impl CrawlRecordCounts {
     /// Counts a record.
-    pub(crate) fn count(&mut self, outcome: &Outcome<'_>) {
-        match outcome {
-            Outcome::Document(document) => {
+    pub(crate) fn count(&mut self, record: &Result<Document<'_>, Reason<'_>>) {
+        match record {
+            Ok(document) => {
                 self.documents += 1;
                 self.incomplete += u64::from(document.is_incomplete);
                 self.malformed += u64::from(document.is_malformed);
             }
-            Outcome::Skipped(reason) => self.count_skipped(reason),
+            Err(reason) => self.count_skipped(reason),
         }
     }
 
@@ -145,7 +145,7 @@ mod tests {
     fn counts_of(reasons: &[Reason<'_>]) -> CrawlRecordCounts {
         let mut counts = CrawlRecordCounts::default();
         for reason in reasons {
-            counts.count(&Outcome::Skipped(*reason));
+            counts.count(&Err(*reason));
         }
         counts
     }

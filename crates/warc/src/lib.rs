@@ -9,7 +9,7 @@
 //!
 //! ```
 //! use std::io::BufReader;
-//! use warc::{Choice, Documents, Event, Limits, Outcome, Reader};
+//! use warc::{Choice, Documents, Event, Limits, Reader};
 //!
 //! # fn main() -> std::io::Result<()> {
 //! # let file = &b"WARC/1.0\r\nWARC-Type: resource\r\nContent-Type: text/plain\r\nContent-Length: 4\r\n\r\ntext\r\n\r\n"[..];
@@ -20,11 +20,11 @@
 //! while let Some(event) = reader.next_event()? {
 //!     match event {
 //!         Event::Record(record) => match documents.read(&record) {
-//!             Outcome::Document(document) => {
+//!             Ok(document) => {
 //!                 println!("{:?}: {} bytes", document.url, document.text.len());
 //!                 count += 1;
 //!             }
-//!             Outcome::Skipped(reason) => println!("{reason}"),
+//!             Err(reason) => println!("{reason}"),
 //!         },
 //!         Event::Broken(broken) => println!("{}: {}", broken.place, broken.fault.name()),
 //!     }
@@ -55,10 +55,10 @@ mod reason;
 mod test_files;
 
 pub use cuts::{Cuts, MemberCuts, RecordStarts};
-pub use documents::{Choice, Document, Documents, Outcome};
+pub use documents::{Choice, Document, Documents};
 pub use fault::{Broken, Fault, Place, WrongCut};
 pub use form::{Form, is_no_text};
-pub use headers::{Headers, RecordType, percent_encoded};
+pub use headers::{Headers, percent_encoded};
 pub use members::Dictionary;
 pub use reader::{Event, Limits, Reader, Record};
 pub use reason::Reason;

@@ -9,8 +9,7 @@ use archive::IdType;
 use arrow::datatypes::DataType;
 use storage::{Location, StorageError};
 use warc::{
-    Broken, Choice, Dictionary, Document, Event, Fault, Limits, Outcome, Place, Reader, Reason,
-    WrongCut,
+    Broken, Choice, Dictionary, Document, Event, Fault, Limits, Place, Reader, Reason, WrongCut,
 };
 
 use super::builder::BatchBuilder;
@@ -223,18 +222,18 @@ impl File {
                 self.counts.count(&outcome);
                 if let Some(faults) = &mut self.faults {
                     match &outcome {
-                        Outcome::Skipped(reason) if is_fault(reason) => {
+                        Err(reason) if is_fault(reason) => {
                             let left_out = "the record is left out";
                             faults.add(&self.name, record.place, reason.name(), left_out);
                         }
-                        Outcome::Document(document) if document.is_malformed => {
+                        Ok(document) if document.is_malformed => {
                             faults.counters.note(Note::Malformed, 1, &self.name);
                         }
                         _ => {}
                     }
                     faults.log();
                 }
-                if let Outcome::Document(document) = &outcome {
+                if let Ok(document) = &outcome {
                     return each(document, &self.name).map(Next::Document);
                 }
             }

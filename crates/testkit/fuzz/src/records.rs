@@ -47,7 +47,7 @@ fn read_part(file: &[u8], part: Range<u64>, step: usize) -> Vec<Found> {
     while let Some(event) = reader.next_event().expect("a slice has no errors") {
         all.push(match event {
             Event::Record(record) => {
-                documents.read(&record);
+                let _ = documents.read(&record);
                 let (block, raw) = (record.block.to_vec(), record.raw.to_vec());
                 Found::Record {
                     offset: record.place.offset,
