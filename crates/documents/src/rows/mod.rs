@@ -221,7 +221,7 @@ pub(super) fn raw_records(
     file: &InputFile,
     part: Option<Range<u64>>,
     limit: Limit,
-) -> Result<Box<dyn RawRecords>> {
+) -> Result<RawRecords> {
     let (input, format) = open_input(file, part, limit)?;
     format.raw_records(input, &file.columns)
 }

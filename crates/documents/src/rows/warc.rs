@@ -52,10 +52,18 @@ impl RowFormat for Warc {
         })))
     }
 
-    fn raw_records(&self, input: Input, columns: &FoundColumns) -> Result<Box<dyn RawRecords>> {
-        Ok(Box::new(RawWarc {
-            file: File::new(input, columns)?,
-            record: Vec::new(),
+    fn raw_records(&self, input: Input, columns: &FoundColumns) -> Result<RawRecords> {
+        let mut file = File::new(input, columns)?;
+        Ok(RawRecords::new(move |record| {
+            let next = file.next(|document, _| {
+                record.extend_from_slice(document.raw);
+                // Readers need what the record lacks, and it may be followed by another now.
+                if !record.ends_with(b"\n") {
+                    record.extend_from_slice(BETWEEN_RECORDS);
+                }
+                Ok(())
+            })?;
+            Ok(!matches!(next, Next::End))
         }))
     }
 
@@ -134,8 +142,8 @@ impl Faults {
 }
 
 /// What a file has next.
-enum Next<T> {
-    Document(T),
+enum Next {
+    Document,
     /// A record that is no document, or a part that cannot be read.
     Other,
     End,
@@ -200,7 +208,7 @@ impl File {
     }
 
     /// Reads what comes next, and calls `each` if it is a document.
-    fn next<T>(&mut self, each: impl FnOnce(&Document<'_>, &str) -> Result<T>) -> Result<Next<T>> {
+    fn next(&mut self, each: impl FnOnce(&Document<'_>, &str) -> Result<()>) -> Result<Next> {
         let event = self.reader.next_event();
         match event.map_err(|error| failed(&self.name, error))? {
             None => return self.end().map(|()| Next::End),
@@ -234,7 +242,7 @@ impl File {
                     faults.log();
                 }
                 if let Ok(document) = &outcome {
-                    return each(document, &self.name).map(Next::Document);
+                    return each(document, &self.name).map(|()| Next::Document);
                 }
             }
         }
@@ -359,7 +367,7 @@ impl Records for WarcRecords {
                 })
             })?;
             match next {
-                Next::Document(()) => return Ok(true),
+                Next::Document => return Ok(true),
                 Next::Other => {}
                 Next::End => return Ok(false),
             }
@@ -372,30 +380,5 @@ impl Records for WarcRecords {
 
     fn crawl_counts(&self) -> Option<&CrawlRecordCounts> {
         Some(&self.file.counts)
-    }
-}
-
-/// The records of documents, as they are in the file.
-struct RawWarc {
-    file: File,
-    record: Vec<u8>,
-}
-
-impl RawRecords for RawWarc {
-    fn next_record(&mut self) -> Result<Option<&[u8]>> {
-        let Self { file, record } = self;
-        record.clear();
-        let next = file.next(|document, _| {
-            record.extend_from_slice(document.raw);
-            // Readers need what the record lacks, and it may be followed by another now.
-            if !record.ends_with(b"\n") {
-                record.extend_from_slice(BETWEEN_RECORDS);
-            }
-            Ok(())
-        })?;
-        Ok(match next {
-            Next::Document(()) | Next::Other => Some(record.as_slice()),
-            Next::End => None,
-        })
     }
 }
