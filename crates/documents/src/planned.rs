@@ -125,7 +125,7 @@ impl Documents {
             let plan = SplitPlan {
                 file: split.file_number,
                 part_number: split.part_number,
-                row_group: split.row_group(),
+                row_group: split.rows.as_ref().map(|rows| rows.row_group),
                 cut: split.rows.as_ref().and_then(|rows| rows.cut.clone()),
                 bytes_of_part: split.bytes_of_part.clone(),
                 rows: split.row_count(),

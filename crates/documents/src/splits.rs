@@ -88,48 +88,34 @@ impl Split {
             return parts.map(of_part).collect();
         };
         let groups = 0..footer.metadata().num_row_groups();
-        let of_row_group =
-            |row_group| Self::of_row_group(file_number, part_number, file, row_group);
+        let of_row_group = |row_group| {
+            let cut = None;
+            Self::of_rows(file_number, part_number, file, RowRange { row_group, cut })
+        };
         groups.filter_map(of_row_group).collect()
     }
 
-    fn of_row_group(
-        file_number: usize,
-        part_number: usize,
-        file: &Arc<InputFile>,
-        row_group: usize,
-    ) -> Option<Self> {
-        let footer = file.footer.as_ref()?;
-        (row_group < footer.metadata().num_row_groups()).then(|| Self {
-            file: Arc::clone(file),
-            file_number,
-            part_number,
-            rows: Some(RowRange {
-                row_group,
-                cut: None,
-            }),
-            bytes_of_part: None,
-            bytes: parquet::bytes(file, footer, row_group),
-        })
-    }
-
-    /// The split of a row group, or of some of its rows.
+    /// The split of a row group, or of some of its rows; `None` if the file has no such row group.
     pub(super) fn of_rows(
         file_number: usize,
         part_number: usize,
         file: &Arc<InputFile>,
         rows: RowRange,
     ) -> Option<Self> {
-        let group = Self::of_row_group(file_number, part_number, file, rows.row_group)?;
-        let all = group.row_count().unwrap_or(0);
-        let bytes = match &rows.cut {
-            Some(cut) => share(group.bytes, cut.len() as u64, all),
-            None => group.bytes,
-        };
+        let footer = file.footer.as_ref()?;
+        let group = footer.metadata().row_groups().get(rows.row_group)?;
+        let mut bytes = parquet::bytes(file, footer, rows.row_group);
+        if let Some(cut) = &rows.cut {
+            let all = group.num_rows().max(0).cast_unsigned();
+            bytes = share(bytes, cut.len() as u64, all);
+        }
         Some(Self {
+            file: Arc::clone(file),
+            file_number,
+            part_number,
             rows: Some(rows),
+            bytes_of_part: None,
             bytes,
-            ..group
         })
     }
 
@@ -168,10 +154,6 @@ impl Split {
         before + range.cut.as_ref().map_or(0, |cut| cut.start as u64)
     }
 
-    pub(super) fn row_group(&self) -> Option<usize> {
-        self.rows.as_ref().map(|rows| rows.row_group)
-    }
-
     /// Its rows, if they are known.
     pub(super) fn row_count(&self) -> Option<u64> {
         let (range, footer) = self.rows.as_ref().zip(self.file.footer.as_ref())?;
@@ -200,13 +182,13 @@ impl Split {
     /// whole.
     pub(super) fn cut_rows(self, bytes: u64) -> Vec<Self> {
         let footer = self.file.footer.as_ref();
-        let Some((row_group, footer)) = self.row_group().zip(footer) else {
+        let Some((RowRange { row_group, cut }, footer)) = self.rows.as_ref().zip(footer) else {
             return vec![self];
         };
+        let row_group = *row_group;
         match parquet::rows(&self.file, footer, row_group) {
             Some(rows @ 2..=MAX_ROWS) => {
-                let own = self.rows.as_ref().and_then(|rows| rows.cut.clone());
-                let own = own.unwrap_or(0..rows);
+                let own = cut.clone().unwrap_or(0..rows);
                 let ranges = ranges(own.len(), self.bytes, bytes);
                 let ranges = ranges.map(|range| own.start + range.start..own.start + range.end);
                 let split = |cut: Range<usize>| Self {
