@@ -524,7 +524,7 @@ mod tests {
         let mut columns = Columns::default();
         assert_eq!(read(&columns), expected(&["id", "fp", "sketch"]));
         columns.text = Some("other".into());
-        columns.prefer = "rank:desc".parse().unwrap();
+        columns.prefer = Prefer::parse("rank:desc", |_| unreachable!()).unwrap();
         assert_eq!(read(&columns), expected(&["id", "other", "sketch", "rank"]));
         // A column with several roles is read once.
         columns.carried = vec!["other".into(), "rank".into(), "id".into()];
