@@ -181,7 +181,7 @@ impl PartitionReader {
         let conformed = self.conformed(&split, object.clone());
         let Some(rows) = &split.rows else {
             let rows = self.rows_of(&split);
-            let rows = rows.map(|rows| rows.and_then(ReadRows::parse));
+            let rows = rows.map(|rows| rows.and_then(|rows| rows()));
             let batches = rows.filter_map(Result::transpose).map(conformed);
             // A file in a store must be read on a blocking thread.
             return Ok(if split.is_remote() {

@@ -152,7 +152,7 @@ impl PartitionStream for Share {
             async move {
                 let mut receiver = receiver?;
                 while let Some(item) = receiver.recv().await {
-                    let rows = item.and_then(|(split, rows)| Ok((split, rows.parse()?)));
+                    let rows = item.and_then(|(split, rows)| Ok((split, rows()?)));
                     let batch = match rows {
                         Ok((_, None)) => continue,
                         Ok((split, Some(rows))) => conform[split](Ok(rows)),

@@ -44,7 +44,6 @@ pub(super) use encoded_bytes::window;
 use format::{RawRecords, RecordReader, RowFormat};
 use held::HeldFiles;
 use input::{Input, RowFile};
-use json_pieces::JsonPiece;
 use limit::Limit;
 use streams::BATCH_BYTES;
 
@@ -130,43 +129,12 @@ pub(super) async fn open(
     }))
 }
 
-/// Rows that are read of a file.
-pub(super) enum ReadRows {
-    /// They are parsed.
-    Parsed(NumberedRows),
-    /// Another thread can parse them.
-    Unparsed(UnparsedRows),
-}
+/// Returns rows that are read of a file. It parses them unless they are parsed, which another thread can do; then it returns `None`
+/// if none of them is wanted.
+pub(super) type ReadRows = Box<dyn FnOnce() -> Result<Option<NumberedRows>> + Send>;
 
-/// Rows that are not parsed.
-pub(super) struct UnparsedRows {
-    piece: JsonPiece,
-    batch: BatchBuilder,
-    /// The number of the first.
-    first: u64,
-    wanted: Option<WantedRows>,
-}
-
-impl ReadRows {
-    /// The rows; `None` if they were not parsed, and none of them is wanted.
-    pub(super) fn parse(self) -> Result<Option<NumberedRows>> {
-        match self {
-            Self::Parsed(rows) => Ok(Some(rows)),
-            Self::Unparsed(unparsed) => unparsed.parse(),
-        }
-    }
-}
-
-impl UnparsedRows {
-    fn parse(mut self) -> Result<Option<NumberedRows>> {
-        let numbers = self.first..self.first + self.piece.objects.len() as u64;
-        let is_wanted = |row: &u64| self.wanted.as_ref().is_none_or(|wanted| wanted(*row));
-        let numbers: Vec<u64> = numbers.filter(is_wanted).collect();
-        let in_piece = numbers.iter().map(|row| (row - self.first) as usize);
-        self.piece.parse(in_piece, &mut self.batch)?;
-        let rows = self.batch.finish()?;
-        Ok(rows.map(|rows| NumberedRows { rows, numbers }))
-    }
+fn parsed(rows: NumberedRows) -> ReadRows {
+    Box::new(move || Ok(Some(rows)))
 }
 
 /// Whether the row with a number is wanted.
@@ -308,7 +276,7 @@ impl OpenFile {
                 }
                 records.free();
                 let rows = batch.finish()?;
-                Ok(rows.map(|rows| ReadRows::Parsed(NumberedRows { rows, numbers })))
+                Ok(rows.map(|rows| parsed(NumberedRows { rows, numbers })))
             }
             RecordReader::Pieces(pieces) => {
                 while let Some(piece) = pieces.next_piece()? {
@@ -316,17 +284,17 @@ impl OpenFile {
                     self.read += piece.objects.len() as u64;
                     // No others should be in memory while it is parsed.
                     let is_long = piece.text.len() > BATCH_BYTES;
-                    let unparsed = UnparsedRows {
-                        batch: builder(piece.text.len()),
-                        piece,
-                        first,
-                        wanted: self.reading.wanted.clone(),
+                    let batch = builder(piece.text.len());
+                    let wanted = self.reading.wanted.clone();
+                    let parse = move || -> Result<Option<NumberedRows>> {
+                        let rows = piece.parse(batch, first, wanted)?;
+                        Ok(rows.map(|(rows, numbers)| NumberedRows { rows, numbers }))
                     };
                     if !is_long {
-                        return Ok(Some(ReadRows::Unparsed(unparsed)));
+                        return Ok(Some(Box::new(parse)));
                     }
-                    if let Some(rows) = unparsed.parse()? {
-                        return Ok(Some(ReadRows::Parsed(rows)));
+                    if let Some(rows) = parse()? {
+                        return Ok(Some(parsed(rows)));
                     }
                 }
                 Ok(None)
