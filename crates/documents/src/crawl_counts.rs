@@ -31,7 +31,6 @@ pub struct CrawlRecordCounts {
 }
 
 impl CrawlRecordCounts {
-    /// Counts a record.
     pub(crate) fn count(&mut self, record: &Result<Document<'_>, Reason<'_>>) {
         match record {
             Ok(document) => {

@@ -27,7 +27,6 @@ impl Reading {
             .ok_or_else(|| DocumentsError::Internal("the session reads no documents".into()))
     }
 
-    /// The one of a session's configuration.
     pub(crate) fn in_config(config: &SessionConfig) -> Option<Arc<Self>> {
         config.get_extension()
     }

@@ -154,7 +154,6 @@ impl Split {
         before + range.cut.as_ref().map_or(0, |cut| cut.start as u64)
     }
 
-    /// Its rows, if they are known.
     pub(super) fn row_count(&self) -> Option<u64> {
         let (range, footer) = self.rows.as_ref().zip(self.file.footer.as_ref())?;
         let rows = footer.metadata().row_group(range.row_group).num_rows();
@@ -162,18 +161,15 @@ impl Split {
         Some(range.cut.as_ref().map_or_else(all, |cut| cut.len() as u64))
     }
 
-    /// Whether its file is in a store.
     pub(super) fn is_remote(&self) -> bool {
         self.file.location.local().is_none()
     }
 
-    /// Whether it is of a compressed file of rows.
     pub(super) fn is_compressed(&self) -> bool {
         let rows = self.file.rows();
         rows.is_some_and(|rows| rows.compression != Compression::None)
     }
 
-    /// Bytes of its whole file.
     pub(super) fn file_bytes(&self) -> u64 {
         self.file.location.known_size().unwrap_or(u64::MAX)
     }

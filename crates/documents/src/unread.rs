@@ -12,10 +12,8 @@ pub(super) const START: u64 = 512;
 /// Why Parquet in a compression is not read.
 pub(super) const COMPRESSED_PARQUET: &str = "it is Parquet that is compressed as a whole, which is not read: decompress it (`gzip -dc`, `zstd -dc`); its pages are compressed already";
 
-/// A kind of files.
 struct Kind {
     name: &'static str,
-    /// The endings of their names.
     endings: &'static [&'static str],
     /// How they begin: one of `starts` is at the offset `at`.
     at: usize,

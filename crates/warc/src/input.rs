@@ -24,7 +24,6 @@ pub(crate) struct Input<R> {
 }
 
 impl<R: BufRead> Input<R> {
-    /// The bytes of a file from its start.
     pub(crate) fn new(source: R) -> Self {
         Self::at(source, 0)
     }
@@ -47,7 +46,6 @@ impl<R: BufRead> Input<R> {
         self.is_remembering = true;
     }
 
-    /// Remembers nothing.
     pub(crate) fn forget(&mut self) {
         self.is_remembering = false;
     }
@@ -69,7 +67,6 @@ impl<R: BufRead> Input<R> {
         true
     }
 
-    /// The offset in the file of the byte that comes next.
     pub(crate) fn offset(&self) -> u64 {
         self.offset
     }

@@ -20,7 +20,6 @@ use next::{Next, find_record, line_ends};
 
 /// The most members whose places are known: more are in the buffer only if they have a few bytes each.
 const MOST_MEMBERS: usize = 4096;
-/// The most bytes of a record's header.
 pub(crate) const MAX_HEADER: usize = 64 << 10;
 /// How many bytes behind a record are read while it waits for the checksum of its member, if another record follows.
 const LOOK_AHEAD: usize = 64 << 10;
@@ -70,7 +69,6 @@ struct Span {
 
 /// What [`Reader::pump_within`] did.
 enum Continued {
-    /// More bytes are in the buffer.
     Bytes,
     /// Another record starts where the last member does.
     NextRecord,

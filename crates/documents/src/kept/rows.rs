@@ -58,7 +58,6 @@ pub(super) fn copy(
     writer.finish().map_err(failed)
 }
 
-/// Writes records to the copy.
 enum RecordWriter {
     Plain(BufWriter<File>),
     Frame(zstd::stream::write::Encoder<'static, BufWriter<File>>),

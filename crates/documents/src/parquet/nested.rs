@@ -20,7 +20,6 @@ use streams::BATCH_BYTES;
 /// The most bytes of a text, however much memory there is: Arrow counts them with 31 bits.
 const MAX_TEXT: usize = i32::MAX as usize;
 
-/// A leaf column to read.
 #[derive(Debug, Clone)]
 pub(super) struct LeafColumn {
     /// The name by which it is asked for.
@@ -93,7 +92,6 @@ pub(super) struct JoinedTexts {
     column: usize,
     items: Items,
     schema: SchemaRef,
-    /// The next row to join.
     next: usize,
     /// The most bytes of a text.
     longest: usize,
@@ -228,7 +226,6 @@ impl Items {
         }
     }
 
-    /// Whether the item number `at` is not null.
     fn is_valid(&self, at: usize) -> bool {
         match self {
             Self::Text(texts) => texts.is_valid(at),

@@ -14,7 +14,6 @@ use streams::{BATCH_BYTES, BATCH_ROWS};
 /// Collects the values of records into a record batch.
 pub(crate) struct BatchBuilder {
     schema: SchemaRef,
-    /// Whether rows without an id are allowed.
     null_ids: bool,
     /// Whether the first column has the ids.
     has_ids: bool,
@@ -30,7 +29,6 @@ enum Values {
     Text(StringBuilder),
     /// Bytes of texts, which need not be UTF-8.
     Bytes(BinaryBuilder),
-    /// Integers of 64 bits.
     Integer(Int64Builder),
     /// Ids that are integers of 64 bits, and written as these are: `007` is another id than 7.
     IntegerId(Int64Builder),
@@ -100,7 +98,6 @@ impl Values {
         Ok(bytes)
     }
 
-    /// Takes the values that were added.
     fn finish(&mut self) -> ArrayRef {
         match self {
             Self::Id(texts) | Self::Text(texts) => Arc::new(texts.finish()),
@@ -188,12 +185,10 @@ impl BatchBuilder {
     }
 }
 
-/// Refuses an id of too many bytes in the column `name`.
 fn check_id_length(name: &str, bytes: usize) -> std::result::Result<(), String> {
     conform::check_id_length(bytes).map_err(|reason| format!("column {name:?}: {reason}"))
 }
 
-/// Parses a decimal number of 64 bits, signed.
 pub(super) fn integer(text: &[u8]) -> Option<i64> {
     std::str::from_utf8(text).ok()?.trim().parse().ok()
 }

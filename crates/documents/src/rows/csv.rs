@@ -38,9 +38,7 @@ struct Parser {
     text: Vec<u8>,
     /// The end of each field in `text`.
     ends: Vec<usize>,
-    /// How many fields the last record has.
     fields: usize,
-    /// Whether the last record has several lines.
     has_lines: bool,
     /// The bytes of the last record, with all, a part or none of its line end. `None` if the records after the header are not
     /// copied.
@@ -198,7 +196,6 @@ impl Parser {
         }
     }
 
-    /// The name of the record, for messages.
     fn name(&self) -> String {
         self.input.line_name(self.line)
     }
@@ -208,7 +205,6 @@ impl Parser {
     }
 }
 
-/// CSV with a header.
 #[derive(Debug)]
 pub(crate) struct Csv;
 

@@ -11,7 +11,6 @@ enum State {
     Start,
     /// In a field without quotes.
     Plain,
-    /// Within quotes.
     Quoted,
     /// Behind the character within quotes that takes its meaning from the next one.
     Escaped,
@@ -38,7 +37,6 @@ impl Quotes {
         self.dialect
     }
 
-    /// Begins a record.
     pub(super) fn start(&mut self) {
         self.state = State::Start;
     }

@@ -38,7 +38,6 @@ const DECODED: usize = 16 << 10;
 
 /// How the bytes that come next are read.
 enum State {
-    /// The file begins.
     Start,
     /// It is not known yet.
     Ascii,
@@ -50,13 +49,11 @@ enum State {
 /// How a copy of a file is encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Copied {
-    /// In UTF-8.
     InUtf8,
     /// As the file is; in UTF-8 if bytes of its encoding look like ASCII and are not: [`LOOK_LIKE_ASCII`].
     AsItIs,
 }
 
-/// The text of a file.
 pub(super) struct Decoded {
     bytes: Box<dyn BufRead + Send>,
     charset: Option<&'static Encoding>,

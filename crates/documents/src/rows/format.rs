@@ -36,7 +36,6 @@ pub(crate) trait RowFormat: Debug + Sync {
         false
     }
 
-    /// Whether a file is one document.
     fn is_one_document(&self) -> bool {
         false
     }

@@ -123,7 +123,6 @@ struct FirstObjects {
     texts: Vec<Vec<u8>>,
     /// Whether the file has no more.
     is_whole: bool,
-    /// Whether the file is one array.
     is_array: bool,
 }
 
@@ -271,7 +270,6 @@ impl<'de> Deserialize<'de> for Name {
     }
 }
 
-/// The names of an object's fields.
 struct Names;
 
 impl<'de> Visitor<'de> for Names {

@@ -19,7 +19,6 @@ use crate::error::{DocumentsError, Result};
 /// A piece ends with the object that reaches this number of bytes. It is small, because each thread holds a piece.
 const PIECE_BYTES: usize = BATCH_BYTES / 4;
 
-/// The objects of a file, in pieces.
 pub(crate) struct JsonPieces {
     objects: Objects,
     parser: Parser,
@@ -98,7 +97,6 @@ impl JsonPiece {
     }
 }
 
-/// Parses objects.
 #[derive(Clone)]
 struct Parser {
     fields: Arc<Fields>,

@@ -140,14 +140,12 @@ fn parsed(rows: NumberedRows) -> ReadRows {
 /// Whether the row with a number is wanted.
 pub(super) type WantedRows = Arc<dyn Fn(u64) -> bool + Send + Sync>;
 
-/// What is read of a row file, and how.
 pub(super) struct RowsToRead {
     /// A part of the file; `None` for all of it.
     pub(super) part: Option<Range<u64>>,
     pub(super) limit: Limit,
     /// If it is that of strings, the ids are, else they have the type of the file.
     pub(super) id_type: IdType,
-    /// Whether a row may lack an id.
     pub(super) null_ids: bool,
     /// Others need not be parsed; `None` if all are wanted.
     pub(super) wanted: Option<WantedRows>,
@@ -242,7 +240,6 @@ struct OpenFile {
     file: Arc<InputFile>,
     reading: RowsToRead,
     reader: RecordReader,
-    /// The number of the records that were read.
     read: u64,
 }
 

@@ -25,9 +25,7 @@ use template::host;
 
 /// The column of a record's id.
 const RECORD_ID: &str = "warc_record_id";
-/// The column of a document's URL.
 const URL: &str = "url";
-/// The column of a response's status.
 const STATUS: &str = "status";
 /// What ends a record.
 const BETWEEN_RECORDS: &[u8] = b"\r\n\r\n";
@@ -95,12 +93,9 @@ fn find_columns(location: &Location, columns: &Columns) -> Result<(FoundColumns,
 struct File {
     reader: Reader<Box<dyn BufRead + Send>>,
     documents: warc::Documents,
-    /// Its name, for messages.
     name: String,
-    /// Whether the whole file is read.
     is_whole: bool,
     counts: CrawlRecordCounts,
-    /// Records read so far.
     records: u64,
     /// Parts that cannot be read.
     broken: u64,
@@ -318,7 +313,6 @@ fn place_name(file: &str, place: Place) -> String {
     }
 }
 
-/// `text` with ASCII letters in lower case.
 fn lower_case(text: &str) -> Cow<'_, str> {
     if text.bytes().any(|byte| byte.is_ascii_uppercase()) {
         text.to_ascii_lowercase().into()
@@ -327,7 +321,6 @@ fn lower_case(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// The documents of a file.
 struct WarcRecords {
     file: File,
     columns: Vec<String>,

@@ -17,7 +17,6 @@ use crate::page_text;
 use crate::read_counts::Note;
 use crate::table_columns::TEXT;
 
-/// Files of documents in this form.
 #[derive(Debug)]
 pub(crate) struct WholeFiles(pub(crate) Form);
 

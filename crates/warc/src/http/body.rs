@@ -84,7 +84,6 @@ impl Bodies {
         }
     }
 
-    /// Frees large buffers.
     pub(crate) fn free(&mut self) {
         for buffer in [&mut self.decoded, &mut self.next] {
             if buffer.capacity() > KEPT_SIZE {
@@ -186,7 +185,6 @@ impl Bodies {
     }
 }
 
-/// Whether the header says that the body is chunked.
 fn is_chunked(headers: &Headers<'_>) -> bool {
     tokens(headers, "Transfer-Encoding").any(|token| token.eq_ignore_ascii_case(b"chunked"))
 }
@@ -200,7 +198,6 @@ fn tokens<'a>(
     values.flat_map(|value| value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii))
 }
 
-/// A decoder for each coding.
 struct Decoders {
     gzip: Gzip,
     inflate: Inflate,

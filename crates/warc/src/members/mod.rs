@@ -53,7 +53,6 @@ pub(crate) const ZSTD_MAGIC: &[u8] = &zstd_frame::MAGIC;
 /// What editors put before a plain file.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// How a member is compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Format {
     Plain,
@@ -66,7 +65,6 @@ pub(crate) enum Format {
 enum State {
     /// A member, something to skip between members, or the end.
     Between,
-    /// More of a member.
     Within(Format),
     /// Bytes that cannot be read, up to the next member.
     Search,
@@ -75,7 +73,6 @@ enum State {
 /// What [`Members::read`] did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// A member starts.
     Member {
         /// Its offset in the file, in bytes.
         offset: u64,
@@ -208,7 +205,6 @@ impl<R: BufRead> Members<R> {
         Ok(self.input.peek(1)?.is_empty())
     }
 
-    /// The offset in the file of the byte that comes next.
     pub(crate) fn position(&self) -> u64 {
         self.input.offset()
     }
