@@ -15,8 +15,6 @@ use datafusion::physical_plan::streaming::PartitionStream;
 use datafusion::prelude::SessionContext;
 use futures::{FutureExt as _, Stream, StreamExt as _, TryStreamExt as _};
 
-use tokio::task::JoinError;
-
 use super::DocumentId;
 use super::columns::Content;
 use super::file::{Batches, NumberedRows};
@@ -25,7 +23,7 @@ use super::rows::limit::Limit;
 use super::rows::{ReadRows, RowsToRead, WantedRows};
 use super::splits::Split;
 use super::{conform, parquet, rows};
-use crate::error::{DocumentsError, Result};
+use crate::error::Result;
 use crate::read_counts::{Note, ReadCounters};
 use crate::session::Reading;
 
@@ -97,17 +95,12 @@ impl PartitionStream for PartitionReader {
                 }
                 // As a task, it begins before the splits in front of it are read.
                 let task = SpawnedTask::spawn(async move { partition.read(split).await });
-                async move { task.join_unwind().await.map_err(internal)? }.boxed()
+                streams::ended(task).boxed()
             })
             .buffered(in_flight)
             .try_flatten();
         self.counted(batches, &context)
     }
-}
-
-/// The error for a task that was cancelled.
-fn internal(error: JoinError) -> DocumentsError {
-    DocumentsError::Internal(error.to_string())
 }
 
 /// Splits that a partition opens at the same time: of files in a store, the next ones while one is read; the more, the smaller they

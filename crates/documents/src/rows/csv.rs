@@ -189,7 +189,7 @@ impl Parser {
             delimiter,
             lines_may_be_rows,
             ..
-        } = self.quotes.dialect();
+        } = self.quotes.dialect;
         self.has_lines && lines_may_be_rows && {
             let fields: Vec<&[u8]> = (0..self.fields).map(|at| self.field(at)).collect();
             are_rows(&fields, delimiter)

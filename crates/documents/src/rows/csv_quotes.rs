@@ -21,7 +21,7 @@ enum State {
 /// Checks the quotes of records, whose bytes come in parts.
 #[derive(Debug)]
 pub(super) struct Quotes {
-    dialect: Dialect,
+    pub(super) dialect: Dialect,
     state: State,
 }
 
@@ -31,10 +31,6 @@ impl Quotes {
             dialect,
             state: State::Start,
         }
-    }
-
-    pub(super) fn dialect(&self) -> Dialect {
-        self.dialect
     }
 
     pub(super) fn start(&mut self) {

@@ -13,6 +13,8 @@ use encoding_rs::{
 use memchr::{memchr, memrchr};
 use warc::charset::{self, Encoding, FEW, Hints, SAMPLE};
 
+use super::encoded_bytes::read_buffered;
+
 /// Encodings in which bytes of ASCII's punctuation are parts of other characters.
 const LOOK_LIKE_ASCII: [&Encoding; 7] = [
     UTF_16LE,
@@ -320,9 +322,7 @@ impl BufRead for Decoded {
 
 impl Read for Decoded {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let read = self.fill_buf()?.read(buffer)?;
-        self.consume(read);
-        Ok(read)
+        read_buffered(self, buffer)
     }
 }
 

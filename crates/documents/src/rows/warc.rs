@@ -1,7 +1,6 @@
 //! WARC files: the pages and texts of a crawl. The reader decompresses a file itself, because it goes on after damage.
 
 use std::borrow::Cow;
-use std::cmp::Ordering;
 use std::io::{self, BufRead};
 use std::sync::Arc;
 
@@ -116,16 +115,12 @@ impl Faults {
     fn add(&mut self, file: &str, place: Place, fault: &str, what_follows: &str) {
         self.counters.note(Note::DamagedRecords, 1, file);
         self.number += 1;
-        match self.number.cmp(&(MAX_LOGGED + 1)) {
-            Ordering::Less => {
-                let fault = format!("{file}, {place}: {fault}; {what_follows}");
-                self.waiting.push(fault);
-            }
-            Ordering::Equal => {
-                let more = format!("{file}: further faults are only counted");
-                self.waiting.push(more);
-            }
-            Ordering::Greater => {}
+        if self.number <= MAX_LOGGED {
+            let fault = format!("{file}, {place}: {fault}; {what_follows}");
+            self.waiting.push(fault);
+        } else if self.number == MAX_LOGGED + 1 {
+            let more = format!("{file}: further faults are only counted");
+            self.waiting.push(more);
         }
     }
 

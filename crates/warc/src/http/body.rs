@@ -319,16 +319,11 @@ fn append(
         }
         output.resize(start + PIECE, 0);
         let decoded = read(&mut output[start..]);
-        let count = match decoded {
-            Ok(Decoded::Bytes(count)) => count,
-            _ => 0,
+        let Ok(Decoded::Bytes(count)) = decoded else {
+            output.truncate(start);
+            return Ok(matches!(decoded, Ok(Decoded::End)));
         };
         output.truncate(start + count);
-        match decoded {
-            Ok(Decoded::Bytes(_)) => {}
-            Ok(Decoded::End) => return Ok(true),
-            Ok(Decoded::Broken(_)) | Err(_) => return Ok(false),
-        }
     }
 }
 
