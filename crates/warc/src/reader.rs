@@ -513,15 +513,9 @@ impl<R: BufRead> Reader<R> {
 
     /// Where in the file this position is.
     fn place_at(&self, position: u64) -> Place {
-        let known = self
-            .earlier
-            .iter()
-            .rev()
-            .find(|member| member.position <= position);
-        let member = match known {
-            Some(earlier) if position < self.member.position => *earlier,
-            _ => self.member,
-        };
+        let mut members = std::iter::once(&self.member).chain(self.earlier.iter().rev());
+        let known = members.find(|member| member.position <= position);
+        let member = known.unwrap_or(&self.member);
         let within = position.saturating_sub(member.position);
         if member.is_compressed {
             Place {

@@ -146,10 +146,9 @@ impl Bodies {
             if let Some(decoded) = decoded {
                 has_decoded = true;
                 std::mem::swap(&mut self.decoded, &mut self.next);
-                extent = match extent {
-                    Some(Extent::Start) => Some(Extent::Start),
-                    Some(Extent::Whole) | None => Some(decoded),
-                };
+                if extent != Some(Extent::Start) {
+                    extent = Some(decoded);
+                }
             }
         }
         // Some are chunked within another coding, or twice.
