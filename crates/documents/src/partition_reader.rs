@@ -128,7 +128,8 @@ impl PartitionReader {
         let has_content = |split: &Split| split.file.columns.content.is_some();
         let counts = matches!(self.rows, Rows::All | Rows::WithDecisionColumns)
             && self.splits.iter().all(has_content);
-        let reading = Reading::in_config(context.session_config()).filter(|_| counts);
+        let reading = context.session_config().get_extension::<Reading>();
+        let reading = reading.filter(|_| counts);
         let batches = batches.inspect_ok(move |batch| {
             if let Some(reading) = &reading {
                 let rows = batch.num_rows() as u64;
