@@ -196,23 +196,17 @@ pub(super) struct FoundColumns {
     /// Whether the sketches beside ready fingerprints are read, which is so if the file's spec has
     /// them.
     pub(super) sketches: bool,
-    /// How documents are ordered by preference.
     pub(super) prefer: Prefer,
     /// The column that says the sources of documents; `None` if the ids do.
     pub(super) source: Option<(String, Says)>,
     /// As [`Columns::domains`].
     pub(super) domains: bool,
-    /// The columns that go along to decisions.
     pub(super) carried: Vec<CarriedColumn>,
     /// The dialect of CSV; without meaning for other formats.
     pub(super) dialect: Dialect,
-    /// The encoding that the user names.
     pub(super) charset: Option<&'static Encoding>,
-    /// How pages are read.
     pub(super) pages: Pages,
-    /// What is left out of the texts.
     pub(super) left_out: Option<Arc<LeftOut>>,
-    /// Which records of a crawl are documents.
     pub(super) crawl: CrawlRecords,
     /// Whether a copy has records of several files, and so must be in UTF-8.
     pub(super) is_joined: bool,
@@ -298,7 +292,6 @@ impl Columns {
         Some(found.names().into_iter().map(str::to_owned).collect())
     }
 
-    /// The encoding that the user names.
     pub(super) fn charset(&self) -> Option<&'static Encoding> {
         Encoding::for_label(self.charset.as_ref()?.as_bytes())
     }
@@ -524,7 +517,7 @@ mod tests {
         let mut columns = Columns::default();
         assert_eq!(read(&columns), expected(&["id", "fp", "sketch"]));
         columns.text = Some("other".into());
-        columns.prefer = "rank:desc".parse().unwrap();
+        columns.prefer = Prefer::parse("rank:desc", |_| unreachable!()).unwrap();
         assert_eq!(read(&columns), expected(&["id", "other", "sketch", "rank"]));
         // A column with several roles is read once.
         columns.carried = vec!["other".into(), "rank".into(), "id".into()];

@@ -25,10 +25,8 @@ const SAMPLE: usize = 1000;
 const SEVERAL: usize = 4;
 /// The fewest distinct values of a sample for the rule of the first 8 bits: so many fingerprints hardly ever share them.
 const MANY: usize = 8;
-/// The error of a row that has no id.
 pub(super) const NO_ID: &str = "no id; every document needs one";
 
-/// Refuses an id of too many bytes.
 pub(super) fn check_id_length(bytes: usize) -> Result<(), String> {
     if bytes > MAX_ID {
         Err(format!(

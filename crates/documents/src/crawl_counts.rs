@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use warc::Counts;
+use warc::{Broken, Document, Reason};
 
 /// The most reasons, and the most media types, that are counted one by one: files may have any.
 const MAX_NAMES: usize = 100;
+/// A longer media type is not counted by its name.
+const MAX_NAME_LENGTH: usize = 100;
 /// The name under which the others are counted.
 const OTHER: &str = "other";
 
@@ -22,54 +24,78 @@ pub struct CrawlRecordCounts {
     pub malformed: u64,
     /// Records that are not read, by reason.
     pub skipped: BTreeMap<String, u64>,
-    /// Responses that are not read because of their status, by status.
+    /// Responses that are not read because of their status, by status. Redirects are not among them.
     pub statuses: BTreeMap<u16, u64>,
-    /// Records that are not text, by media type.
+    /// Records that are not text, by media type, in lower case.
     pub media_types: BTreeMap<String, u64>,
 }
 
-impl From<&Counts> for CrawlRecordCounts {
-    fn from(counts: &Counts) -> Self {
-        let skipped = counts.skipped.iter();
-        Self {
-            documents: counts.documents,
-            incomplete: counts.incomplete,
-            malformed: counts.malformed,
-            skipped: skipped
-                .map(|(name, records)| ((*name).to_owned(), *records))
-                .collect(),
-            statuses: counts.statuses.clone(),
-            media_types: counts.media_types(),
+impl CrawlRecordCounts {
+    pub(crate) fn count(&mut self, record: &Result<Document<'_>, Reason<'_>>) {
+        match record {
+            Ok(document) => {
+                self.documents += 1;
+                self.incomplete += u64::from(document.is_incomplete);
+                self.malformed += u64::from(document.is_malformed);
+            }
+            Err(reason) => self.count_skipped(reason),
         }
     }
-}
 
-impl CrawlRecordCounts {
+    /// Counts a part of a file that cannot be read.
+    pub(crate) fn count_broken(&mut self, broken: Broken) {
+        self.count_skipped(&Reason::Broken(broken.fault));
+    }
+
+    fn count_skipped(&mut self, reason: &Reason<'_>) {
+        add_name(&mut self.skipped, reason.name(), 1);
+        match reason {
+            Reason::Status(status) => *self.statuses.entry(*status).or_default() += 1,
+            Reason::NotText(name) if name.is_empty() || name.len() > MAX_NAME_LENGTH => {
+                add_name(&mut self.media_types, OTHER, 1);
+            }
+            // Most are in lower case, and counted before.
+            Reason::NotText(name) => match self.media_types.get_mut(*name) {
+                Some(sum) => *sum += 1,
+                None => add_name(&mut self.media_types, &name.to_ascii_lowercase(), 1),
+            },
+            _ => {}
+        }
+    }
+
     pub fn add(&mut self, other: &Self) {
         self.documents = self.documents.saturating_add(other.documents);
         self.incomplete = self.incomplete.saturating_add(other.incomplete);
         self.malformed = self.malformed.saturating_add(other.malformed);
-        add_names(&mut self.skipped, &other.skipped);
+        for (name, records) in &other.skipped {
+            add_name(&mut self.skipped, name, *records);
+        }
         for (status, records) in &other.statuses {
             let sum = self.statuses.entry(*status).or_default();
             *sum = sum.saturating_add(*records);
         }
-        add_names(&mut self.media_types, &other.media_types);
+        for (name, records) in &other.media_types {
+            add_name(&mut self.media_types, name, *records);
+        }
     }
 }
 
-/// Adds numbers by name; beyond [`MAX_NAMES`] names, under [`OTHER`].
-fn add_names(sums: &mut BTreeMap<String, u64>, more: &BTreeMap<String, u64>) {
-    for (name, records) in more {
-        let is_counted = sums.len() < MAX_NAMES || sums.contains_key(name);
-        let name = if is_counted { name.as_str() } else { OTHER };
-        let sum = sums.entry(name.to_owned()).or_default();
-        *sum = sum.saturating_add(*records);
+/// Adds to the number of a name; beyond [`MAX_NAMES`] names, to that of [`OTHER`].
+fn add_name(sums: &mut BTreeMap<String, u64>, name: &str, records: u64) {
+    let is_counted = sums.len() < MAX_NAMES || sums.contains_key(name);
+    let name = if is_counted { name } else { OTHER };
+    match sums.get_mut(name) {
+        Some(sum) => *sum = sum.saturating_add(records),
+        None => {
+            sums.insert(name.to_owned(), records);
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use warc::{Fault, Place};
+
     use super::*;
 
     fn counts(media_types: &[(&str, u64)]) -> CrawlRecordCounts {
@@ -113,5 +139,65 @@ mod tests {
             (sum.documents, sum.media_types[OTHER]),
             (u64::MAX, u64::MAX)
         );
+    }
+
+    fn counts_of(reasons: &[Reason<'_>]) -> CrawlRecordCounts {
+        let mut counts = CrawlRecordCounts::default();
+        for reason in reasons {
+            counts.count(&Err(*reason));
+        }
+        counts
+    }
+
+    #[test]
+    fn records_are_counted_by_reason() {
+        let mut all = counts_of(&[
+            Reason::Redirect,
+            Reason::NotText("image/png"),
+            Reason::NotText("Image/PNG"),
+            Reason::NotText("application/pdf"),
+            Reason::NotText(""),
+            Reason::Status(404),
+            Reason::Status(500),
+            Reason::Status(404),
+            Reason::NotText("application/PDF"),
+            Reason::NotText("application/pdf"),
+            Reason::Warcinfo,
+        ]);
+        all.count_broken(Broken {
+            place: Place {
+                offset: 7,
+                decompressed: 0,
+            },
+            fault: Fault::Damaged,
+        });
+        assert_eq!(all.documents, 0);
+        let skipped = [
+            ("damaged compression", 1),
+            ("not text", 6),
+            ("other status", 3),
+            ("redirect", 1),
+            ("warcinfo", 1),
+        ];
+        let owned = |(name, records): (&str, u64)| (name.to_owned(), records);
+        assert_eq!(all.skipped, BTreeMap::from(skipped.map(owned)));
+        assert_eq!(all.statuses, BTreeMap::from([(404, 2), (500, 1)]));
+        let media_types = [("application/pdf", 3), ("image/png", 2), ("other", 1)];
+        assert_eq!(all.media_types, BTreeMap::from(media_types.map(owned)));
+    }
+
+    #[test]
+    fn the_number_of_media_types_is_bounded() {
+        let types: Vec<String> = (0..1_000).map(|n| format!("image/{n}")).collect();
+        let mut reasons: Vec<Reason<'_>> = types.iter().map(|name| Reason::NotText(name)).collect();
+        let long = "x".repeat(MAX_NAME_LENGTH + 1);
+        reasons.push(Reason::NotText(&long));
+        reasons.push(Reason::NotText("image/7"));
+        reasons.push(Reason::NotText("IMAGE/7"));
+        let all = counts_of(&reasons);
+        let media_types = &all.media_types;
+        assert_eq!(media_types.len(), MAX_NAMES + 1);
+        assert_eq!((media_types["image/7"], media_types[OTHER]), (3, 901));
+        assert_eq!(all.skipped["not text"], 1_003);
     }
 }

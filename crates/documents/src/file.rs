@@ -100,7 +100,6 @@ impl InputFile {
         parts.map(|(start, end)| Some(start..end)).collect()
     }
 
-    /// Cuts a row file into parts.
     pub(super) fn cut_at(&mut self, places: Vec<u64>) {
         if let Source::Rows(rows) = &mut self.source {
             rows.cuts = places;
@@ -139,7 +138,6 @@ impl InputFile {
         file
     }
 
-    /// An error of the file's data.
     pub(super) fn bad_data(&self, reason: String) -> DocumentsError {
         DocumentsError::bad_data(&self.location, reason)
     }

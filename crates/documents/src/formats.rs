@@ -20,7 +20,6 @@ use super::{OPENED, ROW_FILES_OPENED, parquet, rows, unread};
 use crate::error::{DocumentsError, Result};
 
 struct Format {
-    /// The endings of its files' names.
     endings: &'static [&'static str],
     reader: Reader,
     /// Whether the documents are pages, whose markup is no text.
@@ -67,18 +66,15 @@ impl Format {
     }
 }
 
-/// Whether a file has pages, by its name.
 pub(super) fn has_pages(name: &str) -> bool {
     let (stem, _) = Compression::split(name);
     of_stem(stem).is_some_and(|format| format.has_pages)
 }
 
-/// Whether a file is Parquet, by its name.
 pub(super) fn is_parquet(name: &str) -> bool {
     matches!(reader(name), Some((Reader::Parquet, _)))
 }
 
-/// Whether a file is one document, by its name.
 pub(super) fn is_one_document(name: &str) -> bool {
     matches!(reader(name), Some((Reader::Rows(format), _)) if format.is_one_document())
 }

@@ -106,11 +106,9 @@ pub struct Documents {
     given: String,
     /// The columns that were asked for, but for the carried ones.
     columns: Columns,
-    /// The names of the carried columns.
     carried: Vec<String>,
     /// Whether a file was cut within a record.
     had_wrong_cut: bool,
-    /// Files that are not read.
     skipped: Notes,
     held_texts: Arc<HeldTexts>,
 }
@@ -434,7 +432,6 @@ impl Documents {
         total_bytes(&self.all_splits())
     }
 
-    /// The splits of all files, in order.
     fn all_splits(&self) -> Vec<Split> {
         numbered_splits(&self.files)
     }

@@ -15,8 +15,6 @@ use datafusion::physical_plan::streaming::PartitionStream;
 use datafusion::prelude::SessionContext;
 use futures::{FutureExt as _, Stream, StreamExt as _, TryStreamExt as _};
 
-use tokio::task::JoinError;
-
 use super::DocumentId;
 use super::columns::Content;
 use super::file::{Batches, NumberedRows};
@@ -26,7 +24,7 @@ use super::rows::limit::Limit;
 use super::rows::{ReadRows, RowsToRead, WantedRows};
 use super::splits::Split;
 use super::{conform, parquet, rows};
-use crate::error::{DocumentsError, Result};
+use crate::error::Result;
 use crate::read_counts::{Note, ReadCounters};
 use crate::session::Reading;
 
@@ -100,17 +98,12 @@ impl PartitionStream for PartitionReader {
                 }
                 // As a task, it begins before the splits in front of it are read.
                 let task = SpawnedTask::spawn(async move { partition.read(split).await });
-                async move { task.join_unwind().await.map_err(internal)? }.boxed()
+                streams::ended(task).boxed()
             })
             .buffered(in_flight)
             .try_flatten();
         self.counted(batches, &context)
     }
-}
-
-/// The error for a task that was cancelled.
-fn internal(error: JoinError) -> DocumentsError {
-    DocumentsError::Internal(error.to_string())
 }
 
 /// Splits that a partition opens at the same time: of files in a store, the next ones while one is read; the more, the smaller they
@@ -138,7 +131,8 @@ impl PartitionReader {
         let has_content = |split: &Split| split.file.columns.content.is_some();
         let counts = matches!(self.rows, Rows::All | Rows::WithDecisionColumns)
             && self.splits.iter().all(has_content);
-        let reading = Reading::in_config(context.session_config()).filter(|_| counts);
+        let reading = context.session_config().get_extension::<Reading>();
+        let reading = reading.filter(|_| counts);
         let held_texts = self.held_texts.clone();
         let batches = batches.inspect_ok(move |batch| {
             if let Some(held_texts) = &held_texts {
@@ -160,23 +154,25 @@ impl PartitionReader {
         &self,
         split: &Split,
     ) -> impl Iterator<Item = Result<ReadRows>> + Send + use<> {
-        let wanted = match &self.rows {
-            Rows::At(set) => {
-                let (set, part_number) = (Arc::clone(set), split.part_number);
-                Some(Arc::new(move |row| set.contains(part_number, row)) as WantedRows)
-            }
-            _ => None,
-        };
         let reading = RowsToRead {
             part: split.bytes_of_part.clone(),
             limit: row_limit(&self.context),
             id_type: self.id_type,
             // A row without an id is an error, unless only wanted ids are read: such a row is not wanted.
             null_ids: matches!(self.rows, Rows::Wanted(_)),
-            wanted,
+            wanted: self.wanted_numbers(split),
             counters: self.counters.clone(),
         };
         rows::batches(Arc::clone(&split.file), reading)
+    }
+
+    /// Which rows of a split are wanted, by their numbers in its part; `None` if their numbers do not say it.
+    fn wanted_numbers(&self, split: &Split) -> Option<WantedRows> {
+        let Rows::At(set) = &self.rows else {
+            return None;
+        };
+        let (set, part_number) = (Arc::clone(set), split.part_number);
+        Some(Arc::new(move |row: u64| set.contains(part_number, row)))
     }
 
     /// Reads the rows of a split, in the table's schema.
@@ -186,7 +182,7 @@ impl PartitionReader {
         let conformed = self.conformed(&split, object.clone());
         let Some(rows) = &split.rows else {
             let rows = self.rows_of(&split);
-            let rows = rows.map(|rows| rows.and_then(ReadRows::parse));
+            let rows = rows.map(|rows| rows.and_then(|rows| rows()));
             let batches = rows.filter_map(Result::transpose).map(conformed);
             // A file in a store must be read on a blocking thread.
             return Ok(if split.is_remote() {
@@ -197,15 +193,10 @@ impl PartitionReader {
         };
         let bytes = streams::limit_bytes(&self.context.runtime_env().memory_pool);
         let raw = parquet::read(&file, rows, object, self.wanted_rows(&split), bytes).await?;
-        let numbers = split.first_row()..;
-        let mut numbers: Box<dyn Iterator<Item = u64> + Send> = match &self.rows {
-            // The reader skips the other rows.
-            Rows::At(set) => {
-                let (set, part_number) = (Arc::clone(set), split.part_number);
-                Box::new(numbers.filter(move |&row| set.contains(part_number, row)))
-            }
-            _ => Box::new(numbers),
-        };
+        // The reader skips the other rows.
+        let wanted = self.wanted_numbers(&split);
+        let is_read = move |row: &u64| wanted.as_ref().is_none_or(|wanted| wanted(*row));
+        let mut numbers = (split.first_row()..).filter(is_read);
         let numbered = move |rows: RecordBatch| {
             let numbers = numbers.by_ref().take(rows.num_rows()).collect();
             NumberedRows { rows, numbers }
@@ -227,7 +218,7 @@ impl PartitionReader {
     ) -> impl Fn(Result<NumberedRows>) -> Result<RecordBatch> + Send + Sync + use<> {
         let (schema, id_type) = (Arc::clone(&self.schema), self.id_type);
         let file = Arc::clone(&split.file);
-        let selected = self.rows.clone();
+        let (selected, wanted_numbers) = (self.rows.clone(), self.wanted_numbers(split));
         let counters = self.counters.clone();
         let (file_number, part_number) = (split.file_number, split.part_number);
         move |batch: Result<NumberedRows>| {
@@ -244,13 +235,12 @@ impl PartitionReader {
                 return conform::conform_carried(&batch, &schema, columns, positions, &object);
             }
             let mut ids = conform::ids(&batch, columns, &file.short_name, &rows, &object)?;
-            let kept = match &selected {
-                Rows::All | Rows::WithDecisionColumns => None,
-                Rows::Wanted(wanted) => Some(are_wanted(&ids, id_type, wanted).map_err(&failed)?),
-                Rows::At(set) => {
-                    let is_selected = |row: &u64| Some(set.contains(part_number, *row));
-                    Some(rows.iter().map(is_selected).collect())
+            let kept: Option<BooleanArray> = match (&selected, &wanted_numbers) {
+                (Rows::Wanted(ids_wanted), _) => {
+                    Some(are_wanted(&ids, id_type, ids_wanted).map_err(&failed)?)
                 }
+                (_, Some(wanted)) => Some(rows.iter().map(|row| Some(wanted(*row))).collect()),
+                _ => None,
             };
             if let Some(kept) = kept {
                 batch = arrow::compute::filter_record_batch(&batch, &kept).map_err(&failed)?;
@@ -283,10 +273,9 @@ impl PartitionReader {
                 let accept = move |ids: &ArrayRef| are_wanted(ids, id_type, &wanted);
                 Some(parquet::WantedRows::WithIds(Box::new(accept)))
             }
-            Rows::At(set) => {
-                let (set, part_number) = (Arc::clone(set), split.part_number);
-                let first = split.first_row();
-                let accept = move |row: u64| set.contains(part_number, first + row);
+            Rows::At(_) => {
+                let (wanted, first) = (self.wanted_numbers(split)?, split.first_row());
+                let accept = move |row: u64| wanted(first + row);
                 Some(parquet::WantedRows::AtRows(Box::new(accept)))
             }
         }

@@ -67,10 +67,10 @@ pub struct SplitPlan {
 #[derive(Clone)]
 pub struct PlannedDocuments {
     pub documents: Documents,
-    /// For each opened file, by its number in the plan: its number among the opened ones.
-    opened: BTreeMap<usize, usize>,
-    /// For each opened file, the number of its first part among the parts of all files of the plan.
-    first_parts: Vec<usize>,
+    /// For each opened file, its number in the plan, ascending.
+    opened: Vec<usize>,
+    /// The number of the first part of the first opened file, among the parts of all files of the plan.
+    first_part: usize,
 }
 
 impl Documents {
@@ -125,7 +125,7 @@ impl Documents {
             let plan = SplitPlan {
                 file: split.file_number,
                 part_number: split.part_number,
-                row_group: split.row_group(),
+                row_group: split.rows.as_ref().map(|rows| rows.row_group),
                 cut: split.rows.as_ref().and_then(|rows| rows.cut.clone()),
                 bytes_of_part: split.bytes_of_part.clone(),
                 rows: split.row_count(),
@@ -154,16 +154,15 @@ impl DocumentsPlan {
     ) -> Result<PlannedDocuments> {
         let stores = &Reading::in_session(context)?.stores;
         let numbers: BTreeSet<usize> = numbers.into_iter().collect();
-        let plans: Vec<(usize, &FilePlan)> = numbers
-            .into_iter()
-            .map(|number| {
-                let plan = self.files.get(number);
-                let plan = plan.ok_or_else(|| {
-                    DocumentsError::Internal(format!("{}: no file {number}", self.given))
-                });
-                plan.map(|plan| (number, plan))
-            })
-            .collect::<Result<_>>()?;
+        let plan = |number: usize| match self.files.get(number) {
+            Some(plan) => Ok((number, plan)),
+            None => Err(DocumentsError::Internal(format!(
+                "{}: no file {number}",
+                self.given
+            ))),
+        };
+        let plans = numbers.into_iter().map(plan);
+        let plans: Vec<(usize, &FilePlan)> = plans.collect::<Result<_>>()?;
         let locations: Vec<Location> = plans
             .iter()
             .map(|(_, plan)| Ok(stores.locate(&plan.file.path)?.found()))
@@ -205,11 +204,8 @@ impl DocumentsPlan {
         }
         Ok(PlannedDocuments {
             documents,
-            opened: (0..)
-                .zip(&plans)
-                .map(|(at, (number, _))| (*number, at))
-                .collect(),
-            first_parts: plans.iter().map(|(_, plan)| plan.first_part).collect(),
+            opened: plans.iter().map(|(number, _)| *number).collect(),
+            first_part: plans.first().map_or(0, |(_, plan)| plan.first_part),
         })
     }
 }
@@ -218,7 +214,7 @@ impl PlannedDocuments {
     /// The splits that are named `plans`.
     fn splits(&self, plans: &[SplitPlan]) -> Result<Vec<Split>> {
         let split = |plan: &SplitPlan| {
-            let number = *self.opened.get(&plan.file)?;
+            let number = self.opened.binary_search(&plan.file).ok()?;
             let file = self.documents.files.get(number)?;
             Some(match plan.row_group {
                 Some(row_group) => {
@@ -271,6 +267,6 @@ impl PlannedDocuments {
 
     /// The number of the first part of the only opened file, among the parts of all files of the plan.
     pub fn first_part(&self) -> usize {
-        self.first_parts.first().copied().unwrap_or(0)
+        self.first_part
     }
 }

@@ -41,7 +41,6 @@ impl Documents {
         }
     }
 
-    /// Reads the dates of all documents.
     async fn count_days(&self, context: &SessionContext) -> Result<Days> {
         let failed = || DocumentsError::query(self.given());
         let partitions = context.state().config().target_partitions();

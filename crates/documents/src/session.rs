@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use datafusion::prelude::{SessionConfig, SessionContext};
+use datafusion::prelude::SessionContext;
 use storage::Stores;
 
 use crate::error::{DocumentsError, Result};
@@ -23,13 +23,8 @@ impl Reading {
     /// # Errors
     /// [`DocumentsError::Internal`] when the session has none.
     pub(crate) fn in_session(context: &SessionContext) -> Result<Arc<Self>> {
-        Self::in_config(context.state().config())
-            .ok_or_else(|| DocumentsError::Internal("the session reads no documents".into()))
-    }
-
-    /// The one of a session's configuration.
-    pub(crate) fn in_config(config: &SessionConfig) -> Option<Arc<Self>> {
-        config.get_extension()
+        let reading = context.state().config().get_extension();
+        reading.ok_or_else(|| DocumentsError::Internal("the session reads no documents".into()))
     }
 }
 
@@ -38,6 +33,7 @@ impl Reading {
 pub(crate) fn test_session(memory: usize) -> SessionContext {
     use datafusion::execution::memory_pool::GreedyMemoryPool;
     use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+    use datafusion::prelude::SessionConfig;
 
     let pool = Arc::new(GreedyMemoryPool::new(memory));
     let runtime = RuntimeEnvBuilder::new().with_memory_pool(pool);

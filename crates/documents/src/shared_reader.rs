@@ -25,7 +25,6 @@ use crate::error::{DocumentsError, Result};
 type Item = Result<(usize, ReadRows)>;
 /// The thread that finds the records; whoever comes to its end first takes it, so that its panic continues there.
 type Thread = Arc<Mutex<Option<SpawnedTask<()>>>>;
-/// Converts the rows of a split.
 type Conform = Box<dyn Fn(Result<NumberedRows>) -> Result<RecordBatch> + Send + Sync>;
 
 /// The partitions that read splits as they are dealt. If there are fewer deals than `partitions`, several partitions read one deal
@@ -60,7 +59,6 @@ pub(super) fn partitions(
     streams.collect()
 }
 
-/// The reader of several partitions.
 #[derive(Debug)]
 struct SharedReader {
     reader: PartitionReader,
@@ -152,7 +150,7 @@ impl PartitionStream for Share {
             async move {
                 let mut receiver = receiver?;
                 while let Some(item) = receiver.recv().await {
-                    let rows = item.and_then(|(split, rows)| Ok((split, rows.parse()?)));
+                    let rows = item.and_then(|(split, rows)| Ok((split, rows()?)));
                     let batch = match rows {
                         Ok((_, None)) => continue,
                         Ok((split, Some(rows))) => conform[split](Ok(rows)),

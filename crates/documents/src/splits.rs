@@ -89,48 +89,34 @@ impl Split {
             return parts.map(of_part).collect();
         };
         let groups = 0..footer.metadata().num_row_groups();
-        let of_row_group =
-            |row_group| Self::of_row_group(file_number, part_number, file, row_group);
+        let of_row_group = |row_group| {
+            let cut = None;
+            Self::of_rows(file_number, part_number, file, RowRange { row_group, cut })
+        };
         groups.filter_map(of_row_group).collect()
     }
 
-    fn of_row_group(
-        file_number: usize,
-        part_number: usize,
-        file: &Arc<InputFile>,
-        row_group: usize,
-    ) -> Option<Self> {
-        let footer = file.footer.as_ref()?;
-        (row_group < footer.metadata().num_row_groups()).then(|| Self {
-            file: Arc::clone(file),
-            file_number,
-            part_number,
-            rows: Some(RowRange {
-                row_group,
-                cut: None,
-            }),
-            bytes_of_part: None,
-            bytes: parquet::bytes(file, footer, row_group),
-        })
-    }
-
-    /// The split of a row group, or of some of its rows.
+    /// The split of a row group, or of some of its rows; `None` if the file has no such row group.
     pub(super) fn of_rows(
         file_number: usize,
         part_number: usize,
         file: &Arc<InputFile>,
         rows: RowRange,
     ) -> Option<Self> {
-        let group = Self::of_row_group(file_number, part_number, file, rows.row_group)?;
-        let all = group.row_count().unwrap_or(0);
-        let bytes = match &rows.cut {
-            Some(cut) => share(group.bytes, cut.len() as u64, all),
-            None => group.bytes,
-        };
+        let footer = file.footer.as_ref()?;
+        let group = footer.metadata().row_groups().get(rows.row_group)?;
+        let mut bytes = parquet::bytes(file, footer, rows.row_group);
+        if let Some(cut) = &rows.cut {
+            let all = group.num_rows().max(0).cast_unsigned();
+            bytes = share(bytes, cut.len() as u64, all);
+        }
         Some(Self {
+            file: Arc::clone(file),
+            file_number,
+            part_number,
             rows: Some(rows),
+            bytes_of_part: None,
             bytes,
-            ..group
         })
     }
 
@@ -169,11 +155,6 @@ impl Split {
         before + range.cut.as_ref().map_or(0, |cut| cut.start as u64)
     }
 
-    pub(super) fn row_group(&self) -> Option<usize> {
-        self.rows.as_ref().map(|rows| rows.row_group)
-    }
-
-    /// Its rows, if they are known.
     pub(super) fn row_count(&self) -> Option<u64> {
         let (range, footer) = self.rows.as_ref().zip(self.file.footer.as_ref())?;
         let rows = footer.metadata().row_group(range.row_group).num_rows();
@@ -191,13 +172,11 @@ impl Split {
         self.file.location.local().is_none()
     }
 
-    /// Whether it is of a compressed file of rows.
     pub(super) fn is_compressed(&self) -> bool {
         let rows = self.file.rows();
         rows.is_some_and(|rows| rows.compression != Compression::None)
     }
 
-    /// Bytes of its whole file.
     pub(super) fn file_bytes(&self) -> u64 {
         self.file.location.known_size().unwrap_or(u64::MAX)
     }

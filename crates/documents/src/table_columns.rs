@@ -61,13 +61,11 @@ pub(super) fn schema(
         fields.push(Field::new(SKETCH, DataType::Binary, true));
     }
     if let Some(prefer) = decide_by {
-        let columns = decision_fields().into_iter();
-        fields.extend(columns.filter(|column| column.name() != PREFERENCE || prefer.has_keys()));
-        if prefer.are_keys_cut() {
-            let at = fields.iter().position(|field| field.name() == PREFERENCE);
-            let behind = Field::new(PREFERENCE_BEHIND, DataType::Binary, true);
-            fields.insert(at.map_or(0, |at| at + 1), behind);
-        }
+        let [preference, others @ ..] = decision_fields();
+        fields.extend(prefer.has_keys().then_some(preference));
+        let behind = Field::new(PREFERENCE_BEHIND, DataType::Binary, true);
+        fields.extend(prefer.are_keys_cut().then_some(behind));
+        fields.extend(others);
     }
     fields.extend(carried);
     Arc::new(Schema::new(fields))

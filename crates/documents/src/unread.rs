@@ -4,19 +4,20 @@
 use storage::has_ending;
 use warc::charset::Hints;
 
+use Remedy::{Convert, Decompress, PipeCrawl, Unpack};
+
 /// Bytes of the start of a file by which it is known.
 pub(super) const START: u64 = 512;
 
 /// Why Parquet in a compression is not read.
 pub(super) const COMPRESSED_PARQUET: &str = "it is Parquet that is compressed as a whole, which is not read: decompress it (`gzip -dc`, `zstd -dc`); its pages are compressed already";
 
-/// A kind of files.
 struct Kind {
-    what: &'static str,
-    /// The endings of their names.
+    name: &'static str,
     endings: &'static [&'static str],
-    /// How they begin: one of these bytes is at its offset.
-    starts: &'static [(usize, &'static [u8])],
+    /// How they begin: one of `starts` is at the offset `at`.
+    at: usize,
+    starts: &'static [&'static [u8]],
     remedy: Remedy,
 }
 
@@ -32,126 +33,92 @@ enum Remedy {
 }
 
 static KINDS: [Kind; 17] = [
-    Kind {
-        what: "an archive of files (WACZ)",
-        endings: &[".wacz"],
-        starts: &[],
-        remedy: Remedy::PipeCrawl("unzip -p FILE '*.warc.gz' | dedup-job run - --format warc"),
-    },
-    Kind {
-        what: "an archive of files (ZIP)",
-        endings: &[".zip"],
-        starts: &[(0, b"PK\x03\x04"), (0, b"PK\x05\x06")],
-        remedy: Remedy::Unpack,
-    },
-    Kind {
-        what: "an archive of files (7-Zip)",
-        endings: &[".7z"],
-        starts: &[(0, b"7z\xbc\xaf\x27\x1c")],
-        remedy: Remedy::Unpack,
-    },
-    Kind {
-        what: "an archive of files (RAR)",
-        endings: &[".rar"],
-        starts: &[(0, b"Rar!\x1a\x07")],
-        remedy: Remedy::Unpack,
-    },
-    Kind {
-        what: "an archive of files (tar)",
-        endings: &[
+    Kind::of(
+        "WACZ",
+        &[".wacz"],
+        0,
+        &[],
+        PipeCrawl("unzip -p FILE '*.warc.gz' | dedup-job run - --format warc"),
+    ),
+    Kind::of("ZIP", &[".zip"], 0, &[b"PK\x03\x04", b"PK\x05\x06"], Unpack),
+    Kind::of("7-Zip", &[".7z"], 0, &[b"7z\xbc\xaf\x27\x1c"], Unpack),
+    Kind::of("RAR", &[".rar"], 0, &[b"Rar!\x1a\x07"], Unpack),
+    Kind::of(
+        "tar",
+        &[
             ".tar", ".tar.gz", ".tgz", ".tar.zst", ".tar.bz2", ".tbz2", ".tar.xz", ".txz",
         ],
-        starts: &[(257, b"ustar")],
-        remedy: Remedy::Unpack,
-    },
-    Kind {
-        what: "compressed by bzip2",
-        endings: &[".bz2"],
-        // The first block, or the end of a stream without one: a text may begin with `BZh`.
-        starts: &[(4, b"1AY&SY"), (4, b"\x17rE8P\x90")],
-        remedy: Remedy::Decompress("bzip2"),
-    },
-    Kind {
-        what: "compressed by xz",
-        endings: &[".xz"],
-        starts: &[(0, b"\xfd7zXZ\0")],
-        remedy: Remedy::Decompress("xz"),
-    },
-    Kind {
-        what: "compressed by LZMA",
-        endings: &[".lzma"],
-        starts: &[(0, b"\x5d\0\0")],
-        remedy: Remedy::Decompress("xz"),
-    },
-    Kind {
-        what: "compressed by lzip",
-        endings: &[".lz"],
-        starts: &[(0, b"LZIP\x01")],
-        remedy: Remedy::Decompress("lzip"),
-    },
-    Kind {
-        what: "compressed by LZ4",
-        endings: &[".lz4"],
-        starts: &[(0, b"\x04\x22\x4d\x18")],
-        remedy: Remedy::Decompress("lz4"),
-    },
+        257,
+        &[b"ustar"],
+        Unpack,
+    ),
+    // The first block, or the end of a stream without one: a text may begin with `BZh`.
+    Kind::of(
+        "bzip2",
+        &[".bz2"],
+        4,
+        &[b"1AY&SY", b"\x17rE8P\x90"],
+        Decompress("bzip2"),
+    ),
+    Kind::of("xz", &[".xz"], 0, &[b"\xfd7zXZ\0"], Decompress("xz")),
+    Kind::of("LZMA", &[".lzma"], 0, &[b"\x5d\0\0"], Decompress("xz")),
+    Kind::of("lzip", &[".lz"], 0, &[b"LZIP\x01"], Decompress("lzip")),
+    Kind::of("LZ4", &[".lz4"], 0, &[b"\x04\x22M\x18"], Decompress("lz4")),
     // These are read, but not within a compression, or under a name without their ending.
-    Kind {
-        what: "compressed by gzip",
-        endings: &[],
-        starts: &[(0, b"\x1f\x8b\x08")],
-        remedy: Remedy::Decompress("gzip"),
-    },
-    Kind {
-        what: "compressed by Zstandard",
-        endings: &[],
-        starts: &[(0, b"\x28\xb5\x2f\xfd")],
-        remedy: Remedy::Decompress("zstd"),
-    },
-    Kind {
-        what: "Avro",
-        endings: &[".avro"],
-        starts: &[(0, b"Obj\x01")],
-        remedy: Remedy::Convert,
-    },
-    Kind {
-        what: "ORC",
-        endings: &[".orc"],
-        starts: &[(0, b"ORC")],
-        remedy: Remedy::Convert,
-    },
-    Kind {
-        what: "Arrow IPC",
-        endings: &[".arrow", ".arrows", ".feather"],
-        starts: &[(0, b"ARROW1\0\0")],
-        remedy: Remedy::Convert,
-    },
-    Kind {
-        what: "PDF",
-        endings: &[".pdf"],
-        starts: &[(0, b"%PDF-")],
-        remedy: Remedy::Convert,
-    },
-    Kind {
-        what: "a database of SQLite",
-        endings: &[".sqlite", ".sqlite3"],
-        starts: &[(0, b"SQLite format 3\0")],
-        remedy: Remedy::Convert,
-    },
+    Kind::of("gzip", &[], 0, &[b"\x1f\x8b\x08"], Decompress("gzip")),
+    Kind::of("Zstandard", &[], 0, &[b"(\xb5/\xfd"], Decompress("zstd")),
+    Kind::of("Avro", &[".avro"], 0, &[b"Obj\x01"], Convert),
+    Kind::of("ORC", &[".orc"], 0, &[b"ORC"], Convert),
+    Kind::of(
+        "Arrow IPC",
+        &[".arrow", ".arrows", ".feather"],
+        0,
+        &[b"ARROW1\0\0"],
+        Convert,
+    ),
+    Kind::of("PDF", &[".pdf"], 0, &[b"%PDF-"], Convert),
+    Kind::of(
+        "a database of SQLite",
+        &[".sqlite", ".sqlite3"],
+        0,
+        &[b"SQLite format 3\0"],
+        Convert,
+    ),
 ];
 
 impl Kind {
+    const fn of(
+        name: &'static str,
+        endings: &'static [&'static str],
+        at: usize,
+        starts: &'static [&'static [u8]],
+        remedy: Remedy,
+    ) -> Self {
+        Self {
+            name,
+            endings,
+            at,
+            starts,
+            remedy,
+        }
+    }
+
     fn reason(&self) -> String {
-        let what = self.what;
-        let piped = |commands: &str| {
+        let name = self.name;
+        let piped = |what: String, commands: &str| {
             format!("it is {what}: give what it holds to standard input, such as `{commands}`")
         };
         match self.remedy {
-            Remedy::Decompress(program) => piped(&format!("{program} -dc FILE | dedup-job run -")),
-            Remedy::PipeCrawl(commands) => piped(commands),
-            Remedy::Unpack => format!("it is {what}: unpack it, and give the directory"),
-            Remedy::Convert => {
-                format!("it is {what}, which is not read: convert it to Parquet or JSON Lines")
+            Decompress(program) => piped(
+                format!("compressed by {name}"),
+                &format!("{program} -dc FILE | dedup-job run -"),
+            ),
+            PipeCrawl(commands) => piped(format!("an archive of files ({name})"), commands),
+            Unpack => {
+                format!("it is an archive of files ({name}): unpack it, and give the directory")
+            }
+            Convert => {
+                format!("it is {name}, which is not read: convert it to Parquet or JSON Lines")
             }
         }
     }
@@ -170,12 +137,13 @@ pub fn why_unread(start: &[u8], is_compressed: bool) -> Option<String> {
     }
     // A text may begin with the letters of a kind, too, but has no zeros.
     let has_zeros = start.iter().take(START as usize).any(|byte| *byte == 0);
-    let begins = |(at, bytes): &(usize, &[u8])| {
-        let found = start.get(*at..);
-        found.is_some_and(|found| found.starts_with(bytes))
-            && (has_zeros || !bytes.iter().all(u8::is_ascii_alphabetic))
+    let begins_so = |kind: &&Kind| {
+        let found = start.get(kind.at..).unwrap_or_default();
+        let begins = |bytes: &&[u8]| {
+            found.starts_with(bytes) && (has_zeros || !bytes.iter().all(u8::is_ascii_alphabetic))
+        };
+        kind.starts.iter().any(begins)
     };
-    let begins_so = |kind: &&Kind| kind.starts.iter().any(begins);
     KINDS.iter().find(begins_so).map(Kind::reason)
 }
 

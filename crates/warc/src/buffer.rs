@@ -35,7 +35,6 @@ impl Buffer {
         }
     }
 
-    /// The bytes that are not read yet.
     pub(crate) fn unread(&self) -> &[u8] {
         &self.bytes[self.start..self.end]
     }
@@ -56,7 +55,6 @@ impl Buffer {
         debug_assert!(self.start <= self.end);
     }
 
-    /// Counts all bytes as read.
     pub(crate) fn consume_all(&mut self) {
         self.start = self.end;
     }

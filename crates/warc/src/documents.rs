@@ -5,10 +5,10 @@ use std::ops::RangeInclusive;
 
 use crate::charset::{self, Decoded, Encoding, Hints};
 use crate::digests::is_digest_of;
-use crate::fault::{Fault, Place};
+use crate::fault::Place;
 use crate::form::{Form, is_no_text};
-use crate::headers::{FieldTable, RecordType, starts_with};
-use crate::http::{self, Bodies, BodyError, Extent, Response};
+use crate::headers::{FieldTable, starts_with};
+use crate::http::{self, Bodies, Extent, Response};
 use crate::reader::Record;
 use crate::reason::Reason;
 
@@ -63,12 +63,6 @@ pub struct Document<'a> {
     pub raw: &'a [u8],
 }
 
-#[derive(Debug, Clone)]
-pub enum Outcome<'a> {
-    Document(Document<'a>),
-    Skipped(Reason<'a>),
-}
-
 /// Reads the documents in records. It keeps its buffers from one to the next.
 pub struct Documents {
     choice: Choice,
@@ -89,22 +83,7 @@ impl Documents {
     }
 
     /// The document in a record, or why there is none.
-    pub fn read<'a>(&'a mut self, record: &Record<'a>) -> Outcome<'a> {
-        match self.document(record) {
-            Ok(document) => Outcome::Document(document),
-            Err(reason) => Outcome::Skipped(reason),
-        }
-    }
-
-    /// Frees the memory of a long document. For a caller who does something else before reading on.
-    pub fn free(&mut self) {
-        if self.buffer.capacity() > KEPT_SIZE {
-            self.buffer = String::new();
-        }
-        self.bodies.free();
-    }
-
-    fn document<'a>(&'a mut self, record: &Record<'a>) -> Result<Document<'a>, Reason<'a>> {
+    pub fn read<'a>(&'a mut self, record: &Record<'a>) -> Result<Document<'a>, Reason<'a>> {
         self.free();
         let Self {
             choice,
@@ -132,9 +111,12 @@ impl Documents {
             let name = media_type(given);
             name.contains('/') && name != "*/*"
         });
-        let full_type = types.last();
-        let full_type =
-            full_type.or_else(|| headers.content_type().filter(|given| !given.is_empty()));
+        let first = || {
+            headers
+                .get_bytes("Content-Type")
+                .filter(|given| !given.is_empty())
+        };
+        let full_type = types.last().or_else(first);
         let identified = record.headers.get_bytes("WARC-Identified-Payload-Type");
         let identified = identified.map_or("", media_type);
         let served = match full_type.map_or("", media_type) {
@@ -163,10 +145,7 @@ impl Documents {
             return Err(Reason::Digest);
         }
         let (body, extent) = match &response {
-            Some(response) => bodies.decode(response).map_err(|error| match error {
-                BodyError::TooLong => Reason::Broken(Fault::TooLong),
-                BodyError::Damaged => Reason::Encoding,
-            })?,
+            Some(response) => bodies.decode(response)?,
             None => (record.block, Extent::Whole),
         };
         let mut hints = Hints {
@@ -193,7 +172,7 @@ impl Documents {
         Ok(Document {
             place: record.place,
             id: record.headers.record_id(),
-            date: record.headers.date(),
+            date: record.headers.get("WARC-Date"),
             status,
             content_type,
             form,
@@ -204,19 +183,31 @@ impl Documents {
             url,
         })
     }
+
+    /// Frees the memory of a long document. For a caller who does something else before reading on.
+    pub fn free(&mut self) {
+        if self.buffer.capacity() > KEPT_SIZE {
+            self.buffer = String::new();
+        }
+        self.bodies.free();
+    }
 }
 
 /// Refuses records of types that hold no document.
-fn check_type(record_type: RecordType) -> Result<(), Reason<'static>> {
-    Err(match record_type {
-        RecordType::Response | RecordType::Resource | RecordType::Conversion => return Ok(()),
-        RecordType::Warcinfo => Reason::Warcinfo,
-        RecordType::Request => Reason::Request,
-        RecordType::Metadata => Reason::Metadata,
-        RecordType::Revisit => Reason::Revisit,
-        RecordType::Continuation => Reason::Continuation,
-        RecordType::Other => Reason::OtherType,
-    })
+fn check_type(record_type: &[u8]) -> Result<(), Reason<'static>> {
+    const TYPES: [(&[u8], Result<(), Reason<'static>>); 8] = [
+        (b"response", Ok(())),
+        (b"resource", Ok(())),
+        (b"conversion", Ok(())),
+        (b"warcinfo", Err(Reason::Warcinfo)),
+        (b"request", Err(Reason::Request)),
+        (b"metadata", Err(Reason::Metadata)),
+        (b"revisit", Err(Reason::Revisit)),
+        (b"continuation", Err(Reason::Continuation)),
+    ];
+    let mut types = TYPES.iter();
+    let known = types.find(|(name, _)| record_type.eq_ignore_ascii_case(name));
+    known.map_or(Err(Reason::OtherType), |(_, checked)| *checked)
 }
 
 /// Refuses URLs that are no document's.
@@ -286,8 +277,12 @@ fn check_status(chosen: &[RangeInclusive<u16>], status: u16) -> Result<(), Reaso
 
 /// Whether the block of a record is, or should be, a response of a web server.
 fn may_be_http(record: &Record<'_>) -> bool {
-    let content_type = record.headers.content_type().map_or("", media_type);
-    record.headers.record_type() == RecordType::Response
+    let content_type = record
+        .headers
+        .get_bytes("Content-Type")
+        .map_or("", media_type);
+    let record_type = record.headers.record_type();
+    record_type.eq_ignore_ascii_case(b"response")
         && (content_type.eq_ignore_ascii_case("application/http")
             || http::is_response(record.block))
 }

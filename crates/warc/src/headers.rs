@@ -126,48 +126,6 @@ impl FieldTable {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum RecordType {
-    /// How the file was made.
-    Warcinfo,
-    /// The response of a server, as it came.
-    Response,
-    /// A resource without the response that brought it.
-    Resource,
-    /// What the crawler asked a server for.
-    Request,
-    /// Notes on another record.
-    Metadata,
-    /// A page that was as at an earlier visit.
-    Revisit,
-    /// Another form of a record's content, such as its text.
-    Conversion,
-    /// A further part of a record that was split.
-    Continuation,
-    /// None of these, or no type.
-    Other,
-}
-
-impl RecordType {
-    fn from_name(name: &[u8]) -> Self {
-        const TYPES: [(&str, RecordType); 8] = [
-            ("warcinfo", RecordType::Warcinfo),
-            ("response", RecordType::Response),
-            ("resource", RecordType::Resource),
-            ("request", RecordType::Request),
-            ("metadata", RecordType::Metadata),
-            ("revisit", RecordType::Revisit),
-            ("conversion", RecordType::Conversion),
-            ("continuation", RecordType::Continuation),
-        ];
-        let is_name = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
-        TYPES
-            .iter()
-            .find(|(known, _)| is_name(known))
-            .map_or(Self::Other, |(_, record_type)| *record_type)
-    }
-}
-
 /// A header, and where its fields are. Names are compared without case; of several fields of one name, the first counts.
 #[derive(Debug, Clone, Copy)]
 pub struct Headers<'a> {
@@ -208,10 +166,9 @@ impl<'a> Headers<'a> {
         fields.map(move |field| bytes[field.value.clone()].trim_ascii())
     }
 
-    /// The type of the record, by `WARC-Type`.
-    pub fn record_type(&self) -> RecordType {
-        let name = self.get_bytes("WARC-Type");
-        name.map_or(RecordType::Other, RecordType::from_name)
+    /// The type of the record, by `WARC-Type`; empty if there is none.
+    pub fn record_type(&self) -> &'a [u8] {
+        self.get_bytes("WARC-Type").unwrap_or_default()
     }
 
     /// The id of the record, by `WARC-Record-ID`, without angle brackets: `urn:uuid:…` as a rule.
@@ -224,16 +181,6 @@ impl<'a> Headers<'a> {
     pub fn target_uri(&self) -> Option<Cow<'a, str>> {
         self.get_bytes("WARC-Target-URI")
             .map(to_text_without_brackets)
-    }
-
-    /// When the content was fetched or made, as `WARC-Date` says it.
-    pub fn date(&self) -> Option<Cow<'a, str>> {
-        self.get("WARC-Date")
-    }
-
-    /// The media type of the block, by `Content-Type`, with its parameters.
-    pub fn content_type(&self) -> Option<&'a [u8]> {
-        self.get_bytes("Content-Type")
     }
 
     /// Bytes of the block, by `Content-Length`; `None` if it is no number.
@@ -302,7 +249,7 @@ mod tests {
             WARC-Target-URI : <http://a/> \r\nnonsense\r\nContent-Length:\t12 \r\n\
             WARC-Date: 2026-01-31T10:00:00Z\r\ncontent-length: 13\r\nempty:\r\n\r\n";
         with_headers(text, |headers| {
-            assert_eq!(headers.record_type(), RecordType::Response);
+            assert_eq!(headers.record_type(), b"Response");
             assert_eq!(headers.record_id().as_deref(), Some("urn:uuid:1"));
             assert_eq!(headers.target_uri().as_deref(), Some("http://a/"));
             assert_eq!(headers.content_length(), Some(12));

@@ -24,7 +24,6 @@ pub(crate) struct Input<R> {
 }
 
 impl<R: BufRead> Input<R> {
-    /// The bytes of a file from its start.
     pub(crate) fn new(source: R) -> Self {
         Self::at(source, 0)
     }
@@ -47,7 +46,6 @@ impl<R: BufRead> Input<R> {
         self.is_remembering = true;
     }
 
-    /// Remembers nothing.
     pub(crate) fn forget(&mut self) {
         self.is_remembering = false;
     }
@@ -69,7 +67,6 @@ impl<R: BufRead> Input<R> {
         true
     }
 
-    /// The offset in the file of the byte that comes next.
     pub(crate) fn offset(&self) -> u64 {
         self.offset
     }
@@ -135,29 +132,25 @@ impl<R: BufRead> Input<R> {
     }
 
     /// Consumes the next `count` bytes and appends them to `bytes`; `false` if the file ends before.
-    pub(crate) fn take_into(&mut self, mut count: usize, bytes: &mut Vec<u8>) -> io::Result<bool> {
+    pub(crate) fn take_into(&mut self, count: usize, bytes: &mut Vec<u8>) -> io::Result<bool> {
+        self.take_parts(count, |part| bytes.extend_from_slice(part))
+    }
+
+    /// Consumes the next `count` bytes; `false` if the file ends before.
+    pub(crate) fn skip(&mut self, count: usize) -> io::Result<bool> {
+        self.take_parts(count, |_| {})
+    }
+
+    fn take_parts(&mut self, mut count: usize, mut each: impl FnMut(&[u8])) -> io::Result<bool> {
         while count > 0 {
             let next = self.fill()?;
             let taken = next.len().min(count);
             if taken == 0 {
                 return Ok(false);
             }
-            bytes.extend_from_slice(&next[..taken]);
+            each(&next[..taken]);
             self.consume(taken);
             count -= taken;
-        }
-        Ok(true)
-    }
-
-    /// Consumes the next `count` bytes; `false` if the file ends before.
-    pub(crate) fn skip(&mut self, mut count: usize) -> io::Result<bool> {
-        while count > 0 {
-            let skipped = self.fill()?.len().min(count);
-            if skipped == 0 {
-                return Ok(false);
-            }
-            self.consume(skipped);
-            count -= skipped;
         }
         Ok(true)
     }

@@ -2,34 +2,34 @@
 //! the texts of pages.
 //!
 //! [`Reader`] reads the records of a file, plain or compressed with gzip or zstd. [`Documents`] reads the document in a record:
-//! it decodes the body of the response, and its text. [`Counts`] says what was read and what was not. Memory is bounded
+//! it decodes the body of the response, and its text; or it says the [`Reason`] why the record is none. Memory is bounded
 //! whatever a file holds; reading a record allocates nothing; and a damaged part of a file costs the records in it, not those
 //! after it. [`Cuts`] finds where a large file can be cut, so that several readers share it; each part is read with the
 //! [`Dictionary`] that the file may start with.
 //!
 //! ```
 //! use std::io::BufReader;
-//! use warc::{Choice, Counts, Documents, Event, Limits, Outcome, Reader};
+//! use warc::{Choice, Documents, Event, Limits, Reader};
 //!
 //! # fn main() -> std::io::Result<()> {
 //! # let file = &b"WARC/1.0\r\nWARC-Type: resource\r\nContent-Type: text/plain\r\nContent-Length: 4\r\n\r\ntext\r\n\r\n"[..];
 //! let limits = Limits { record: 8 << 20, window_log: 27 };
 //! let mut reader = Reader::new(BufReader::with_capacity(128 << 10, file), limits);
 //! let mut documents = Documents::new(Choice::default(), limits.record);
-//! let mut counts = Counts::default();
+//! let mut count = 0;
 //! while let Some(event) = reader.next_event()? {
 //!     match event {
-//!         Event::Record(record) => {
-//!             let outcome = documents.read(&record);
-//!             counts.count(&outcome);
-//!             if let Outcome::Document(document) = outcome {
+//!         Event::Record(record) => match documents.read(&record) {
+//!             Ok(document) => {
 //!                 println!("{:?}: {} bytes", document.url, document.text.len());
+//!                 count += 1;
 //!             }
-//!         }
-//!         Event::Broken(broken) => counts.count_broken(broken),
+//!             Err(reason) => println!("{reason}"),
+//!         },
+//!         Event::Broken(broken) => println!("{}: {}", broken.place, broken.fault.name()),
 //!     }
 //! }
-//! assert_eq!(counts.documents, 1);
+//! assert_eq!(count, 1);
 //! # Ok(())
 //! # }
 //! ```
@@ -40,7 +40,6 @@
 
 mod buffer;
 pub mod charset;
-mod counts;
 mod cuts;
 mod digests;
 mod documents;
@@ -55,12 +54,11 @@ mod reason;
 #[cfg(test)]
 mod test_files;
 
-pub use counts::Counts;
 pub use cuts::{Cuts, MemberCuts, RecordStarts};
-pub use documents::{Choice, Document, Documents, Outcome};
+pub use documents::{Choice, Document, Documents};
 pub use fault::{Broken, Fault, Place, WrongCut};
 pub use form::{Form, is_no_text};
-pub use headers::{Headers, RecordType, percent_encoded};
+pub use headers::{Headers, percent_encoded};
 pub use members::Dictionary;
 pub use reader::{Event, Limits, Reader, Record};
 pub use reason::Reason;

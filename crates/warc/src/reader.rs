@@ -20,7 +20,6 @@ use next::{Next, find_record, line_ends};
 
 /// The most members whose places are known: more are in the buffer only if they have a few bytes each.
 const MOST_MEMBERS: usize = 4096;
-/// The most bytes of a record's header.
 pub(crate) const MAX_HEADER: usize = 64 << 10;
 /// How many bytes behind a record are read while it waits for the checksum of its member, if another record follows.
 const LOOK_AHEAD: usize = 64 << 10;
@@ -68,20 +67,8 @@ struct Span {
     is_cut_short: bool,
 }
 
-/// What [`Reader::step`] did.
-enum Pumped {
-    /// More bytes are in the buffer.
-    Bytes,
-    /// The member ended, and its checksum is right.
-    MemberEnd,
-    /// The rest of the member is lost.
-    Broken(Broken),
-    End,
-}
-
 /// What [`Reader::pump_within`] did.
 enum Continued {
-    /// More bytes are in the buffer.
     Bytes,
     /// Another record starts where the last member does.
     NextRecord,
@@ -217,13 +204,13 @@ impl<R: BufRead> Reader<R> {
                 }
             }
             match self.step()? {
-                Pumped::Bytes | Pumped::MemberEnd => {}
-                Pumped::Broken(broken) => return Ok(Some(Err(self.lose_member(broken)))),
-                Pumped::End if self.is_searching || self.buffer.unread().is_empty() => {
+                Step::Broken(broken) => return Ok(Some(Err(self.lose_member(broken)))),
+                Step::End if self.is_searching || self.buffer.unread().is_empty() => {
                     self.buffer.consume_all();
                     return Ok(None);
                 }
-                Pumped::End => return Ok(Some(Err(self.lose(Fault::Header)))),
+                Step::End => return Ok(Some(Err(self.lose(Fault::Header)))),
+                Step::Member { .. } | Step::Bytes(_) | Step::MemberEnd => {}
             }
         }
     }
@@ -333,16 +320,14 @@ impl<R: BufRead> Reader<R> {
                 break (end, is_ended, next);
             }
             match self.step()? {
-                Pumped::Bytes => {}
-                Pumped::MemberEnd | Pumped::End => break (end, is_ended, next),
+                Step::Member { .. } | Step::Bytes(_) => {}
+                Step::MemberEnd | Step::End => break (end, is_ended, next),
                 // What comes before the end of a file that is cut off is right.
-                Pumped::Broken(broken)
-                    if broken.fault == Fault::Truncated && next != Next::Other =>
-                {
+                Step::Broken(broken) if broken.fault == Fault::Truncated && next != Next::Other => {
                     self.broken = Some(broken);
                     break (end, is_ended, next);
                 }
-                Pumped::Broken(broken) => return Ok(Err(self.lose_member(broken))),
+                Step::Broken(broken) => return Ok(Err(self.lose_member(broken))),
             }
         };
         if next != Next::Other || is_ended {
@@ -420,30 +405,30 @@ impl<R: BufRead> Reader<R> {
         let mut is_undecided = false;
         loop {
             match self.step()? {
-                Pumped::Bytes => match self.member_starts_record(next) {
+                Step::Bytes(_) => match self.member_starts_record(next) {
                     Some(false) => return Ok(Continued::Bytes),
                     Some(true) => return Ok(Continued::NextRecord),
                     None => is_undecided = true,
                 },
-                Pumped::MemberEnd | Pumped::End if is_undecided => return Ok(Continued::Bytes),
-                Pumped::MemberEnd => {}
-                Pumped::Broken(broken) => return Ok(Continued::Broken(broken)),
-                Pumped::End => return Ok(Continued::End),
+                Step::MemberEnd | Step::End if is_undecided => return Ok(Continued::Bytes),
+                Step::Member { .. } | Step::MemberEnd => {}
+                Step::Broken(broken) => return Ok(Continued::Broken(broken)),
+                Step::End => return Ok(Continued::End),
             }
         }
     }
 
-    /// Decompresses more bytes into the buffer.
-    fn step(&mut self) -> io::Result<Pumped> {
+    /// Decompresses more bytes into the buffer. Goes on behind the start of a member, so that it never returns [`Step::Member`].
+    fn step(&mut self) -> io::Result<Step> {
         if let Some(broken) = self.broken.take() {
-            return Ok(Pumped::Broken(broken));
+            return Ok(Step::Broken(broken));
         }
         loop {
-            match self.members.read(self.buffer.room())? {
-                Step::Bytes(count) => {
-                    self.buffer.fill(count);
-                    return Ok(Pumped::Bytes);
-                }
+            let step = self.members.read(self.buffer.room())?;
+            match step {
+                Step::Bytes(count) => self.buffer.fill(count),
+                Step::MemberEnd => self.is_within_member = false,
+                Step::Broken(_) | Step::End => {}
                 Step::Member {
                     offset,
                     is_compressed,
@@ -459,14 +444,10 @@ impl<R: BufRead> Reader<R> {
                     };
                     self.is_within_member = is_compressed;
                     self.is_long_member = false;
+                    continue;
                 }
-                Step::MemberEnd => {
-                    self.is_within_member = false;
-                    return Ok(Pumped::MemberEnd);
-                }
-                Step::Broken(broken) => return Ok(Pumped::Broken(broken)),
-                Step::End => return Ok(Pumped::End),
             }
+            return Ok(step);
         }
     }
 
@@ -532,15 +513,9 @@ impl<R: BufRead> Reader<R> {
 
     /// Where in the file this position is.
     fn place_at(&self, position: u64) -> Place {
-        let known = self
-            .earlier
-            .iter()
-            .rev()
-            .find(|member| member.position <= position);
-        let member = match known {
-            Some(earlier) if position < self.member.position => *earlier,
-            _ => self.member,
-        };
+        let mut members = std::iter::once(&self.member).chain(self.earlier.iter().rev());
+        let known = members.find(|member| member.position <= position);
+        let member = known.unwrap_or(&self.member);
         let within = position.saturating_sub(member.position);
         if member.is_compressed {
             Place {

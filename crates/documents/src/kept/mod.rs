@@ -69,7 +69,6 @@ pub struct KeptDrafts {
 }
 
 impl KeptDrafts {
-    /// Adds the copies of other files.
     fn add(&mut self, others: Self) {
         self.bytes += others.bytes;
         self.drafts.extend(others.drafts);
@@ -372,7 +371,6 @@ impl Documents {
         Ok(true)
     }
 
-    /// Copies the files without rows.
     async fn copy_empty(
         &self,
         files: &KeptFiles,
@@ -434,7 +432,6 @@ impl MadeCopy {
 
 /// Bytes that every store copies in one request: Amazon S3 refuses more than 5 GB.
 const COPIED_BY_STORE: u64 = 4 << 30;
-/// Objects that a store copies at the same time.
 const COPIED_AT_ONCE: usize = 32;
 
 /// What copies take of the machine.

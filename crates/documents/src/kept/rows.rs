@@ -38,27 +38,26 @@ pub(super) fn copy(
     // Only files without header, separator and footer are cut into several parts.
     for (part, bytes) in file.parts().into_iter().enumerate() {
         let mut records = rows::raw_records(file, bytes, copiers.limit)?;
-        writer.write_all(records.header()).map_err(failed)?;
-        let separator = records.separator();
-        let mut row = 0;
-        while let Some(record) = records.next_record()? {
+        writer.write_all(&records.header).map_err(failed)?;
+        let (mut row, mut record) = (0, Vec::new());
+        while (records.next)(&mut record)? {
             if is_kept(part, row) {
                 if copied > 0 {
-                    writer.write_all(separator).map_err(failed)?;
+                    writer.write_all(records.separator).map_err(failed)?;
                     writer.end_record(compresses_each).map_err(failed)?;
                 }
-                writer.write_all(record).map_err(failed)?;
+                writer.write_all(&record).map_err(failed)?;
                 copied += 1;
             }
+            record.clear();
             row += 1;
         }
-        footer = records.footer();
+        footer = records.footer;
     }
     writer.write_all(footer).map_err(failed)?;
     writer.finish().map_err(failed)
 }
 
-/// Writes records to the copy.
 enum RecordWriter {
     Plain(BufWriter<File>),
     Frame(zstd::stream::write::Encoder<'static, BufWriter<File>>),

@@ -30,7 +30,6 @@ use crate::source::lossy_texts;
 
 /// The copy starts a new row group when the rows of the current one take more memory than this.
 const ROW_GROUP_BYTES: usize = 256 << 20;
-/// The most rows that are decoded at once.
 const BATCH_ROWS: u64 = 1024;
 /// Bytes of rows that are decoded at once, on average.
 const BATCH_BYTES: u64 = 16 << 20;
@@ -85,7 +84,6 @@ pub(crate) async fn copy(
     copy.finish().await
 }
 
-/// A copy that is being written.
 struct Copy {
     /// The input's name in errors.
     name: String,

@@ -23,6 +23,7 @@ use crate::error::{DocumentsError, Result};
 use crate::file::{InputFile, Source};
 use crate::rows::window;
 use crate::unread::{START, why_no_parquet};
+use streams::blocking;
 
 /// Bytes that an item of a list takes in memory beside its own, which are all that it takes in the file: a view and two levels.
 const ITEM_BYTES: u64 = 20;
@@ -34,9 +35,7 @@ pub(crate) async fn open(location: Location, columns: &Columns) -> Result<InputF
             let file = UnchangedFile::at(local)?;
             let opened = file.open()?;
             let read = move || ParquetMetaDataReader::new().parse_and_finish(&opened);
-            let footer = tokio::task::spawn_blocking(read)
-                .await
-                .unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()));
+            let footer = blocking(move || Ok::<_, DocumentsError>(read())).await?;
             (footer, Source::Local(file))
         }
         None => {
@@ -269,15 +268,8 @@ pub(super) fn strings_as_bytes(
     leaves: &[usize],
 ) -> Result<ParquetMetaData, ParquetError> {
     let file = footer.file_metadata();
-    let root = file.schema_descr().root_schema();
-    let mut next = 0;
-    let fields = root.get_fields().iter();
-    let fields = fields.map(|field| with_bytes(field, leaves, &mut next));
-    let fields = fields.collect::<Result<Vec<_>, _>>()?;
-    let root = Type::group_type_builder(root.name())
-        .with_fields(fields)
-        .build()?;
-    let schema = Arc::new(SchemaDescriptor::new(Arc::new(root)));
+    let root = with_bytes(&file.schema_descr().root_schema_ptr(), leaves, &mut 0)?;
+    let schema = Arc::new(SchemaDescriptor::new(root));
     let file = FileMetaData::new(
         file.version(),
         file.num_rows(),

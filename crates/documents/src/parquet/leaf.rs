@@ -90,8 +90,8 @@ fn walk<'s>(schema: &'s Schema, visit: impl FnMut(&[&'s str], usize, &'s DataTyp
     }
 }
 
-/// What is around a column, beside structures.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What is around a column, beside structures; in several, the last of these counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Around {
     Nothing,
     Lists,
@@ -123,11 +123,7 @@ impl<'s, V: FnMut(&[&'s str], usize, &'s DataType, bool)> Walk<'s, V> {
             }
             DataType::Map(entries, _) => self.values(entries.data_type(), Around::Maps),
             DataType::List(item) => {
-                let around = match around {
-                    Around::Maps => Around::Maps,
-                    Around::Nothing | Around::Lists => Around::Lists,
-                };
-                self.values(item.data_type(), around);
+                self.values(item.data_type(), around.max(Around::Lists));
             }
             leaf => {
                 if around != Around::Maps {

@@ -1,12 +1,12 @@
 //! Takes columns out of the structures and lists in which the Parquet reader returns them.
 
+use std::io::Write as _;
 use std::sync::Arc;
 
 use arrow::array::{
-    Array as _, ArrayRef, AsArray as _, BinaryViewArray, BooleanArray, LargeBinaryArray, ListArray,
-    RecordBatch, StructArray,
+    Array as _, ArrayRef, AsArray as _, BinaryViewArray, BooleanArray, LargeBinaryBuilder,
+    ListArray, RecordBatch, StructArray,
 };
-use arrow::buffer::{Buffer, NullBuffer, OffsetBuffer};
 use arrow::compute::nullif;
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use arrow::error::ArrowError;
@@ -20,7 +20,6 @@ use streams::BATCH_BYTES;
 /// The most bytes of a text, however much memory there is: Arrow counts them with 31 bits.
 const MAX_TEXT: usize = i32::MAX as usize;
 
-/// A leaf column to read.
 #[derive(Debug, Clone)]
 pub(super) struct LeafColumn {
     /// The name by which it is asked for.
@@ -93,7 +92,6 @@ pub(super) struct JoinedTexts {
     column: usize,
     items: Items,
     schema: SchemaRef,
-    /// The next row to join.
     next: usize,
     /// The most bytes of a text.
     longest: usize,
@@ -134,22 +132,24 @@ impl JoinedTexts {
     }
 
     /// Adds the text of the next row to `texts`.
-    fn join_next(&self, texts: &mut Texts) -> Result<()> {
-        let start = texts.bytes.len();
+    fn join_next(&self, texts: &mut LargeBinaryBuilder) -> Result<()> {
+        let start = texts.values_slice().len();
         let mut is_first = true;
         self.items.for_each(self.next, &mut |item: &[u8]| {
+            // Writing to memory has no errors.
             if !is_first {
-                texts.bytes.push(ITEM_SEPARATOR);
+                let _ = texts.write_all(&[ITEM_SEPARATOR]);
             }
             is_first = false;
-            if texts.bytes.len() - start + item.len() > self.longest {
+            if texts.values_slice().len() - start + item.len() > self.longest {
                 return Err(self.too_long());
             }
-            texts.bytes.extend_from_slice(item);
+            let _ = texts.write_all(item);
             Ok(())
         })?;
-        texts.lengths.push(texts.bytes.len() - start);
-        texts.are_valid.push(self.items.is_valid(self.next));
+        // What was written becomes the value.
+        let end = self.items.is_valid(self.next).then_some(b"");
+        texts.append_option(end);
         Ok(())
     }
 
@@ -165,13 +165,12 @@ impl JoinedTexts {
     }
 
     /// The rows from number `start` on, with their `texts`.
-    fn rows(&self, start: usize, texts: Texts) -> Result<RecordBatch> {
-        let rows = self.batch.slice(start, texts.lengths.len());
+    fn rows(&self, start: usize, mut texts: LargeBinaryBuilder) -> Result<RecordBatch> {
+        let texts = BinaryViewArray::from(&texts.finish());
+        let rows = self.batch.slice(start, texts.len());
         let mut columns = rows.columns().to_vec();
-        let joined = texts.finish().and_then(|texts| {
-            columns[self.column] = Arc::new(texts);
-            RecordBatch::try_new(Arc::clone(&self.schema), columns)
-        });
+        columns[self.column] = Arc::new(texts);
+        let joined = RecordBatch::try_new(Arc::clone(&self.schema), columns);
         joined.map_err(|error| DocumentsError::Internal(format!("{}: {error}", self.object)))
     }
 }
@@ -184,8 +183,8 @@ impl Iterator for JoinedTexts {
         if start >= end {
             return None;
         }
-        let mut texts = Texts::default();
-        while self.next < end && texts.bytes.len() < BATCH_BYTES {
+        let mut texts = LargeBinaryBuilder::new();
+        while self.next < end && texts.values_slice().len() < BATCH_BYTES {
             if let Err(error) = self.join_next(&mut texts) {
                 self.next = end;
                 return Some(Err(error));
@@ -193,25 +192,6 @@ impl Iterator for JoinedTexts {
             self.next += 1;
         }
         Some(self.rows(start, texts))
-    }
-}
-
-/// Texts, one after the other.
-#[derive(Default)]
-struct Texts {
-    bytes: Vec<u8>,
-    lengths: Vec<usize>,
-    are_valid: Vec<bool>,
-}
-
-impl Texts {
-    /// The texts as views of their bytes.
-    fn finish(self) -> Result<BinaryViewArray, ArrowError> {
-        let offsets = OffsetBuffer::<i64>::from_lengths(self.lengths);
-        let nulls = NullBuffer::from(self.are_valid);
-        let bytes = Buffer::from_vec(self.bytes);
-        let texts = LargeBinaryArray::try_new(offsets, bytes, Some(nulls))?;
-        Ok(BinaryViewArray::from(&texts))
     }
 }
 
@@ -246,7 +226,6 @@ impl Items {
         }
     }
 
-    /// Whether the item number `at` is not null.
     fn is_valid(&self, at: usize) -> bool {
         match self {
             Self::Text(texts) => texts.is_valid(at),
@@ -275,6 +254,7 @@ mod tests {
     use arrow::array::{
         BinaryArray, BooleanBuilder, Int64Array, ListBuilder, NullArray, StringArray, StringBuilder,
     };
+    use arrow::buffer::{NullBuffer, OffsetBuffer};
     use arrow::datatypes::Int32Type;
 
     use super::*;

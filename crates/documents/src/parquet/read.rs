@@ -108,7 +108,6 @@ fn one(rows: Result<RecordBatch>) -> Pieces {
     Box::new(std::iter::once(rows))
 }
 
-/// Rows of one row group that are to be read.
 struct RowGroup {
     /// The name of the rows in errors.
     object: String,

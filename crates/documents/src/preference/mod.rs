@@ -215,6 +215,11 @@ impl fmt::Display for Rule {
                     None => Ok(()),
                 }
             }
+            Self::Sources(names) if names.len() > SOURCES_SHOWN => {
+                let digest = Sha256::digest(names.join("\n"));
+                let digest = storage::hex(&digest[..8]);
+                write!(f, "source={} names {digest}", names.len())
+            }
             Self::Sources(names) => write!(f, "source={}", names.join(",")),
             Self::Path => f.write_str("path"),
             Self::First => f.write_str("first"),
@@ -225,40 +230,13 @@ impl fmt::Display for Rule {
 /// The rules as they are written, but for the names of sources if there are many: then their digest.
 impl fmt::Display for Prefer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (number, rule) in self.rules.iter().enumerate() {
-            if number > 0 {
-                f.write_str(",")?;
-            }
-            match rule {
-                Rule::Sources(names) if names.len() > SOURCES_SHOWN => {
-                    let digest = Sha256::digest(names.join("\n"));
-                    write!(
-                        f,
-                        "source={} names {}",
-                        names.len(),
-                        storage::hex(&digest[..8])
-                    )?;
-                }
-                rule => write!(f, "{rule}")?,
-            }
-        }
-        Ok(())
+        let rules: Vec<String> = self.rules.iter().map(Rule::to_string).collect();
+        f.write_str(&rules.join(","))
     }
 }
 
 /// The most names of sources that are written out.
 const SOURCES_SHOWN: usize = 8;
-
-impl FromStr for Prefer {
-    type Err = String;
-
-    /// As [`Prefer::parse`], without files.
-    fn from_str(text: &str) -> Result<Self, String> {
-        Self::parse(text, |path| {
-            Err(format!("{path}: no files of sources here"))
-        })
-    }
-}
 
 impl Prefer {
     /// Reads rules that commas separate: `longest`, `path`, `first`, `earliest`, `latest`, `earliest=COLUMN`, `latest=COLUMN`, `COLUMN`,
@@ -380,6 +358,10 @@ impl FromStr for Rule {
 mod tests {
     use super::*;
 
+    fn parse(text: &str) -> Result<Prefer, String> {
+        Prefer::parse(text, |path| Err(format!("{path}: no file")))
+    }
+
     #[test]
     fn a_column_may_have_a_direction() {
         let column = |name: &str, descending| {
@@ -405,7 +387,7 @@ mod tests {
             "source= , ",
             "source=a,longest",
         ] {
-            bad.parse::<Prefer>().unwrap_err();
+            parse(bad).unwrap_err();
         }
     }
 
@@ -426,14 +408,14 @@ mod tests {
             ("desc:quality", "quality:desc"),
             ("asc=quality", "quality:asc"),
         ] {
-            let prefer: Prefer = format!("longest,{column}").parse().unwrap();
+            let prefer = parse(&format!("longest,{column}")).unwrap();
             assert_eq!(prefer.columns().collect::<Vec<_>>(), [column]);
             let expected = format!(" (if a rule is meant: {meant})");
             assert_eq!(prefer.hint(|name| name == column), expected);
             assert_eq!(prefer.hint(|_| false), "");
         }
         for column in ["first name", "a=b", "source", "desc", "earliest:", "=desc"] {
-            let prefer: Prefer = column.parse().unwrap();
+            let prefer = parse(column).unwrap();
             assert_eq!(prefer.columns().collect::<Vec<_>>(), [column]);
             assert_eq!(prefer.hint(|_| true), "", "{column}");
         }
@@ -443,7 +425,7 @@ mod tests {
     fn rules_are_read_as_they_are_written() {
         let rules =
             "quality:desc,longest,latest,earliest=meta.day,path,first,source=a.example,b.example";
-        let read: Prefer = rules.parse().unwrap();
+        let read = parse(rules).unwrap();
         assert_eq!(read.to_string(), rules);
         assert_eq!(read.columns().collect::<Vec<_>>(), ["quality", "meta.day"]);
         let file = |path: &str| match path {
@@ -456,7 +438,7 @@ mod tests {
             "x:asc,source=https://www.b.example/x,a.example"
         );
         Prefer::parse("source=@other", file).unwrap_err();
-        let found = "latest".parse::<Prefer>().unwrap();
+        let found = parse("latest").unwrap();
         let found = found.with_columns(&["id", "WARC-Date", "fetched"]).unwrap();
         assert_eq!(found.columns().collect::<Vec<_>>(), ["fetched"]);
     }

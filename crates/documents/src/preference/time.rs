@@ -26,7 +26,8 @@ pub(super) fn of_text_or_number(text: &str) -> Option<i128> {
             4 if is_year(text) => format!("{text}0101000000"),
             _ => return None,
         };
-        NaiveDateTime::parse_from_str(&whole, "%Y%m%d%H%M%S").ok()
+        let time = NaiveDateTime::parse_from_str(&whole, "%Y%m%d%H%M%S").ok()?;
+        Some(nanoseconds(time.and_utc()))
     };
     // A day of the year, and one of a week.
     let day = || {
@@ -34,11 +35,8 @@ pub(super) fn of_text_or_number(text: &str) -> Option<i128> {
         let mut days = formats.filter_map(|format| NaiveDate::parse_from_str(text, format).ok());
         days.next().map(midnight)
     };
-    let other = || {
-        let digits = digits().map(|time| nanoseconds(time.and_utc()));
-        digits.or_else(day)
-    };
-    of_text(text).or_else(other).or_else(|| since_1970(text))
+    let written = of_text(text).or_else(digits).or_else(day);
+    written.or_else(|| since_1970(text))
 }
 
 /// Whether digits begin with a year from 1900 to 2099.

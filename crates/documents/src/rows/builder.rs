@@ -1,5 +1,6 @@
 //! Builds record batches from records.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use archive::IdType;
@@ -14,7 +15,6 @@ use streams::{BATCH_BYTES, BATCH_ROWS};
 /// Collects the values of records into a record batch.
 pub(crate) struct BatchBuilder {
     schema: SchemaRef,
-    /// Whether rows without an id are allowed.
     null_ids: bool,
     /// Whether the first column has the ids.
     has_ids: bool,
@@ -24,29 +24,32 @@ pub(crate) struct BatchBuilder {
 }
 
 enum Values {
-    /// Ids; bytes that are not UTF-8 are written as URLs write them.
-    Id(StringBuilder),
-    /// Texts; bytes that are not UTF-8 become replacement characters.
-    Text(StringBuilder),
+    /// Texts, with the function that makes them of bytes, which need not be UTF-8.
+    Text(StringBuilder, fn(&[u8]) -> Cow<'_, str>),
     /// Bytes of texts, which need not be UTF-8.
     Bytes(BinaryBuilder),
-    /// Integers of 64 bits.
-    Integer(Int64Builder),
-    /// Ids that are integers of 64 bits, and written as these are: `007` is another id than 7.
-    IntegerId(Int64Builder),
-    /// Fingerprints of 64 bits, which may be written without a sign.
-    Fingerprint(Int64Builder),
+    /// Numbers of 64 bits, with the function that reads them, and what it reads.
+    Number(Int64Builder, fn(&[u8]) -> Option<i64>, &'static str),
 }
 
 impl Values {
     /// The values of a column that is read for `role`, with room for texts of `bytes` bytes; no row format has sketches.
     fn new(role: Role<'_>, id_type: IdType, bytes: usize) -> Self {
+        let number =
+            |read: fn(&[u8]) -> Option<i64>, what| Self::Number(Int64Builder::new(), read, what);
         match (role, id_type) {
-            (Role::Id, IdType::Bigint) => Self::IntegerId(Int64Builder::new()),
-            (Role::Carried(DataType::Int64), _) => Self::Integer(Int64Builder::new()),
-            (Role::Id, IdType::String) => Self::Id(StringBuilder::new()),
-            (Role::Carried(_) | Role::Source, _) => Self::Text(StringBuilder::new()),
-            (Role::Content(Content::Fingerprint(_)), _) => Self::Fingerprint(Int64Builder::new()),
+            (Role::Id, IdType::Bigint) => {
+                number(integer_id, "64-bit integer, as the first id of the file is")
+            }
+            (Role::Carried(DataType::Int64), _) => number(integer, "64-bit integer"),
+            (Role::Content(Content::Fingerprint(_)), _) => {
+                number(fingerprint, "64-bit fingerprint")
+            }
+            // Different ids stay different.
+            (Role::Id, IdType::String) => Self::Text(StringBuilder::new(), warc::percent_encoded),
+            (Role::Carried(_) | Role::Source, _) => {
+                Self::Text(StringBuilder::new(), String::from_utf8_lossy)
+            }
             (Role::Content(Content::Text(_)), _) => {
                 Self::Bytes(BinaryBuilder::with_capacity(0, bytes))
             }
@@ -58,9 +61,9 @@ impl Values {
 
     fn data_type(&self) -> DataType {
         match self {
-            Self::Id(_) | Self::Text(_) => DataType::Utf8,
+            Self::Text(..) => DataType::Utf8,
             Self::Bytes(_) => DataType::Binary,
-            Self::Integer(_) | Self::IntegerId(_) | Self::Fingerprint(_) => DataType::Int64,
+            Self::Number(..) => DataType::Int64,
         }
     }
 
@@ -68,46 +71,26 @@ impl Values {
     fn push(&mut self, value: Option<&[u8]>) -> std::result::Result<usize, &'static str> {
         let bytes = value.map_or(0, <[u8]>::len);
         match self {
-            Self::Id(ids) => {
-                let id = value.map(warc::percent_encoded);
-                let bytes = id.as_ref().map_or(0, |id| id.len());
-                ids.append_option(id);
-                return Ok(bytes);
-            }
-            Self::Text(texts) => {
-                let text = value.map(String::from_utf8_lossy);
+            Self::Text(texts, to_text) => {
+                let text = value.map(*to_text);
                 let bytes = text.as_ref().map_or(0, |text| text.len());
                 texts.append_option(text);
                 return Ok(bytes);
             }
             Self::Bytes(texts) => texts.append_option(value),
-            Self::Integer(numbers) => {
-                let number = |value| integer(value).ok_or("64-bit integer");
+            Self::Number(numbers, read, what) => {
+                let number = |value| read(value).ok_or(*what);
                 numbers.append_option(value.map(number).transpose()?);
-            }
-            Self::IntegerId(numbers) => {
-                let number = |value: &[u8]| {
-                    let number = integer(value).filter(|_| archive::reader::is_integer(value));
-                    number.ok_or("64-bit integer, as the first id of the file is")
-                };
-                numbers.append_option(value.map(number).transpose()?);
-            }
-            Self::Fingerprint(fingerprints) => {
-                let bits = |value| fingerprint(value).ok_or("64-bit fingerprint");
-                fingerprints.append_option(value.map(bits).transpose()?);
             }
         }
         Ok(bytes)
     }
 
-    /// Takes the values that were added.
     fn finish(&mut self) -> ArrayRef {
         match self {
-            Self::Id(texts) | Self::Text(texts) => Arc::new(texts.finish()),
+            Self::Text(texts, _) => Arc::new(texts.finish()),
             Self::Bytes(texts) => Arc::new(texts.finish()),
-            Self::Integer(numbers) | Self::IntegerId(numbers) | Self::Fingerprint(numbers) => {
-                Arc::new(numbers.finish())
-            }
+            Self::Number(numbers, ..) => Arc::new(numbers.finish()),
         }
     }
 }
@@ -188,14 +171,17 @@ impl BatchBuilder {
     }
 }
 
-/// Refuses an id of too many bytes in the column `name`.
 fn check_id_length(name: &str, bytes: usize) -> std::result::Result<(), String> {
     conform::check_id_length(bytes).map_err(|reason| format!("column {name:?}: {reason}"))
 }
 
-/// Parses a decimal number of 64 bits, signed.
 pub(super) fn integer(text: &[u8]) -> Option<i64> {
     std::str::from_utf8(text).ok()?.trim().parse().ok()
+}
+
+/// Parses an id that is an integer of 64 bits, and written as these are: `007` is another id than 7.
+fn integer_id(text: &[u8]) -> Option<i64> {
+    integer(text).filter(|_| archive::reader::is_integer(text))
 }
 
 /// Parses a decimal number of 64 bits, signed or unsigned, as its bits.

@@ -2,7 +2,6 @@
 
 use storage::has_ending;
 
-/// The compression of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Compression {
     None,
@@ -12,7 +11,6 @@ pub(crate) enum Compression {
     Zstd,
 }
 
-/// The endings of compressed files.
 pub(crate) static ENDINGS: [(&str, Compression); 2] =
     [(".gz", Compression::Gzip), (".zst", Compression::Zstd)];
 

@@ -38,9 +38,7 @@ struct Parser {
     text: Vec<u8>,
     /// The end of each field in `text`.
     ends: Vec<usize>,
-    /// How many fields the last record has.
     fields: usize,
-    /// Whether the last record has several lines.
     has_lines: bool,
     /// The bytes of the last record, with all, a part or none of its line end. `None` if the records after the header are not
     /// copied.
@@ -177,20 +175,27 @@ impl Parser {
         &self.text[start..self.ends[number]]
     }
 
+    /// Appends the record to `copy`, and completes its line end: the parser may have read only a part of it, and the last line may
+    /// have none.
+    fn copy_record(&self, line_end: &[u8], copy: &mut Vec<u8>) {
+        let raw = self.raw.as_deref().unwrap_or_default();
+        copy.extend_from_slice(without_line_end(raw));
+        copy.extend_from_slice(line_end);
+    }
+
     /// Whether the record is rows that a quote joins, as far as one can tell.
     fn joins_rows(&self) -> bool {
         let Dialect {
             delimiter,
             lines_may_be_rows,
             ..
-        } = self.quotes.dialect();
+        } = self.quotes.dialect;
         self.has_lines && lines_may_be_rows && {
             let fields: Vec<&[u8]> = (0..self.fields).map(|at| self.field(at)).collect();
             are_rows(&fields, delimiter)
         }
     }
 
-    /// The name of the record, for messages.
     fn name(&self) -> String {
         self.input.line_name(self.line)
     }
@@ -200,7 +205,6 @@ impl Parser {
     }
 }
 
-/// CSV with a header.
 #[derive(Debug)]
 pub(crate) struct Csv;
 
@@ -257,28 +261,28 @@ impl RowFormat for Csv {
         })))
     }
 
-    fn raw_records(&self, input: Input, columns: &FoundColumns) -> Result<Box<dyn RawRecords>> {
+    fn raw_records(&self, input: Input, columns: &FoundColumns) -> Result<RawRecords> {
         let copied = if columns.is_joined {
             Copied::InUtf8
         } else {
             Copied::AsItIs
         };
         let mut parser = Parser::new(input.into_copy(copied), columns.dialect);
-        let separator = parser.separator()?;
+        let mut header = parser.separator()?;
         parser.advance(MAX_FIELDS)?;
-        let line_end: &[u8] = match parser.raw.as_deref() {
+        let line_end: &'static [u8] = match parser.raw.as_deref() {
             Some([.., b'\r']) => b"\r\n",
             _ => b"\n",
         };
-        let mut records = RawCsv {
-            header: Vec::new(),
-            record: Vec::new(),
-            line_end,
-            parser,
-        };
-        records.take_record();
-        records.header = [separator, std::mem::take(&mut records.record)].concat();
-        Ok(Box::new(records))
+        parser.copy_record(line_end, &mut header);
+        let records = RawRecords::new(move |record| {
+            let is_there = parser.advance(MAX_FIELDS)?;
+            if is_there {
+                parser.copy_record(line_end, record);
+            }
+            Ok(is_there)
+        });
+        Ok(RawRecords { header, ..records })
     }
 }
 
@@ -321,40 +325,6 @@ struct CsvRecords {
     fields: usize,
     /// Numbers of the fields to read.
     read: Vec<usize>,
-}
-
-/// The unparsed records after the header.
-struct RawCsv {
-    header: Vec<u8>,
-    /// The last record, with its line end.
-    record: Vec<u8>,
-    line_end: &'static [u8],
-    parser: Parser,
-}
-
-impl RawCsv {
-    /// Takes the parser's last record, and completes its line end: the parser may have read only a
-    /// part of it, and the last line may have none.
-    fn take_record(&mut self) {
-        let raw = self.parser.raw.as_deref().unwrap_or_default();
-        self.record.clear();
-        self.record.extend_from_slice(without_line_end(raw));
-        self.record.extend_from_slice(self.line_end);
-    }
-}
-
-impl RawRecords for RawCsv {
-    fn header(&self) -> &[u8] {
-        &self.header
-    }
-
-    fn next_record(&mut self) -> Result<Option<&[u8]>> {
-        if !self.parser.advance(MAX_FIELDS)? {
-            return Ok(None);
-        }
-        self.take_record();
-        Ok(Some(&self.record))
-    }
 }
 
 impl Records for CsvRecords {

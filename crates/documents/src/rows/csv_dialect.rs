@@ -46,11 +46,10 @@ impl Dialect {
         if records.is_none() && escaped.records(start, is_whole).is_some() {
             return escaped;
         }
-        let lines = if quote.is_none() && delimiter == b'\t' {
-            plain.records(start, is_whole)
-        } else {
-            None
-        };
+        let may_be_plain = quote.is_none() && delimiter == b'\t';
+        let lines = may_be_plain
+            .then(|| plain.records(start, is_whole))
+            .flatten();
         match lines {
             // Without quotes, each line is a right row: quotes would join some of them, or no field has one.
             Some(lines) if records.is_none_or(|records| lines > records) => plain,

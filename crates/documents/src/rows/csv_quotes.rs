@@ -11,7 +11,6 @@ enum State {
     Start,
     /// In a field without quotes.
     Plain,
-    /// Within quotes.
     Quoted,
     /// Behind the character within quotes that takes its meaning from the next one.
     Escaped,
@@ -22,7 +21,7 @@ enum State {
 /// Checks the quotes of records, whose bytes come in parts.
 #[derive(Debug)]
 pub(super) struct Quotes {
-    dialect: Dialect,
+    pub(super) dialect: Dialect,
     state: State,
 }
 
@@ -34,11 +33,6 @@ impl Quotes {
         }
     }
 
-    pub(super) fn dialect(&self) -> Dialect {
-        self.dialect
-    }
-
-    /// Begins a record.
     pub(super) fn start(&mut self) {
         self.state = State::Start;
     }

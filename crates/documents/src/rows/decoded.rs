@@ -13,6 +13,8 @@ use encoding_rs::{
 use memchr::{memchr, memrchr};
 use warc::charset::{self, Encoding, FEW, Hints, SAMPLE};
 
+use super::encoded_bytes::read_buffered;
+
 /// Encodings in which bytes of ASCII's punctuation are parts of other characters.
 const LOOK_LIKE_ASCII: [&Encoding; 7] = [
     UTF_16LE,
@@ -38,7 +40,6 @@ const DECODED: usize = 16 << 10;
 
 /// How the bytes that come next are read.
 enum State {
-    /// The file begins.
     Start,
     /// It is not known yet.
     Ascii,
@@ -50,13 +51,11 @@ enum State {
 /// How a copy of a file is encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Copied {
-    /// In UTF-8.
     InUtf8,
     /// As the file is; in UTF-8 if bytes of its encoding look like ASCII and are not: [`LOOK_LIKE_ASCII`].
     AsItIs,
 }
 
-/// The text of a file.
 pub(super) struct Decoded {
     bytes: Box<dyn BufRead + Send>,
     charset: Option<&'static Encoding>,
@@ -323,9 +322,7 @@ impl BufRead for Decoded {
 
 impl Read for Decoded {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let read = self.fill_buf()?.read(buffer)?;
-        self.consume(read);
-        Ok(read)
+        read_buffered(self, buffer)
     }
 }
 

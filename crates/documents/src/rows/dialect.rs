@@ -11,10 +11,8 @@ pub enum Quote {
     Byte(u8),
 }
 
-/// How the fields of a file are separated and quoted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Dialect {
-    /// What separates fields.
     pub(crate) delimiter: u8,
     /// What quotes fields; `None` if quotes are characters like others.
     pub(crate) quote: Option<u8>,

@@ -168,8 +168,7 @@ impl Read for Remote {
     }
 }
 
-/// Reads from the buffer of `bytes`.
-fn read_buffered(bytes: &mut impl BufRead, buffer: &mut [u8]) -> io::Result<usize> {
+pub(super) fn read_buffered(bytes: &mut impl BufRead, buffer: &mut [u8]) -> io::Result<usize> {
     let read = bytes.fill_buf()?.read(buffer)?;
     bytes.consume(read);
     Ok(read)

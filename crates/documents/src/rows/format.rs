@@ -5,12 +5,12 @@ use std::fmt::Debug;
 
 use archive::IdType;
 use storage::Location;
-use warc::Counts;
 
 use super::builder::BatchBuilder;
 use super::input::Input;
 use super::json_pieces::JsonPieces;
 use crate::columns::{Columns, FoundColumns};
+use crate::crawl_counts::CrawlRecordCounts;
 use crate::error::Result;
 
 /// The most fields of a record: one with more is refused.
@@ -36,7 +36,6 @@ pub(crate) trait RowFormat: Debug + Sync {
         false
     }
 
-    /// Whether a file is one document.
     fn is_one_document(&self) -> bool {
         false
     }
@@ -47,7 +46,7 @@ pub(crate) trait RowFormat: Debug + Sync {
     }
 
     /// The unparsed records of a file, or of a part of it, from its start. Called on a blocking thread.
-    fn raw_records(&self, input: Input, columns: &FoundColumns) -> Result<Box<dyn RawRecords>>;
+    fn raw_records(&self, input: Input, columns: &FoundColumns) -> Result<RawRecords>;
 }
 
 /// Finds the columns among the fields of a file's first record or header, and the type of the ids.
@@ -55,24 +54,27 @@ pub(crate) type FindColumns =
     Box<dyn FnOnce(&Location, &Columns) -> Result<(FoundColumns, IdType)> + Send>;
 
 /// The unparsed records of a file, to be copied.
-pub(crate) trait RawRecords {
+pub(crate) struct RawRecords {
     /// The bytes before the records: a header, or nothing.
-    fn header(&self) -> &[u8] {
-        b""
-    }
-
-    /// Reads the next record, with its line end if it is a line; returns `None` at the end of the file. The result is empty for a
-    /// record that counts, but is no document.
-    fn next_record(&mut self) -> Result<Option<&[u8]>>;
-
+    pub(crate) header: Vec<u8>,
     /// The bytes between two records.
-    fn separator(&self) -> &'static [u8] {
-        b""
-    }
-
+    pub(crate) separator: &'static [u8],
     /// The bytes after the records.
-    fn footer(&self) -> &'static [u8] {
-        b""
+    pub(crate) footer: &'static [u8],
+    /// Reads the next record into an empty buffer, with its line end if it is a line; returns `false` at the end of the file. The
+    /// buffer stays empty for a record that counts, but is no document.
+    pub(crate) next: Box<dyn FnMut(&mut Vec<u8>) -> Result<bool>>,
+}
+
+impl RawRecords {
+    /// Records with nothing before, between and after them.
+    pub(super) fn new(next: impl FnMut(&mut Vec<u8>) -> Result<bool> + 'static) -> Self {
+        Self {
+            header: Vec::new(),
+            separator: b"",
+            footer: b"",
+            next: Box::new(next),
+        }
     }
 }
 
@@ -99,7 +101,7 @@ pub(crate) trait Records: Send {
     }
 
     /// How many of the records are documents, in a WARC file; complete after the last record.
-    fn crawl_counts(&self) -> Option<&Counts> {
+    fn crawl_counts(&self) -> Option<&CrawlRecordCounts> {
         None
     }
 }

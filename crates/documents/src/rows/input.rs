@@ -37,7 +37,6 @@ pub(super) struct RowFile {
     /// Encoded bytes.
     pub(super) size: u64,
     pub(super) compression: Compression,
-    /// The encoding that the user names.
     pub(super) charset: Option<&'static Encoding>,
     pub(super) limit: Limit,
 }
@@ -106,7 +105,6 @@ pub(crate) struct Input {
     /// Count the records and take notes; `None` if another pass does, which also logs what it cannot read.
     pub(super) counters: Option<Arc<ReadCounters>>,
     pub(super) file: RowFile,
-    /// The name of the file, for messages.
     pub(super) name: String,
 }
 
@@ -188,7 +186,6 @@ impl Input {
         Ok(start)
     }
 
-    /// The name of a line, for messages.
     pub(super) fn line_name(&self, line: u64) -> String {
         format!("{}, line {line}", self.name)
     }

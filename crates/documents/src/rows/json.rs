@@ -79,51 +79,32 @@ impl RowFormat for Json {
         Ok(RecordReader::Pieces(Box::new(pieces)))
     }
 
-    fn raw_records(&self, input: Input, columns: &FoundColumns) -> Result<Box<dyn RawRecords>> {
+    fn raw_records(&self, input: Input, columns: &FoundColumns) -> Result<RawRecords> {
         // Where lines end is the same in any encoding; where objects end is not.
         let copied = if columns.is_array || columns.is_joined {
             Copied::InUtf8
         } else {
             Copied::AsItIs
         };
-        let objects = Objects::of_text(input.into_copy(copied))?;
-        Ok(Box::new(RawObjects(objects)))
-    }
-}
-
-/// The unparsed objects.
-struct RawObjects(Objects);
-
-impl RawRecords for RawObjects {
-    fn header(&self) -> &[u8] {
-        match self.0.array {
-            Some(_) => b"[\n",
-            None => b"",
+        let mut objects = Objects::of_text(input.into_copy(copied))?;
+        let is_array = objects.array.is_some();
+        let records = RawRecords::new(move |record| {
+            let is_there = objects.advance()?;
+            std::mem::swap(record, &mut objects.text);
+            if is_there && !is_array {
+                record.push(b'\n');
+            }
+            Ok(is_there)
+        });
+        if !is_array {
+            return Ok(records);
         }
-    }
-
-    fn next_record(&mut self) -> Result<Option<&[u8]>> {
-        if !self.0.advance()? {
-            return Ok(None);
-        }
-        if self.0.array.is_none() {
-            self.0.text.push(b'\n');
-        }
-        Ok(Some(&self.0.text))
-    }
-
-    fn separator(&self) -> &'static [u8] {
-        match self.0.array {
-            Some(_) => b",\n",
-            None => b"",
-        }
-    }
-
-    fn footer(&self) -> &'static [u8] {
-        match self.0.array {
-            Some(_) => b"\n]\n",
-            None => b"",
-        }
+        Ok(RawRecords {
+            header: b"[\n".to_vec(),
+            separator: b",\n",
+            footer: b"\n]\n",
+            ..records
+        })
     }
 }
 
@@ -142,7 +123,6 @@ struct FirstObjects {
     texts: Vec<Vec<u8>>,
     /// Whether the file has no more.
     is_whole: bool,
-    /// Whether the file is one array.
     is_array: bool,
 }
 
@@ -290,7 +270,6 @@ impl<'de> Deserialize<'de> for Name {
     }
 }
 
-/// The names of an object's fields.
 struct Names;
 
 impl<'de> Visitor<'de> for Names {

@@ -5,24 +5,19 @@ use std::io::{self, BufRead};
 /// The byte order mark that some programs write at the start of a UTF-8 file.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// An array that is being read.
 pub(super) struct Array {
     /// Number of the line in which the last object begins, from 1 on.
     pub(super) line: u64,
     /// Number of the line that is read.
     next_line: u64,
-    /// Objects read so far.
     objects: u64,
-    /// Whether its end was read.
     is_ended: bool,
 }
 
-/// What comes next in an array.
 pub(super) enum Element {
     Object,
     /// The end of the array and of the file.
     End,
-    /// An object that is longer than allowed.
     TooLong,
     /// Something else, for this reason.
     Bad(&'static str),

@@ -19,7 +19,6 @@ pub(super) struct Objects {
 }
 
 impl Objects {
-    /// The objects of a file from its start.
     pub(super) fn new(input: Input) -> Result<Self> {
         Self::of_text(input.into_text())
     }

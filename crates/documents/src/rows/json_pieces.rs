@@ -5,8 +5,10 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use archive::IdType;
+use arrow::array::RecordBatch;
 use streams::{BATCH_BYTES, BATCH_ROWS};
 
+use super::WantedRows;
 use super::builder::BatchBuilder;
 use super::json_fields::{Fields, Kind, Record};
 use super::json_numbers::without_nan;
@@ -17,7 +19,6 @@ use crate::error::{DocumentsError, Result};
 /// A piece ends with the object that reaches this number of bytes. It is small, because each thread holds a piece.
 const PIECE_BYTES: usize = BATCH_BYTES / 4;
 
-/// The objects of a file, in pieces.
 pub(crate) struct JsonPieces {
     objects: Objects,
     parser: Parser,
@@ -74,26 +75,28 @@ pub(crate) struct JsonPiece {
 }
 
 impl JsonPiece {
-    /// Adds the values of some of the objects, given by their ascending numbers in the piece, in the columns of
-    /// [`FoundColumns::names`] to `batch`.
+    /// The wanted rows in the columns of `batch`, and their numbers in the file, of which the first object's is `first`; `None` if no
+    /// row is wanted.
     pub(super) fn parse(
-        &mut self,
-        wanted: impl Iterator<Item = usize>,
-        batch: &mut BatchBuilder,
-    ) -> Result<()> {
-        for number in wanted {
-            let start = number
-                .checked_sub(1)
-                .map_or(0, |before| self.objects[before].0);
-            let (end, line) = self.objects[number];
-            let name = || format!("{}, line {line}", self.file);
-            self.parser.parse(&self.text[start..end], &name, batch)?;
+        mut self,
+        mut batch: BatchBuilder,
+        first: u64,
+        wanted: Option<WantedRows>,
+    ) -> Result<Option<(RecordBatch, Vec<u64>)>> {
+        let (mut numbers, mut start) = (Vec::new(), 0);
+        for (number, (end, line)) in (first..).zip(&self.objects) {
+            if wanted.as_ref().is_none_or(|wanted| wanted(number)) {
+                let name = || format!("{}, line {line}", self.file);
+                self.parser
+                    .parse(&self.text[start..*end], &name, &mut batch)?;
+                numbers.push(number);
+            }
+            start = *end;
         }
-        Ok(())
+        Ok(batch.finish()?.map(|rows| (rows, numbers)))
     }
 }
 
-/// Parses objects.
 #[derive(Clone)]
 struct Parser {
     fields: Arc<Fields>,

@@ -14,16 +14,13 @@ const MAX_WINDOW_LOG: u32 = 27;
 /// The smallest limit of a window, as a power of two: what the zstd format recommends that decoders support.
 const MIN_WINDOW_LOG: u32 = 23;
 
-/// Limits of the reader of one file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Limit {
-    /// The most bytes of a record.
     pub(crate) record: usize,
     /// Whether a larger memory limit would allow longer records.
     by_memory: bool,
     /// The largest window of a zstd frame, as a power of two.
     pub(crate) window_log: u32,
-    /// Threads that the memory is divided among.
     threads: usize,
 }
 

@@ -44,7 +44,6 @@ pub(super) use encoded_bytes::window;
 use format::{RawRecords, RecordReader, RowFormat};
 use held::HeldFiles;
 use input::{Input, RowFile};
-use json_pieces::JsonPiece;
 use limit::Limit;
 use streams::BATCH_BYTES;
 
@@ -130,56 +129,23 @@ pub(super) async fn open(
     }))
 }
 
-/// Rows that are read of a file.
-pub(super) enum ReadRows {
-    /// They are parsed.
-    Parsed(NumberedRows),
-    /// Another thread can parse them.
-    Unparsed(UnparsedRows),
-}
+/// Returns rows that are read of a file. It parses them unless they are parsed, which another thread can do; then it returns `None`
+/// if none of them is wanted.
+pub(super) type ReadRows = Box<dyn FnOnce() -> Result<Option<NumberedRows>> + Send>;
 
-/// Rows that are not parsed.
-pub(super) struct UnparsedRows {
-    piece: JsonPiece,
-    batch: BatchBuilder,
-    /// The number of the first.
-    first: u64,
-    wanted: Option<WantedRows>,
-}
-
-impl ReadRows {
-    /// The rows; `None` if they were not parsed, and none of them is wanted.
-    pub(super) fn parse(self) -> Result<Option<NumberedRows>> {
-        match self {
-            Self::Parsed(rows) => Ok(Some(rows)),
-            Self::Unparsed(unparsed) => unparsed.parse(),
-        }
-    }
-}
-
-impl UnparsedRows {
-    fn parse(mut self) -> Result<Option<NumberedRows>> {
-        let numbers = self.first..self.first + self.piece.objects.len() as u64;
-        let is_wanted = |row: &u64| self.wanted.as_ref().is_none_or(|wanted| wanted(*row));
-        let numbers: Vec<u64> = numbers.filter(is_wanted).collect();
-        let in_piece = numbers.iter().map(|row| (row - self.first) as usize);
-        self.piece.parse(in_piece, &mut self.batch)?;
-        let rows = self.batch.finish()?;
-        Ok(rows.map(|rows| NumberedRows { rows, numbers }))
-    }
+fn parsed(rows: NumberedRows) -> ReadRows {
+    Box::new(move || Ok(Some(rows)))
 }
 
 /// Whether the row with a number is wanted.
 pub(super) type WantedRows = Arc<dyn Fn(u64) -> bool + Send + Sync>;
 
-/// What is read of a row file, and how.
 pub(super) struct RowsToRead {
     /// A part of the file; `None` for all of it.
     pub(super) part: Option<Range<u64>>,
     pub(super) limit: Limit,
     /// If it is that of strings, the ids are, else they have the type of the file.
     pub(super) id_type: IdType,
-    /// Whether a row may lack an id.
     pub(super) null_ids: bool,
     /// Others need not be parsed; `None` if all are wanted.
     pub(super) wanted: Option<WantedRows>,
@@ -207,7 +173,7 @@ pub(super) fn batches(
             (&rows, &opened.reading.counters, &opened.reader)
             && let Some(counts) = records.crawl_counts()
         {
-            counters.add_records(&counts.into());
+            counters.add_records(counts);
         }
         if !matches!(rows, Ok(Some(_))) {
             open = None;
@@ -221,7 +187,7 @@ pub(super) fn raw_records(
     file: &InputFile,
     part: Option<Range<u64>>,
     limit: Limit,
-) -> Result<Box<dyn RawRecords>> {
+) -> Result<RawRecords> {
     let (input, format) = open_input(file, part, limit)?;
     format.raw_records(input, &file.columns)
 }
@@ -274,7 +240,6 @@ struct OpenFile {
     file: Arc<InputFile>,
     reading: RowsToRead,
     reader: RecordReader,
-    /// The number of the records that were read.
     read: u64,
 }
 
@@ -308,7 +273,7 @@ impl OpenFile {
                 }
                 records.free();
                 let rows = batch.finish()?;
-                Ok(rows.map(|rows| ReadRows::Parsed(NumberedRows { rows, numbers })))
+                Ok(rows.map(|rows| parsed(NumberedRows { rows, numbers })))
             }
             RecordReader::Pieces(pieces) => {
                 while let Some(piece) = pieces.next_piece()? {
@@ -316,17 +281,17 @@ impl OpenFile {
                     self.read += piece.objects.len() as u64;
                     // No others should be in memory while it is parsed.
                     let is_long = piece.text.len() > BATCH_BYTES;
-                    let unparsed = UnparsedRows {
-                        batch: builder(piece.text.len()),
-                        piece,
-                        first,
-                        wanted: self.reading.wanted.clone(),
+                    let batch = builder(piece.text.len());
+                    let wanted = self.reading.wanted.clone();
+                    let parse = move || -> Result<Option<NumberedRows>> {
+                        let rows = piece.parse(batch, first, wanted)?;
+                        Ok(rows.map(|(rows, numbers)| NumberedRows { rows, numbers }))
                     };
                     if !is_long {
-                        return Ok(Some(ReadRows::Unparsed(unparsed)));
+                        return Ok(Some(Box::new(parse)));
                     }
-                    if let Some(rows) = unparsed.parse()? {
-                        return Ok(Some(ReadRows::Parsed(rows)));
+                    if let Some(rows) = parse()? {
+                        return Ok(Some(parsed(rows)));
                     }
                 }
                 Ok(None)

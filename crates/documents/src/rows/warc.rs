@@ -1,7 +1,6 @@
 //! WARC files: the pages and texts of a crawl. The reader decompresses a file itself, because it goes on after damage.
 
 use std::borrow::Cow;
-use std::cmp::Ordering;
 use std::io::{self, BufRead};
 use std::sync::Arc;
 
@@ -9,14 +8,14 @@ use archive::IdType;
 use arrow::datatypes::DataType;
 use storage::{Location, StorageError};
 use warc::{
-    Broken, Choice, Counts, Dictionary, Document, Event, Fault, Limits, Outcome, Place, Reader,
-    Reason, WrongCut,
+    Broken, Choice, Dictionary, Document, Event, Fault, Limits, Place, Reader, Reason, WrongCut,
 };
 
 use super::builder::BatchBuilder;
 use super::format::{FindColumns, RawRecords, RecordReader, Records, RowFormat};
 use super::input::Input;
 use crate::columns::{CRAWL_COLUMNS, Columns, CrawlId, FoundColumns, Pages};
+use crate::crawl_counts::CrawlRecordCounts;
 use crate::error::{DocumentsError, Result};
 use crate::page_text;
 use crate::read_counts::{Note, ReadCounters};
@@ -25,9 +24,7 @@ use template::host;
 
 /// The column of a record's id.
 const RECORD_ID: &str = "warc_record_id";
-/// The column of a document's URL.
 const URL: &str = "url";
-/// The column of a response's status.
 const STATUS: &str = "status";
 /// What ends a record.
 const BETWEEN_RECORDS: &[u8] = b"\r\n\r\n";
@@ -52,10 +49,18 @@ impl RowFormat for Warc {
         })))
     }
 
-    fn raw_records(&self, input: Input, columns: &FoundColumns) -> Result<Box<dyn RawRecords>> {
-        Ok(Box::new(RawWarc {
-            file: File::new(input, columns)?,
-            record: Vec::new(),
+    fn raw_records(&self, input: Input, columns: &FoundColumns) -> Result<RawRecords> {
+        let mut file = File::new(input, columns)?;
+        Ok(RawRecords::new(move |record| {
+            let next = file.next(|document, _| {
+                record.extend_from_slice(document.raw);
+                // Readers need what the record lacks, and it may be followed by another now.
+                if !record.ends_with(b"\n") {
+                    record.extend_from_slice(BETWEEN_RECORDS);
+                }
+                Ok(())
+            })?;
+            Ok(!matches!(next, Next::End))
         }))
     }
 
@@ -87,12 +92,9 @@ fn find_columns(location: &Location, columns: &Columns) -> Result<(FoundColumns,
 struct File {
     reader: Reader<Box<dyn BufRead + Send>>,
     documents: warc::Documents,
-    /// Its name, for messages.
     name: String,
-    /// Whether the whole file is read.
     is_whole: bool,
-    counts: Counts,
-    /// Records read so far.
+    counts: CrawlRecordCounts,
     records: u64,
     /// Parts that cannot be read.
     broken: u64,
@@ -113,16 +115,12 @@ impl Faults {
     fn add(&mut self, file: &str, place: Place, fault: &str, what_follows: &str) {
         self.counters.note(Note::DamagedRecords, 1, file);
         self.number += 1;
-        match self.number.cmp(&(MAX_LOGGED + 1)) {
-            Ordering::Less => {
-                let fault = format!("{file}, {place}: {fault}; {what_follows}");
-                self.waiting.push(fault);
-            }
-            Ordering::Equal => {
-                let more = format!("{file}: further faults are only counted");
-                self.waiting.push(more);
-            }
-            Ordering::Greater => {}
+        if self.number <= MAX_LOGGED {
+            let fault = format!("{file}, {place}: {fault}; {what_follows}");
+            self.waiting.push(fault);
+        } else if self.number == MAX_LOGGED + 1 {
+            let more = format!("{file}: further faults are only counted");
+            self.waiting.push(more);
         }
     }
 
@@ -134,8 +132,8 @@ impl Faults {
 }
 
 /// What a file has next.
-enum Next<T> {
-    Document(T),
+enum Next {
+    Document,
     /// A record that is no document, or a part that cannot be read.
     Other,
     End,
@@ -191,7 +189,7 @@ impl File {
             name: input.name,
             reader,
             is_whole,
-            counts: Counts::default(),
+            counts: CrawlRecordCounts::default(),
             records: 0,
             broken: 0,
             first_broken: None,
@@ -200,7 +198,7 @@ impl File {
     }
 
     /// Reads what comes next, and calls `each` if it is a document.
-    fn next<T>(&mut self, each: impl FnOnce(&Document<'_>, &str) -> Result<T>) -> Result<Next<T>> {
+    fn next(&mut self, each: impl FnOnce(&Document<'_>, &str) -> Result<()>) -> Result<Next> {
         let event = self.reader.next_event();
         match event.map_err(|error| failed(&self.name, error))? {
             None => return self.end().map(|()| Next::End),
@@ -222,19 +220,19 @@ impl File {
                 self.counts.count(&outcome);
                 if let Some(faults) = &mut self.faults {
                     match &outcome {
-                        Outcome::Skipped(reason) if is_fault(reason) => {
+                        Err(reason) if is_fault(reason) => {
                             let left_out = "the record is left out";
                             faults.add(&self.name, record.place, reason.name(), left_out);
                         }
-                        Outcome::Document(document) if document.is_malformed => {
+                        Ok(document) if document.is_malformed => {
                             faults.counters.note(Note::Malformed, 1, &self.name);
                         }
                         _ => {}
                     }
                     faults.log();
                 }
-                if let Outcome::Document(document) = &outcome {
-                    return each(document, &self.name).map(Next::Document);
+                if let Ok(document) = &outcome {
+                    return each(document, &self.name).map(|()| Next::Document);
                 }
             }
         }
@@ -310,7 +308,6 @@ fn place_name(file: &str, place: Place) -> String {
     }
 }
 
-/// `text` with ASCII letters in lower case.
 fn lower_case(text: &str) -> Cow<'_, str> {
     if text.bytes().any(|byte| byte.is_ascii_uppercase()) {
         text.to_ascii_lowercase().into()
@@ -319,7 +316,6 @@ fn lower_case(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// The documents of a file.
 struct WarcRecords {
     file: File,
     columns: Vec<String>,
@@ -359,7 +355,7 @@ impl Records for WarcRecords {
                 })
             })?;
             match next {
-                Next::Document(()) => return Ok(true),
+                Next::Document => return Ok(true),
                 Next::Other => {}
                 Next::End => return Ok(false),
             }
@@ -370,32 +366,7 @@ impl Records for WarcRecords {
         Some(self.file.number())
     }
 
-    fn crawl_counts(&self) -> Option<&Counts> {
+    fn crawl_counts(&self) -> Option<&CrawlRecordCounts> {
         Some(&self.file.counts)
-    }
-}
-
-/// The records of documents, as they are in the file.
-struct RawWarc {
-    file: File,
-    record: Vec<u8>,
-}
-
-impl RawRecords for RawWarc {
-    fn next_record(&mut self) -> Result<Option<&[u8]>> {
-        let Self { file, record } = self;
-        record.clear();
-        let next = file.next(|document, _| {
-            record.extend_from_slice(document.raw);
-            // Readers need what the record lacks, and it may be followed by another now.
-            if !record.ends_with(b"\n") {
-                record.extend_from_slice(BETWEEN_RECORDS);
-            }
-            Ok(())
-        })?;
-        Ok(match next {
-            Next::Document(()) | Next::Other => Some(record.as_slice()),
-            Next::End => None,
-        })
     }
 }

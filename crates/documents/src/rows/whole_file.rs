@@ -17,7 +17,6 @@ use crate::page_text;
 use crate::read_counts::Note;
 use crate::table_columns::TEXT;
 
-/// Files of documents in this form.
 #[derive(Debug)]
 pub(crate) struct WholeFiles(pub(crate) Form);
 
@@ -38,10 +37,14 @@ impl RowFormat for WholeFiles {
         true
     }
 
-    fn raw_records(&self, input: Input, _: &FoundColumns) -> Result<Box<dyn RawRecords>> {
-        Ok(Box::new(RawFile {
-            input: Some(input),
-            bytes: Vec::new(),
+    fn raw_records(&self, input: Input, _: &FoundColumns) -> Result<RawRecords> {
+        let mut input = Some(input);
+        Ok(RawRecords::new(move |bytes| {
+            let Some(input) = input.take() else {
+                return Ok(false);
+            };
+            *bytes = read_all(input)?;
+            Ok(true)
         }))
     }
 }
@@ -90,23 +93,6 @@ impl Records for WholeFile {
         let added = batch.push(&[text]);
         added.map_err(|reason| DocumentsError::bad_data(name, reason))?;
         Ok(true)
-    }
-}
-
-/// The bytes of a file.
-struct RawFile {
-    /// `None` when it is read.
-    input: Option<Input>,
-    bytes: Vec<u8>,
-}
-
-impl RawRecords for RawFile {
-    fn next_record(&mut self) -> Result<Option<&[u8]>> {
-        let Some(input) = self.input.take() else {
-            return Ok(None);
-        };
-        self.bytes = read_all(input)?;
-        Ok(Some(&self.bytes))
     }
 }
 

@@ -247,7 +247,6 @@ fn same_letters(encoding: &'static Encoding) -> &'static Encoding {
     }
 }
 
-/// The script that an encoding is made for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Script {
     Latin,
@@ -363,7 +362,6 @@ fn detect_but_for_errors(bytes: &[u8], domain: Option<&[u8]>) -> &'static Encodi
     found.unwrap_or(alike)
 }
 
-/// Whether bytes are a text of an encoding.
 fn fits(encoding: &'static Encoding, bytes: &[u8]) -> bool {
     Tried::new(encoding, bytes, None).fits()
 }

@@ -77,7 +77,6 @@ pub(super) fn language(bytes: &[u8]) -> Option<&[u8]> {
     attributes.find_map(|(name, value)| is_language(name).then_some(value))
 }
 
-/// Whether `text` begins with the name `body`.
 fn is_body(text: &[u8]) -> bool {
     text.first_chunk::<5>().is_some_and(|[name @ .., next]| {
         name.eq_ignore_ascii_case(b"body") && (next.is_ascii_whitespace() || *next == b'>')
@@ -113,7 +112,6 @@ fn read_meta(attributes: &mut Attributes<'_>) -> Option<&'static Encoding> {
     })
 }
 
-/// The encoding of an XML declaration.
 fn find_xml(bytes: &[u8]) -> Option<&'static Encoding> {
     let declaration = bytes.strip_prefix(b"<?xml")?;
     let declaration = &declaration[..memchr(b'>', declaration)?];

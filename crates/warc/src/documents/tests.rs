@@ -23,7 +23,7 @@ fn documents(choice: Choice) -> Documents {
 fn with_outcome<T>(
     documents: &mut Documents,
     raw: &[u8],
-    check: impl FnOnce(Outcome<'_>) -> T,
+    check: impl FnOnce(Result<Document<'_>, Reason<'_>>) -> T,
 ) -> T {
     let limits = Limits {
         record: 1 << 20,
@@ -39,8 +39,8 @@ fn with_outcome<T>(
 /// The reason why a record is no document, as text, or its text.
 fn outcome_of(documents: &mut Documents, raw: &[u8]) -> Result<String, String> {
     with_outcome(documents, raw, |outcome| match outcome {
-        Outcome::Document(document) => Ok(document.text.to_owned()),
-        Outcome::Skipped(reason) => Err(reason.to_string()),
+        Ok(document) => Ok(document.text.to_owned()),
+        Err(reason) => Err(reason.to_string()),
     })
 }
 
@@ -72,7 +72,7 @@ fn a_document_has_what_its_record_says() {
     let raw = record("response", &fields, block.as_bytes());
     let file = gzip_member(&raw);
     with_outcome(&mut documents(Choice::default()), &file, |outcome| {
-        let Outcome::Document(document) = outcome else {
+        let Ok(document) = outcome else {
             panic!("{outcome:?}");
         };
         assert_eq!(document.id.as_deref(), Some("urn:uuid:7"));
@@ -94,7 +94,7 @@ fn text_of_a_wet_file_is_a_document() {
     ];
     let raw = record("conversion", &fields, "Grüße".as_bytes());
     with_outcome(&mut documents(Choice::default()), &raw, |outcome| {
-        let Outcome::Document(document) = outcome else {
+        let Ok(document) = outcome else {
             panic!("{outcome:?}");
         };
         assert_eq!((document.form, document.text), (Form::Text, "Grüße"));
@@ -336,8 +336,8 @@ fn what_the_crawler_found_counts_before_what_the_server_said() {
             &mut documents(Choice::default()),
             &raw,
             |outcome| match outcome {
-                Outcome::Document(document) => document.form,
-                Outcome::Skipped(reason) => panic!("{reason:?}"),
+                Ok(document) => document.form,
+                Err(reason) => panic!("{reason:?}"),
             },
         )
     };

@@ -15,6 +15,7 @@ use crate::form::is_like_text;
 use crate::headers::Headers;
 use crate::input::Input;
 use crate::members::{Decoded, GZIP_MAGIC, Gzip, Inflate, InflateState, ZSTD_MAGIC, Zstandard};
+use crate::reason::Reason;
 
 /// The most codings of a body, one in the other.
 const MAX_CODINGS: usize = 4;
@@ -30,15 +31,6 @@ const TEXT_SAMPLE: usize = 16;
 const SHORT: usize = 256;
 /// Larger buffers are freed before the next body.
 const KEPT_SIZE: usize = 4 << 20;
-
-/// Why a body cannot be decoded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum BodyError {
-    /// It has more bytes than the limit.
-    TooLong,
-    /// Not one byte of it can be decoded, or it has too many codings, or an unknown one.
-    Damaged,
-}
 
 /// A content coding that is decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,7 +84,6 @@ impl Bodies {
         }
     }
 
-    /// Frees large buffers.
     pub(crate) fn free(&mut self) {
         for buffer in [&mut self.decoded, &mut self.next] {
             if buffer.capacity() > KEPT_SIZE {
@@ -102,10 +93,14 @@ impl Bodies {
     }
 
     /// The body of a response, decoded.
+    ///
+    /// # Errors
+    /// [`Reason::Broken`] when it has more bytes than the limit; [`Reason::Encoding`] when not one byte of it can be decoded, or it
+    /// has too many codings, or an unknown one.
     pub(crate) fn decode<'a>(
         &'a mut self,
         response: &Response<'a>,
-    ) -> Result<(&'a [u8], Extent), BodyError> {
+    ) -> Result<(&'a [u8], Extent), Reason<'static>> {
         self.free();
         // Of what is in `decoded`.
         let mut extent = None;
@@ -126,7 +121,7 @@ impl Bodies {
             self.codings.extend(names.filter_map(Coding::from_name));
         }
         if self.codings.len() > MAX_CODINGS {
-            return Err(BodyError::Damaged);
+            return Err(Reason::Encoding);
         }
         let mut has_decoded = false;
         let mut tried = 0;
@@ -151,10 +146,9 @@ impl Bodies {
             if let Some(decoded) = decoded {
                 has_decoded = true;
                 std::mem::swap(&mut self.decoded, &mut self.next);
-                extent = match extent {
-                    Some(Extent::Start) => Some(Extent::Start),
-                    Some(Extent::Whole) | None => Some(decoded),
-                };
+                if extent != Some(Extent::Start) {
+                    extent = Some(decoded);
+                }
             }
         }
         // Some are chunked within another coding, or twice.
@@ -173,7 +167,7 @@ impl Bodies {
         let is_encoded =
             names.any(|name| !name.is_empty() && !name.eq_ignore_ascii_case(b"identity"));
         if is_encoded && !has_decoded && !is_like_text(body) {
-            Err(BodyError::Damaged)
+            Err(Reason::Encoding)
         } else {
             Ok((body, extent))
         }
@@ -190,7 +184,6 @@ impl Bodies {
     }
 }
 
-/// Whether the header says that the body is chunked.
 fn is_chunked(headers: &Headers<'_>) -> bool {
     tokens(headers, "Transfer-Encoding").any(|token| token.eq_ignore_ascii_case(b"chunked"))
 }
@@ -204,7 +197,6 @@ fn tokens<'a>(
     values.flat_map(|value| value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii))
 }
 
-/// A decoder for each coding.
 struct Decoders {
     gzip: Gzip,
     inflate: Inflate,
@@ -219,7 +211,7 @@ impl Decoders {
         body: &[u8],
         output: &mut Vec<u8>,
         limit: usize,
-    ) -> Result<Option<Extent>, BodyError> {
+    ) -> Result<Option<Extent>, Reason<'static>> {
         let is_whole = match coding {
             Coding::Gzip if body.starts_with(GZIP_MAGIC) => {
                 each_member(body, GZIP_MAGIC, |input| {
@@ -247,7 +239,7 @@ impl Decoders {
         match is_whole {
             _ if may_be_text && !is_sure => Ok(None),
             true => Ok(Some(Extent::Whole)),
-            false if output.is_empty() => Err(BodyError::Damaged),
+            false if output.is_empty() => Err(Reason::Encoding),
             false => Ok(Some(Extent::Start)),
         }
     }
@@ -258,7 +250,7 @@ impl Decoders {
         body: &[u8],
         output: &mut Vec<u8>,
         limit: usize,
-    ) -> Result<bool, BodyError> {
+    ) -> Result<bool, Reason<'static>> {
         let is_zlib = matches!(body, [method, flags, ..]
             if method & 15 == 8 && u16::from_be_bytes([*method, *flags]) % 31 == 0);
         let format = if is_zlib {
@@ -290,8 +282,8 @@ impl Decoders {
 fn each_member(
     body: &[u8],
     magic: &[u8],
-    mut decode: impl FnMut(&mut Input<&[u8]>) -> Result<bool, BodyError>,
-) -> Result<bool, BodyError> {
+    mut decode: impl FnMut(&mut Input<&[u8]>) -> Result<bool, Reason<'static>>,
+) -> Result<bool, Reason<'static>> {
     let mut input = Input::new(body);
     loop {
         let is_whole = decode(&mut input)?;
@@ -302,7 +294,7 @@ fn each_member(
     }
 }
 
-fn unbrotli(body: &[u8], output: &mut Vec<u8>, limit: usize) -> Result<bool, BodyError> {
+fn unbrotli(body: &[u8], output: &mut Vec<u8>, limit: usize) -> Result<bool, Reason<'static>> {
     let mut decoder = Decompressor::new(body, BROTLI_INPUT);
     append(output, limit, |room| {
         Ok(match decoder.read(room) {
@@ -318,24 +310,19 @@ fn append(
     output: &mut Vec<u8>,
     limit: usize,
     mut read: impl FnMut(&mut [u8]) -> io::Result<Decoded>,
-) -> Result<bool, BodyError> {
+) -> Result<bool, Reason<'static>> {
     loop {
         let start = output.len();
         if start > limit {
-            return Err(BodyError::TooLong);
+            return Err(Reason::Broken(Fault::TooLong));
         }
         output.resize(start + PIECE, 0);
         let decoded = read(&mut output[start..]);
-        let count = match decoded {
-            Ok(Decoded::Bytes(count)) => count,
-            _ => 0,
+        let Ok(Decoded::Bytes(count)) = decoded else {
+            output.truncate(start);
+            return Ok(matches!(decoded, Ok(Decoded::End)));
         };
         output.truncate(start + count);
-        match decoded {
-            Ok(Decoded::Bytes(_)) => {}
-            Ok(Decoded::End) => return Ok(true),
-            Ok(Decoded::Broken(_)) | Err(_) => return Ok(false),
-        }
     }
 }
 
@@ -386,7 +373,11 @@ mod tests {
         encoder.finish().unwrap()
     }
 
-    fn decode_to(limit: usize, fields: &str, body: &[u8]) -> Result<(Vec<u8>, Extent), BodyError> {
+    fn decode_to(
+        limit: usize,
+        fields: &str,
+        body: &[u8],
+    ) -> Result<(Vec<u8>, Extent), Reason<'static>> {
         let block = [
             &b"HTTP/1.1 200 OK\r\n"[..],
             fields.as_bytes(),
@@ -405,7 +396,7 @@ mod tests {
     }
 
     /// The whole body, decoded.
-    fn decode(fields: &str, body: &[u8]) -> Result<Vec<u8>, BodyError> {
+    fn decode(fields: &str, body: &[u8]) -> Result<Vec<u8>, Reason<'static>> {
         decode_to(1 << 20, fields, body).map(|(body, extent)| {
             assert_eq!(extent, Extent::Whole);
             body
@@ -497,7 +488,7 @@ mod tests {
             ("compress", BROTLI.to_vec()),
         ] {
             let fields = format!("Content-Encoding: {coding}\r\n");
-            assert_eq!(decode(&fields, &body), Err(BodyError::Damaged), "{coding}");
+            assert_eq!(decode(&fields, &body), Err(Reason::Encoding), "{coding}");
         }
         // Chunks of which no field tells.
         assert_eq!(decode("", b"4\r\ntext\r\n0\r\n\r\n"), Ok(b"text".to_vec()));
@@ -541,7 +532,7 @@ mod tests {
         let bare = b"\x1f\x8b\x08\0\0\0\0\0\0\xff";
         assert_eq!(
             decode("Content-Encoding: gzip\r\n", bare),
-            Err(BodyError::Damaged)
+            Err(Reason::Encoding)
         );
     }
 
@@ -557,14 +548,14 @@ mod tests {
             let fields = format!("Content-Encoding: {coding}\r\n");
             assert_eq!(
                 decode_to(200_000, &fields, &body),
-                Err(BodyError::TooLong),
+                Err(Reason::Broken(Fault::TooLong)),
                 "{coding}"
             );
             let whole = Ok((zeros.clone(), Extent::Whole));
             assert_eq!(decode_to(300_000, &fields, &body), whole, "{coding}");
         }
         let fields = "Content-Encoding: gzip, gzip, gzip, gzip, gzip\r\n";
-        assert_eq!(decode(fields, b""), Err(BodyError::Damaged));
+        assert_eq!(decode(fields, b""), Err(Reason::Encoding));
     }
 
     proptest! {

@@ -3,7 +3,7 @@
 mod body;
 mod chunked;
 
-pub(crate) use body::{Bodies, BodyError};
+pub(crate) use body::Bodies;
 
 use memchr::memchr;
 
@@ -103,7 +103,7 @@ mod tests {
         let response = parse(block, &mut fields).unwrap();
         assert_eq!(response.status, 200);
         assert_eq!(response.body, b"body\r\n\r\n");
-        let content_type = response.headers.content_type();
+        let content_type = response.headers.get_bytes("Content-Type");
         assert_eq!(content_type, Some(&b"text/html"[..]));
         let response = parse(b"HTTP/1.1 200 OK\nA: b\nC: d", &mut fields).unwrap();
         assert_eq!(response.body, b"");

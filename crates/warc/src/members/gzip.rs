@@ -41,7 +41,6 @@ pub(crate) fn is_usual_header(bytes: &[u8]) -> bool {
         && matches!(system, 0..=19 | 255)
 }
 
-/// What comes next in a member.
 #[derive(Debug, Clone, Copy)]
 enum Part {
     Header,
@@ -53,7 +52,6 @@ enum Part {
     Fault(Fault),
 }
 
-/// A decoder of gzip members.
 pub(crate) struct Gzip {
     inflate: Inflate,
     crc: Crc,

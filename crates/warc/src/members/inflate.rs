@@ -28,10 +28,8 @@ pub(crate) struct Inflated {
     pub(crate) state: State,
 }
 
-/// Whether a stream goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {
-    /// More of it comes.
     Open,
     Ended,
     /// The rest cannot be decompressed.
@@ -73,7 +71,6 @@ impl Inflate {
         }
     }
 
-    /// Prepares for a stream.
     pub(crate) fn start(&mut self, format: Format) {
         if self.decoder.format() == format {
             self.decoder.reset()

@@ -17,7 +17,7 @@
 //! of the damaged member. The record of that member may hold a WARC file, whose members the search finds, too. It refuses a chain of
 //! members that ends before the byte at which the decoder noticed the damage: the file's next members go on behind that byte.
 //!
-//! Each other step consumes bytes of the input, and how many are read again is bounded ([`AGAIN_ROOM`]), so every file comes to an
+//! Each other step consumes bytes of the input, and how many are read again is bounded ([`room_at`]), so every file comes to an
 //! end.
 
 mod chain;
@@ -53,7 +53,6 @@ pub(crate) const ZSTD_MAGIC: &[u8] = &zstd_frame::MAGIC;
 /// What editors put before a plain file.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// How a member is compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Format {
     Plain,
@@ -66,7 +65,6 @@ pub(crate) enum Format {
 enum State {
     /// A member, something to skip between members, or the end.
     Between,
-    /// More of a member.
     Within(Format),
     /// Bytes that cannot be read, up to the next member.
     Search,
@@ -75,7 +73,6 @@ enum State {
 /// What [`Members::read`] did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// A member starts.
     Member {
         /// Its offset in the file, in bytes.
         offset: u64,
@@ -151,14 +148,13 @@ pub(crate) struct Members<R> {
     again_end: u64,
 }
 
-/// Up to an offset in a file, [`DICTIONARY_ROOM`] bytes of dictionaries are decompressed, and [`DICTIONARY_GROWTH`] times the offset.
-/// A frame of a few bytes may have 8 MiB; without a limit, a file of such frames would take very long.
-const DICTIONARY_ROOM: u64 = 64 << 20;
-const DICTIONARY_GROWTH: u64 = 8;
-/// Up to an offset, [`AGAIN_ROOM`] bytes are read and decompressed again because of damage, and [`AGAIN_GROWTH`] times the offset.
-/// Members can be made that are within each other.
-const AGAIN_ROOM: u64 = 64 << 20;
-const AGAIN_GROWTH: u64 = 8;
+/// The bytes of dictionaries that may have been decompressed up to an offset in a file, and those that may have been read and
+/// decompressed again because of damage. A frame of a few bytes may have 8 MiB, and members can be made that are within each other;
+/// without a limit, such files would take very long.
+fn room_at(offset: u64) -> u64 {
+    offset.saturating_mul(8).saturating_add(64 << 20)
+}
+
 /// A longer skippable frame has a wrong length. Those that tools write have a dictionary or the places of frames.
 const MOST_SKIPPED: usize = 64 << 20;
 
@@ -208,7 +204,6 @@ impl<R: BufRead> Members<R> {
         Ok(self.input.peek(1)?.is_empty())
     }
 
-    /// The offset in the file of the byte that comes next.
     pub(crate) fn position(&self) -> u64 {
         self.input.offset()
     }
@@ -326,9 +321,7 @@ impl<R: BufRead> Members<R> {
     fn read_dictionary(&mut self, content: &[u8]) -> bool {
         let current = self.zstd.dictionary();
         if !current.is_some_and(|current| current.is_in(content)) {
-            let room =
-                DICTIONARY_ROOM.saturating_add(self.offset.saturating_mul(DICTIONARY_GROWTH));
-            if self.keeps_dictionary || self.dictionary_bytes >= room {
+            if self.keeps_dictionary || self.dictionary_bytes >= room_at(self.offset) {
                 return false;
             }
             self.dictionary_bytes += if content.starts_with(ZSTD_MAGIC) {
@@ -403,7 +396,7 @@ impl<R: BufRead> Members<R> {
             self.state = State::Between;
         } else {
             let read = self.input.offset();
-            if self.read_again <= self.room_to_read_again() && self.input.go_back() {
+            if self.read_again <= room_at(read) && self.input.go_back() {
                 self.read_again += read - self.input.offset() + self.decompressed;
                 self.again_end = match self.state {
                     // Of a block that cannot be decoded, nothing was read.
@@ -421,11 +414,6 @@ impl<R: BufRead> Members<R> {
             place: Place::at(self.offset),
             fault,
         }))
-    }
-
-    /// The bytes that may have been read again up to here.
-    fn room_to_read_again(&self) -> u64 {
-        AGAIN_ROOM.saturating_add(self.input.offset().saturating_mul(AGAIN_GROWTH))
     }
 
     /// Whether the last member is as long as it should be: another one, or the end of the file, is directly behind it.
@@ -467,7 +455,7 @@ impl<R: BufRead> Members<R> {
     /// Returns `None` to accept it, or the number of bytes that are none of the file's members.
     fn refuse_found(&mut self) -> io::Result<Option<usize>> {
         let start = Start::from_bytes(self.input.peek(START_LENGTH)?);
-        let mut room = self.room_to_read_again().saturating_sub(self.read_again);
+        let mut room = room_at(self.input.offset()).saturating_sub(self.read_again);
         let before_end = self.again_end.saturating_sub(self.input.offset()) as usize;
         let mut dictionary = self.zstd.dictionary().cloned();
         let mut skipped = 0;

@@ -16,7 +16,6 @@ const WINDOW_LOGS: (u32, u32) = (10, 31);
 /// The library's message about a window above the limit.
 const TOO_LARGE: &str = "Frame requires too much memory for decoding";
 
-/// A decoder of zstd frames.
 pub(crate) struct Zstandard {
     /// Made for the first frame. It refers to `dictionary`.
     context: Option<DCtx<'static>>,
@@ -77,7 +76,6 @@ impl Zstandard {
         Ok(())
     }
 
-    /// The bytes that the library asks for next.
     pub(crate) fn wanted(&self) -> usize {
         self.wanted.unwrap_or(0)
     }

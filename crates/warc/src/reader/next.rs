@@ -8,7 +8,6 @@ use crate::headers::{PREFIX, START_LENGTH, STARTS, is_record_start, is_record_st
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Next {
     Record,
-    /// Something else.
     Other,
     /// Too few bytes are here to say.
     Unknown,

@@ -4,7 +4,6 @@ use memchr::memmem;
 use proptest::prelude::*;
 
 use super::*;
-use crate::headers::RecordType;
 use crate::test_files::{Layout, Trickle, damaged_member, gzip_member, noise, record};
 
 const LIMITS: Limits = Limits {
@@ -128,7 +127,7 @@ fn headers_are_lent_with_the_record() {
     let Some(Event::Record(record)) = reader.next_event().unwrap() else {
         panic!("no record");
     };
-    assert_eq!(record.headers.record_type(), RecordType::Response);
+    assert_eq!(record.headers.record_type(), b"response");
     assert_eq!(record.headers.target_uri().as_deref(), Some("http://a/"));
     assert_eq!((record.place, record.block), (Place::at(0), &b"body"[..]));
 }

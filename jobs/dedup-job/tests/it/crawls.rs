@@ -9,9 +9,7 @@ use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use ::warc::{
-    Choice, Counts, Documents, Event, Fault, Limits, Outcome, Reader, Record, RecordType,
-};
+use ::warc::{Choice, Documents, Event, Fault, Limits, Reader, Record};
 use serde_json::{Value, json};
 
 use crate::helpers::support::*;
@@ -216,24 +214,11 @@ fn read_by_warcio(python: &str, directory: &Path) -> HashMap<String, Vec<Value>>
     by_file
 }
 
-fn type_name(record: &Record<'_>) -> &'static str {
-    match record.headers.record_type() {
-        RecordType::Warcinfo => "warcinfo",
-        RecordType::Response => "response",
-        RecordType::Resource => "resource",
-        RecordType::Request => "request",
-        RecordType::Metadata => "metadata",
-        RecordType::Revisit => "revisit",
-        RecordType::Conversion => "conversion",
-        RecordType::Continuation => "continuation",
-        RecordType::Other => "other",
-    }
-}
-
 /// Asserts that warcio reads the same record.
 fn check_record(name: &str, record: &Record<'_>, theirs: &Value) {
     let headers = &record.headers;
-    let ours = json!([type_name(record), headers.record_id(), headers.target_uri()]);
+    let record_type = String::from_utf8_lossy(headers.record_type()).to_lowercase();
+    let ours = json!([record_type, headers.record_id(), headers.target_uri()]);
     let expected = json!([theirs["type"], theirs["id"], theirs["uri"]]);
     assert_eq!(ours, expected, "{name}, byte {}", record.place.offset);
     if !theirs["offset"].is_null() {
@@ -261,11 +246,12 @@ fn records_and_contents_are_those_that_warcio_reads() {
         let mut reader = Reader::new(BufReader::with_capacity(128 << 10, file), LIMITS);
         let mut documents = Documents::new(Choice::default(), LIMITS.record);
         let mut of_any_status = Documents::new(all_statuses.clone(), LIMITS.record);
-        let (mut counts, mut records, mut broken) = (Counts::default(), 0, Vec::new());
+        let (mut found, mut records, mut broken) = (0, 0, Vec::new());
+        let mut skipped: BTreeMap<&str, u64> = BTreeMap::new();
         while let Some(event) = reader.next_event().unwrap() {
             let record = match event {
                 Event::Broken(part) => {
-                    counts.count_broken(part);
+                    *skipped.entry(part.fault.name()).or_default() += 1;
                     broken.push((part.place.offset, part.fault));
                     continue;
                 }
@@ -275,8 +261,11 @@ fn records_and_contents_are_those_that_warcio_reads() {
             let theirs = &theirs[records];
             records += 1;
             check_record(name, &record, theirs);
-            counts.count(&documents.read(&record));
-            if let Outcome::Document(document) = of_any_status.read(&record) {
+            match documents.read(&record) {
+                Ok(_) => found += 1,
+                Err(reason) => *skipped.entry(reason.name()).or_default() += 1,
+            }
+            if let Ok(document) = of_any_status.read(&record) {
                 // What is no response is its block.
                 let content = match &theirs["content"] {
                     Value::Null => &theirs["block"],
@@ -292,9 +281,9 @@ fn records_and_contents_are_those_that_warcio_reads() {
             (records, theirs.len()),
             (expected.records, expected.records)
         );
-        assert_eq!(counts.documents, expected.documents, "{name}");
+        assert_eq!(found, expected.documents, "{name}");
         let expected: BTreeMap<&str, u64> = expected.skipped.iter().copied().collect();
-        assert_eq!(counts.skipped, expected, "{name}");
+        assert_eq!(skipped, expected, "{name}");
     }
     // The documents, and redirects that have a text.
     assert!(texts >= 32, "{texts}");

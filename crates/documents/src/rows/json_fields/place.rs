@@ -108,8 +108,11 @@ impl<'f, 'de> Place<'f, '_, 'de> {
         }
     }
 
-    /// Adds a string of an array to the value of the field here, if there is one.
-    fn add_item(&mut self, item: Cow<'de, [u8]>) {
+    /// Sets the value of the field here, if there is one, to a string; in an array, adds the string to it.
+    fn set_text(&mut self, item: Cow<'de, [u8]>) {
+        if !self.is_in_array() {
+            return self.set(Some(item));
+        }
         let Some(number) = self.field else {
             return;
         };
@@ -269,11 +272,7 @@ impl<'de> Visitor<'de> for Place<'_, '_, 'de> {
     }
 
     fn visit_borrowed_bytes<E: de::Error>(mut self, text: &'de [u8]) -> Result<(), E> {
-        if self.is_in_array() {
-            self.add_item(Cow::Borrowed(text))
-        } else {
-            self.set(Some(Cow::Borrowed(text)))
-        }
+        self.set_text(Cow::Borrowed(text));
         Ok(())
     }
 
@@ -283,11 +282,7 @@ impl<'de> Visitor<'de> for Place<'_, '_, 'de> {
             Some(Kind::Text) => Cow::Owned(text.to_vec()),
             _ => Cow::Owned(with_wrong_bytes(text)),
         };
-        if self.is_in_array() {
-            self.add_item(text)
-        } else {
-            self.set(Some(text))
-        }
+        self.set_text(text);
         Ok(())
     }
 
