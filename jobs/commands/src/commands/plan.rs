@@ -12,7 +12,8 @@ use serde_json::json;
 use simhash::Spec;
 use simhash::unrelated_rates::unrelated_documents;
 
-use crate::args::{CommonArgs, PlanArgs};
+use super::design_named;
+use crate::args::{CommonArgs, PlanArgs, either};
 use crate::exit::Failure;
 use crate::printing::{count, print, print_json, size};
 use crate::process::{self, Process};
@@ -41,11 +42,7 @@ struct Inputs {
 const TEXT_BYTES: u64 = 5_000;
 
 pub fn run(common: &CommonArgs, args: &PlanArgs) -> Result<(), Failure> {
-    let new = if args.documents.is_empty() {
-        &args.new
-    } else {
-        &args.documents
-    };
+    let new = either(&args.documents, &args.new);
     if new.is_empty() && args.batch_rows.is_none() {
         return Err(Failure::Usage(
             "the documents of the batch are missing: name them after `plan`, or by --new; see --help".into(),
@@ -66,18 +63,10 @@ pub fn run(common: &CommonArgs, args: &PlanArgs) -> Result<(), Failure> {
         })?,
     };
     let k = inputs.max_distance;
-    let only = args.design.as_ref().map(|name| Design::named(name, k));
-    let only = only.transpose();
-    let only = only.map_err(|error| Failure::Usage(error.to_string()))?;
+    let only = design_named(args.design.as_deref(), k)?;
     let queries = inputs.archive + inputs.documents;
-    let plans = plans(
-        &inputs,
-        k,
-        only,
-        process::memory_limit(common),
-        queries,
-        process::threads(common),
-    )?;
+    let (memory, threads) = (process::memory_limit(common), process::threads(common));
+    let plans = plans(&inputs, k, only, memory, queries, threads)?;
     let forecast = match (args.machines, plans.first()) {
         (Some(machines), Some(plan)) => {
             let sizes = Sizes {
@@ -86,8 +75,7 @@ pub fn run(common: &CommonArgs, args: &PlanArgs) -> Result<(), Failure> {
                 sketches: !inputs.spec.sketch.is_none(),
                 archive: inputs.archive,
             };
-            let cores = process::threads(common) as u64;
-            Some(Forecast::new(sizes, plan, machines, cores))
+            Some(Forecast::new(sizes, plan, machines, threads as u64))
         }
         _ => None,
     };

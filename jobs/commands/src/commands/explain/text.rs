@@ -14,19 +14,16 @@ const LARGEST_K: u32 = 16;
 /// Characters of a feature that are shown: a feature can be a long sentence.
 const FEATURE_CHARS: usize = 60;
 
-/// What to show besides the explanation itself.
-pub(super) struct Shown {
-    /// How a run finds and verifies pairs.
-    pub(super) compare: CompareSettings,
-    /// Distinct features that a text needs to be compared by them.
-    pub(super) min_features: u32,
-    /// The layout of the design's tables, if its blocks are shown.
-    pub(super) blocks: Option<String>,
-}
-
-/// Formats an explanation: the two texts, the verdict, the bits, the blocks (with -v), the
-/// similarities and the features.
-pub(super) fn render(explanation: &Explanation, given: &[Given; 2], shown: &Shown) -> String {
+/// Formats an explanation: the two texts, the verdict, the bits, the blocks, the similarities and the features. `compare` says how a
+/// run finds and verifies pairs; a text needs `min_features` distinct features to be compared by them. The blocks are shown if there
+/// is a `layout`, that of the design's tables.
+pub(super) fn render(
+    explanation: &Explanation,
+    given: &[Given; 2],
+    compare: &CompareSettings,
+    min_features: u32,
+    layout: Option<&str>,
+) -> String {
     let mut text = String::new();
     for ((name, given), side) in ["A", "B"].iter().zip(given).zip(&explanation.texts) {
         let _ = writeln!(
@@ -38,9 +35,9 @@ pub(super) fn render(explanation: &Explanation, given: &[Given; 2], shown: &Show
             count(side.distinct_features as u64)
         );
     }
-    let _ = writeln!(text, "{}", verdict(explanation, shown));
+    let _ = writeln!(text, "{}", verdict(explanation, compare, min_features));
     write_bits(&mut text, explanation);
-    if let (Some(layout), Some(_)) = (&shown.blocks, explanation.distance) {
+    if let (Some(layout), Some(_)) = (layout, explanation.distance) {
         let _ = writeln!(
             text,
             "blocks of the design {} ({layout}):",
@@ -78,9 +75,8 @@ pub(super) fn render(explanation: &Explanation, given: &[Given; 2], shown: &Show
 }
 
 /// Says in one sentence why a run finds the pair or misses it.
-fn verdict(explanation: &Explanation, shown: &Shown) -> String {
-    let min_features = shown.min_features;
-    let k = shown.compare.max_distance;
+fn verdict(explanation: &Explanation, compare: &CompareSettings, min_features: u32) -> String {
+    let k = compare.max_distance;
     let is_short = |text: &ExplainedText| text.distinct_features < min_features as usize;
     let subject = match explanation.texts.each_ref().map(is_short) {
         [true, true] => Some("A and B have"),
@@ -101,7 +97,7 @@ fn verdict(explanation: &Explanation, shown: &Shown) -> String {
     let distance = explanation.distance.unwrap_or(0);
     let differ = format!("the fingerprints differ in {distance} of 64 bits");
     if distance <= k {
-        let verified = shown.compare.verify.as_ref().and_then(|verify| {
+        let verified = compare.verify.as_ref().and_then(|verify| {
             let similarity = match verify.measure {
                 Measure::Sketch => explanation.similarity.sketch?,
                 _ => explanation.similarity.jaccard,

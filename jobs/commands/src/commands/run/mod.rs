@@ -19,9 +19,7 @@ use crate::process::{self, Process};
 use crate::spooled::spooled;
 
 pub fn run(common: &CommonArgs, args: &RunArgs) -> Result<(), Failure> {
-    run_with(common, args, async |process, settings| {
-        find_pairs(process, settings).await
-    })
+    run_with(common, args, find_pairs)
 }
 
 /// Does a run by `work`, which gets its settings; delivers metrics and prints the summary.

@@ -10,11 +10,11 @@ use engine::RunSettings;
 use engine::decide::{Decide, OnUpdate, read_pins};
 use engine::output::{OutputKind, OutputTarget};
 use engine::run::{OnRepeats, RunLimits};
-use hamming::Design;
 use storage::{Location, Stores};
 
 use super::metrics;
 use crate::args::{DEFAULT_OUTPUT, PairRows, RunArgs, UpdateRule};
+use crate::commands::design_named;
 use crate::commands::output_checks::{Outputs, is_same};
 use crate::exit::Failure;
 use crate::process::Process;
@@ -94,8 +94,8 @@ pub async fn build(
         ("--metrics", metrics.as_ref()),
     ])?;
     *metrics_file = metrics.map(|place| place.given().to_owned());
-    if let (Some(name), Some(k)) = (&args.design, args.max_distance) {
-        Design::named(name, k).map_err(|error| Failure::Usage(error.to_string()))?;
+    if let Some(k) = args.max_distance {
+        design_named(args.design.as_deref(), k)?;
     }
     Ok(RunSettings {
         new,

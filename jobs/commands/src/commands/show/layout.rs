@@ -45,17 +45,14 @@ impl Style {
     }
 }
 
-/// A pair to be shown.
-pub(super) struct Shown<'a> {
-    pub(super) number: usize,
-    pub(super) pair: &'a Pair,
-    /// The texts that were found; `None` if none were looked up.
-    pub(super) texts: Option<&'a CutTexts>,
-}
-
-/// Writes a pair: a heading, then both texts.
-pub(super) fn write_pair(text: &mut String, shown: &Shown<'_>, style: &Style) {
-    let pair = shown.pair;
+/// Writes a pair: a heading with its `number`, then both texts, if `texts` were looked up.
+pub(super) fn write_pair(
+    text: &mut String,
+    number: usize,
+    pair: &Pair,
+    texts: Option<&CutTexts>,
+    style: &Style,
+) {
     let similarity = pair.similarity.map_or(String::new(), |similarity| {
         format!(", similarity {similarity:.2}")
     });
@@ -63,14 +60,13 @@ pub(super) fn write_pair(text: &mut String, shown: &Shown<'_>, style: &Style) {
         .base_day
         .map_or(String::new(), |day| format!(" ({})", date(day)));
     let title = format!(
-        "{}. {} and {}{day}: distance {}{similarity}",
-        shown.number,
+        "{number}. {} and {}{day}: distance {}{similarity}",
         visible(&pair.new_id),
         visible(&pair.base_id),
         pair.distance
     );
     let _ = writeln!(text, "{}", heading(&title, style.colours));
-    let Some(texts) = shown.texts else {
+    let Some(texts) = texts else {
         return;
     };
     match texts.of_pair(pair.ids()) {
@@ -97,13 +93,8 @@ fn write_template(text: &mut String, id: &str, template: &str, style: &Style) {
     };
     let line = format!("template of {}, left out: {}", visible(id), visible(&start));
     let grey = AnsiStyle::new().fg_color(Some(AnsiColor::BrightBlack.into()));
-    let part = Part::Equal(line);
-    for (line, _) in wrap(
-        &[part],
-        style.width.saturating_sub(2).max(10),
-        style,
-        AnsiColor::Red,
-    ) {
+    let width = style.width.saturating_sub(2).max(10);
+    for (line, _) in wrap(&[Part::Equal(line)], width, style, AnsiColor::Red) {
         let line = line.trim_end();
         let _ = if style.colours {
             writeln!(text, "  {grey}{line}{grey:#}")

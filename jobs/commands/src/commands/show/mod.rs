@@ -11,7 +11,7 @@ use engine::template::{CutText, CutTexts};
 use serde_json::json;
 use simhash::hash::murmur3_low64;
 
-use self::layout::{Shown, Style};
+use self::layout::Style;
 use super::pairs::{Pair, Smallest};
 use super::report::sources::source_of_row;
 use super::{ShownDocuments, check_near, texts_to_show};
@@ -58,12 +58,7 @@ pub fn run(common: &CommonArgs, args: &ShowArgs) -> Result<(), Failure> {
     let style = Style::of_stdout();
     let mut text = String::new();
     for (number, pair) in (1..).zip(&pairs) {
-        let shown = Shown {
-            number,
-            pair,
-            texts: texts.as_ref(),
-        };
-        layout::write_pair(&mut text, &shown, &style);
+        layout::write_pair(&mut text, number, pair, texts.as_ref(), &style);
     }
     if total > pairs.len() as u64 {
         text.push_str(&format!(
