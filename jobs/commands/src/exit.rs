@@ -120,6 +120,11 @@ impl Failure {
     }
 }
 
+/// The failure of arguments that are wrong, or contradict each other.
+pub fn usage<T>(message: impl Into<String>) -> Result<T, Failure> {
+    Err(Failure::Usage(message.into()))
+}
+
 /// The exit code of the program after an error of this kind.
 pub fn exit_code(kind: ErrorKind) -> u8 {
     match kind {

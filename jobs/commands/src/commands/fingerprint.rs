@@ -20,7 +20,7 @@ use storage::Draft;
 use super::output_checks::Outputs;
 use super::required;
 use crate::args::{CommonArgs, FingerprintArgs};
-use crate::exit::Failure;
+use crate::exit::{Failure, usage};
 use crate::printing::{
     self, count, crawl_records, print_json, print_summary, short_documents, some,
     without_fingerprint,
@@ -182,23 +182,20 @@ pub fn run(common: &CommonArgs, args: &FingerprintArgs) -> Result<(), Failure> {
 /// Where the options put the fingerprints.
 fn target(args: &FingerprintArgs) -> Result<Target<'_>, Failure> {
     if args.paths().is_empty() {
-        return Err(Failure::Usage(
-            "the documents are missing: name them after `fingerprint`, or by --input; see --help"
-                .into(),
-        ));
+        return usage(
+            "the documents are missing: name them after `fingerprint`, or by --input; see --help",
+        );
     }
     match (&args.output, &args.append) {
-        (Some(_), None) if args.day.is_some() => Err(Failure::Usage(
-            "--day needs --append: a file of fingerprints has no day".into(),
-        )),
+        (Some(_), None) if args.day.is_some() => {
+            usage("--day needs --append: a file of fingerprints has no day")
+        }
         (Some(output), None) => Ok(Target::File(output)),
         (None, Some(archive)) => {
             let day = required(args.day, "--day YYYY-MM-DD")?;
             Ok(Target::Day(archive, day))
         }
-        _ => Err(Failure::Usage(
-            "--output FILE or --append DIR is required; see --help".into(),
-        )),
+        _ => usage("--output FILE or --append DIR is required; see --help"),
     }
 }
 

@@ -13,7 +13,7 @@ use storage::{Draft, StorageError};
 use super::output_checks::Outputs;
 use super::required;
 use crate::args::{ColumnArgs, CommonArgs, FeatureArgs, IdfArgs};
-use crate::exit::Failure;
+use crate::exit::{Failure, usage};
 use crate::printing::{count, print_json, print_summary};
 use crate::process::{self, Process};
 
@@ -21,9 +21,7 @@ pub(super) const DEFAULT_TERMS: u32 = 1_000_000;
 
 pub fn run(common: &CommonArgs, args: &IdfArgs) -> Result<(), Failure> {
     if args.documents.is_empty() {
-        return Err(Failure::Usage(
-            "documents are required: the files to count features in; see --help".into(),
-        ));
+        return usage("documents are required: the files to count features in; see --help");
     }
     let output = required(args.output.clone(), "--output FILE")?;
     let (learnt, digest) = process::run(common, async |process: &Process| {

@@ -12,7 +12,7 @@ use storage::{Location, StorageError};
 
 use super::required;
 use crate::args::{CacheArgs, CommonArgs, IndexBuildArgs, IndexCommand};
-use crate::exit::Failure;
+use crate::exit::{Failure, usage};
 use crate::printing::{count, print, print_json, print_summary, size, visible};
 use crate::process::{self, Process};
 
@@ -29,9 +29,9 @@ fn build(common: &CommonArgs, args: &IndexBuildArgs) -> Result<(), Failure> {
     let built = process::run(common, async |process: &Process| {
         let (archive, index) = (process.locate(base)?, process.locate(output)?);
         if archive.is_within(&index) || index.is_within(&archive) {
-            return Err(Failure::Usage(format!(
+            return usage(format!(
                 "--output {output}: the archive is in it or around it; give the index its own directory, or prefix"
-            )));
+            ));
         }
         let archive = Archive::open(&archive).await?;
         let files = files(process, &index, &args.cache)?;

@@ -35,7 +35,7 @@ use simhash::{Markup, Template};
 use storage::Location;
 use template::domain;
 
-use crate::exit::Failure;
+use crate::exit::{Failure, usage};
 use crate::process::Process;
 use crate::spooled::spooled;
 
@@ -160,8 +160,6 @@ fn check_near(near: f64) -> Result<(), Failure> {
     if (0.0..=1.0).contains(&near) {
         Ok(())
     } else {
-        Err(Failure::Usage(format!(
-            "--near {near} is not a similarity from 0 to 1"
-        )))
+        usage(format!("--near {near} is not a similarity from 0 to 1"))
     }
 }

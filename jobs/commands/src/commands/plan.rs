@@ -14,7 +14,7 @@ use simhash::unrelated_rates::unrelated_documents;
 
 use super::design_named;
 use crate::args::{CommonArgs, PlanArgs, either};
-use crate::exit::Failure;
+use crate::exit::{Failure, usage};
 use crate::printing::{count, print, print_json, size};
 use crate::process::{self, Process};
 
@@ -44,9 +44,9 @@ const TEXT_BYTES: u64 = 5_000;
 pub fn run(common: &CommonArgs, args: &PlanArgs) -> Result<(), Failure> {
     let new = either(&args.documents, &args.new);
     if new.is_empty() && args.batch_rows.is_none() {
-        return Err(Failure::Usage(
-            "the documents of the batch are missing: name them after `plan`, or by --new; see --help".into(),
-        ));
+        return usage(
+            "the documents of the batch are missing: name them after `plan`, or by --new; see --help",
+        );
     }
     let inputs = match args.batch_rows {
         Some(documents) => Inputs {
@@ -124,9 +124,9 @@ async fn open(process: &Process, args: &PlanArgs, new: &[String]) -> Result<Inpu
     if let Some(base) = base
         && are_documents(&process.context, base, &columns).await?
     {
-        return Err(Failure::Usage(format!(
+        return usage(format!(
             "--base {base}: these are documents, and a plan is of an archive, or of fingerprints: make them by `dedup-job fingerprint`"
-        )));
+        ));
     }
     let opened = OpenedArchive::open(process.stores(), base, &columns, None).await?;
     let (documents, recipe, id_type) = open_batch(

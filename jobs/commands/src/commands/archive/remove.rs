@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::args::{CommonArgs, RemoveArgs};
 use crate::commands::dropped::{Again, decide_again, decided};
-use crate::exit::Failure;
+use crate::exit::{Failure, usage};
 use crate::printing::{count, date, print_json, print_summary, visible};
 use crate::process::{self, Process};
 
@@ -25,9 +25,9 @@ pub(super) fn run(common: &CommonArgs, args: &RemoveArgs) -> Result<(), Failure>
             };
             let has_kept = archive.has_kept();
             if repair && !has_kept {
-                return Err(Failure::Usage(format!(
+                return usage(format!(
                     "{dir} has no decisions, so --repair has nothing to do"
-                )));
+                ));
             }
             let (later, has_only_kept) = match day {
                 Some(day) if has_kept => archive.later_batches(day, batch)?,
@@ -44,9 +44,7 @@ pub(super) fn run(common: &CommonArgs, args: &RemoveArgs) -> Result<(), Failure>
                 (Some(day), _) => (archive.remove_day(day, batch).await?, None),
                 (None, Some(ids)) => (archive.remove_ids(&ids).await?, Some(ids.len() as u64)),
                 (None, None) => {
-                    return Err(Failure::Usage(
-                        "--day or --ids is required; see --help".into(),
-                    ));
+                    return usage("--day or --ids is required; see --help");
                 }
             };
             let repaired = match originals {
@@ -276,9 +274,9 @@ async fn read_ids(process: &Process, path: &str, id_type: IdType) -> Result<IdSe
     })?;
     let ends_in = |ends: &[&str]| ends.iter().any(|end| path.ends_with(end));
     if ends_in(&[".csv", ".parquet", ".gz", ".zst"]) {
-        return Err(Failure::Usage(format!(
+        return usage(format!(
             "--ids {path}: the file must be a text file with one id per line, or a .jsonl file"
-        )));
+        ));
     }
     let is_json = ends_in(&[".jsonl", ".ndjson", ".json"]);
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);

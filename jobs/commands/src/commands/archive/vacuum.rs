@@ -7,7 +7,7 @@ use ::archive::{Archive, Vacuum};
 use engine::job::left_behind;
 
 use crate::args::CommonArgs;
-use crate::exit::Failure;
+use crate::exit::{Failure, usage};
 use crate::printing::{count, print_json, print_summary, size};
 use crate::process::{self, Process};
 
@@ -17,9 +17,9 @@ const MIN_AGE: Duration = Duration::from_secs(24 * 3600);
 /// Deletes jobs that were left behind.
 pub(super) fn jobs(common: &CommonArgs, prefix: &str, vacuum: Vacuum) -> Result<(), Failure> {
     if vacuum.older_than < MIN_AGE && !vacuum.nothing_runs && !vacuum.dry_run {
-        return Err(Failure::Usage(
-            "--older-than of less than 24h could delete jobs that run: add --nothing-runs if none does".into(),
-        ));
+        return usage(
+            "--older-than of less than 24h could delete jobs that run: add --nothing-runs if none does",
+        );
     }
     let left = process::run(common, async |process: &Process| {
         let stores = process.stores();

@@ -18,7 +18,7 @@ use storage::Stores;
 
 use super::{design_named, open_texts};
 use crate::args::{CommonArgs, ExplainArgs};
-use crate::exit::Failure;
+use crate::exit::{Failure, usage};
 use crate::printing::{print, print_json};
 use crate::process::{self, Process};
 
@@ -211,10 +211,10 @@ async fn resolve(
     if let Some(documents) = documents
         && !given.contains(char::is_whitespace)
     {
-        return Err(Failure::Usage(format!(
+        return usage(format!(
             "there is no document with id {given:?} in {}, and no file of this name",
             documents.given()
-        )));
+        ));
     }
     Ok(Given {
         from: "the text given".into(),

@@ -21,7 +21,7 @@ use simhash::Spec;
 use storage::{Draft, Location, StorageError};
 
 use crate::args::GenerateArgs;
-use crate::exit::Failure;
+use crate::exit::{Failure, usage};
 use crate::process::Process;
 
 /// Rows that are generated and written at once.
@@ -46,7 +46,7 @@ impl Target {
             }
         };
         if exists {
-            return Err(Failure::Usage(format!("--output {output} exists already")));
+            return usage(format!("--output {output} exists already"));
         }
         Ok(Self {
             directory,

@@ -11,7 +11,7 @@ use chrono::Days;
 
 use self::files::Target;
 use crate::args::{CommonArgs, GenerateCommand};
-use crate::exit::Failure;
+use crate::exit::{Failure, usage};
 use crate::printing::{count, print_json, print_summary};
 use crate::process::{self, Process};
 
@@ -33,10 +33,10 @@ pub fn run(common: &CommonArgs, command: GenerateCommand) -> Result<(), Failure>
         .checked_sub_days(Days::new(shared.days.into()))
         .is_none()
     {
-        return Err(Failure::Usage(format!(
+        return usage(format!(
             "there are no {} days before {}",
             shared.days, shared.day
-        )));
+        ));
     }
     let generated = process::run(common, async |process: &Process| {
         let target = Target::new(process, output).await?;

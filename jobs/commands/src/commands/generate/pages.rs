@@ -17,7 +17,7 @@ use super::files::{
     BATCH_ROWS, BatchWriter, Expected, Target, archive_day, write_archive, write_expected,
 };
 use crate::args::GeneratePagesArgs;
-use crate::exit::Failure;
+use crate::exit::{Failure, usage};
 use crate::process::Process;
 
 /// The most comparisons for brute force. Beyond, the oracle finds the expected pairs by blocks.
@@ -41,9 +41,7 @@ pub(super) async fn generate(
     let spec = model.spec();
     if !spec.sketch.is_none() {
         // Fingerprints of --filler are random numbers without a text to make a sketch of.
-        return Err(Failure::Usage(
-            "generate pages makes no sketches: leave out --sketch".into(),
-        ));
+        return usage("generate pages makes no sketches: leave out --sketch");
     }
     let pages = Pages::new(shared.base, shared.seed);
     let threads = process.threads();

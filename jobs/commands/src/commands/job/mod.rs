@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::run;
 use crate::args::{CommonArgs, MapArgs, ReduceArgs, RunArgs, SplitArgs};
 use crate::config::run_options;
-use crate::exit::Failure;
+use crate::exit::{Failure, usage};
 use crate::printing::{count, print, print_json, print_summary, size};
 use crate::process::{self, Process};
 
@@ -83,7 +83,7 @@ pub fn split(common: &CommonArgs, args: &SplitArgs) -> Result<(), Failure> {
 
 /// The record of the job: the one that is there, or a new one; `None` if the job is reduced.
 async fn prepare(process: &Process, args: &SplitArgs) -> Result<Option<Record>, Failure> {
-    let refuse = |option: &str, reason: &str| Err(Failure::Usage(format!("{option}: {reason}")));
+    let refuse = |option: &str, reason: &str| usage(format!("{option}: {reason}"));
     if args.run.metrics.is_some() {
         return refuse(
             "--metrics",
@@ -124,10 +124,10 @@ async fn prepare(process: &Process, args: &SplitArgs) -> Result<Option<Record>, 
         Found::Job(record) if is_same(&record) => Ok(Some(*record)),
         Found::Done(record) if is_same(&record) => Ok(None),
         Found::Job(record) | Found::Done(record) => Err(other(&record)),
-        Found::Nothing if args.options.is_empty() => Err(Failure::Usage(format!(
+        Found::Nothing if args.options.is_empty() => usage(format!(
             "{}: there is no job yet; begin with the options of the run: dedup-job split {} NEW… --base ARCHIVE …",
             args.job, args.job
-        ))),
+        )),
         Found::Nothing => Ok(Some(Record::new(args.options.clone(), args.parts))),
     }
 }
@@ -141,9 +141,9 @@ fn check_place(process: &Process, job: &str, run: &RunArgs) -> Result<(), Failur
             continue;
         };
         if job.is_within(&input) || input.is(&job) {
-            return Err(Failure::Usage(format!(
+            return usage(format!(
                 "{job}: a job needs a place of its own, and this is inside {path}"
-            )));
+            ));
         }
     }
     Ok(())

@@ -30,7 +30,7 @@ use self::sources::Loss;
 use super::output_checks::Outputs;
 use super::{ShownDocuments, check_near, output_files, required, texts_to_show};
 use crate::args::{CommonArgs, ReportArgs};
-use crate::exit::Failure;
+use crate::exit::{Failure, usage};
 use crate::printing::{count, print_json, print_summary, size};
 use crate::process::{self, Process};
 use crate::word_diff;
@@ -40,9 +40,7 @@ const DEFAULT_THRESHOLD: f64 = 0.8;
 
 pub fn run(common: &CommonArgs, args: &ReportArgs) -> Result<(), Failure> {
     if args.rows.is_empty() {
-        return Err(Failure::Usage(
-            "PAIRS or DECISIONS are required; see --help".into(),
-        ));
+        return usage("PAIRS or DECISIONS are required; see --help");
     }
     let output = required(args.output.clone(), "--output")?;
     let threshold = args.near.unwrap_or(DEFAULT_THRESHOLD);
@@ -52,10 +50,10 @@ pub fn run(common: &CommonArgs, args: &ReportArgs) -> Result<(), Failure> {
         let files = output_files(process, &args.rows).await?;
         let name = match &files[..] {
             [] => {
-                return Err(Failure::Usage(format!(
+                return usage(format!(
                     "{}: there is no output of `run`",
                     args.rows.join(", ")
-                )));
+                ));
             }
             [only] => only.file_name(),
             files => format!("{} files", files.len()),
@@ -124,9 +122,9 @@ async fn check_output(
         .iter()
         .any(|ending| output.ends_with(ending));
     if !is_html {
-        return Err(Failure::Usage(format!(
+        return usage(format!(
             "--output {output}: the report is a page, so its name must end in .html"
-        )));
+        ));
     }
     outputs
         .check_file("--output", output, OutputKind::Report)

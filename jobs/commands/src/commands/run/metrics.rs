@@ -9,7 +9,7 @@ use storage::{Draft, Location, StorageError, scrub};
 use super::openmetrics::{self, END, SUCCESS};
 use crate::args::{CommonArgs, RunArgs};
 use crate::commands::output_checks::Outputs;
-use crate::exit::Failure;
+use crate::exit::{Failure, usage};
 use crate::process::{self, Process};
 
 /// The content type of a push. Gateways accept the older Prometheus text format; the metrics are
@@ -33,9 +33,7 @@ pub(super) async fn check(
     if is_gateway(&place) {
         return match reqwest::Url::parse(&place) {
             Ok(_) => Ok(None),
-            Err(error) => Err(Failure::Usage(format!(
-                "--metrics is not a valid URL: {error}"
-            ))),
+            Err(error) => usage(format!("--metrics is not a valid URL: {error}")),
         };
     }
     let location = outputs.check_file("--metrics", &place, OutputKind::Metrics);
@@ -121,9 +119,9 @@ async fn write(
     let written = async {
         let place = process.locate(place)?;
         if !overwrite && !may_replace(&place, OutputKind::Metrics).await? {
-            return Err(Failure::Usage(format!(
+            return usage(format!(
                 "{place}: the existing file has no metrics of dedup-job"
-            )));
+            ));
         }
         let text = if text.contains(SUCCESS) {
             text

@@ -16,7 +16,7 @@ use super::metrics;
 use crate::args::{DEFAULT_OUTPUT, PairRows, RunArgs, UpdateRule};
 use crate::commands::design_named;
 use crate::commands::output_checks::{Outputs, is_same};
-use crate::exit::Failure;
+use crate::exit::{Failure, usage};
 use crate::process::Process;
 
 /// Builds the settings of a run. Sets `metrics_file` once the checks allow the run to write that file.
@@ -62,9 +62,7 @@ pub async fn build(
     if let (Some(pairs), Some(decisions)) = (&output, decisions)
         && pairs.location().or(decisions.location()).is_none()
     {
-        return Err(Failure::Usage(
-            "--output and --decisions are both standard output".into(),
-        ));
+        return usage("--output and --decisions are both standard output");
     }
     let fingerprints = match &args.fingerprints {
         None => None,
@@ -209,9 +207,7 @@ fn refuse_base_as_batch(stores: &Stores, new: &[String], base: &str) -> Result<(
             _ => new == base,
         };
         if same {
-            return Err(Failure::Usage(format!(
-                "--new and --base are the same: {new}"
-            )));
+            return usage(format!("--new and --base are the same: {new}"));
         }
     }
     Ok(())
@@ -222,9 +218,7 @@ fn refuse_same_files(outputs: &[(&str, Option<&Location>)]) -> Result<(), Failur
     for (at, (option, one)) in outputs.iter().enumerate() {
         for (other_option, other) in &outputs[at + 1..] {
             if one.zip(*other).is_some_and(|(a, b)| is_same(a, b)) {
-                return Err(Failure::Usage(format!(
-                    "{option} and {other_option} are the same file"
-                )));
+                return usage(format!("{option} and {other_option} are the same file"));
             }
         }
     }

@@ -16,7 +16,7 @@ use super::pairs::{Pair, Smallest};
 use super::report::sources::source_of_row;
 use super::{ShownDocuments, check_near, texts_to_show};
 use crate::args::{CommonArgs, ShowArgs, SortPairs};
-use crate::exit::Failure;
+use crate::exit::{Failure, usage};
 use crate::printing::{count, date, print};
 use crate::process::{self, Process};
 
@@ -25,9 +25,7 @@ const DEFAULT_COUNT: u32 = 10;
 
 pub fn run(common: &CommonArgs, args: &ShowArgs) -> Result<(), Failure> {
     let Some(path) = &args.pairs else {
-        return Err(Failure::Usage(
-            "the pairs are missing: name the output of `dedup-job run`; see --help".into(),
-        ));
+        return usage("the pairs are missing: name the output of `dedup-job run`; see --help");
     };
     if let Some(near) = args.near {
         check_near(near)?;
