@@ -1,12 +1,10 @@
 //! `dedup-job archive remove`, and its file of ids.
 
-use std::collections::{BTreeSet, HashSet};
-use std::fmt::Write as _;
-
 use ::archive::{Archive, ArchiveError, DataFile, DayBatch, IdSet, IdType, RowsByFile};
 use engine::progress::Stage;
 use engine::work_items::days_since_epoch;
 use serde::Serialize;
+use std::collections::{BTreeSet, HashSet};
 
 use crate::args::{CommonArgs, RemoveArgs};
 use crate::commands::dropped::{Again, decide_again, decided};
@@ -85,9 +83,8 @@ pub(super) fn run(common: &CommonArgs, args: &RemoveArgs) -> Result<(), Failure>
     if let (Some(repaired), Some(_)) = (&repaired, removed.version) {
         text.push_str(&repaired.text());
     } else if removed.version.is_some() && !later.is_empty() {
-        let _ = writeln!(
-            text,
-            "  later days were decided with these documents: what they dropped as duplicates of them stays dropped; --repair, given with the removal, keeps it. To decide anew now, remove these days, too, and run them again in order: {}",
+        text += &format!(
+            "  later days were decided with these documents: what they dropped as duplicates of them stays dropped; --repair, given with the removal, keeps it. To decide anew now, remove these days, too, and run them again in order: {}\n",
             later.join(", ")
         );
     } else if removed.version.is_some() && asked.is_some() && has_kept {
@@ -96,9 +93,8 @@ pub(super) fn run(common: &CommonArgs, args: &RemoveArgs) -> Result<(), Failure>
         );
     }
     if let Some(asked) = asked {
-        let _ = writeln!(
-            text,
-            "  {} of {} ids were found",
+        text += &format!(
+            "  {} of {} ids were found\n",
             count(removed.ids),
             count(asked)
         );
@@ -112,7 +108,7 @@ pub(super) fn run(common: &CommonArgs, args: &RemoveArgs) -> Result<(), Failure>
                 0 => String::new(),
                 more => format!(" and {} more", count(more)),
             };
-            let _ = writeln!(text, "  not found: {}{more}", named.join(", "));
+            text += &format!("  not found: {}{more}\n", named.join(", "));
         }
     }
     print_summary(common, &text)

@@ -1,7 +1,5 @@
 //! `dedup-job archive templates`: what an archive remembers of the template of a source.
 
-use std::fmt::Write as _;
-
 use ::archive::Archive;
 use engine::run::OpenedArchive;
 use engine::template::{SharedPassage, archive_memory, shared_passages};
@@ -84,9 +82,8 @@ fn as_text(
         } else {
             ""
         };
-        let _ = writeln!(
-            text,
-            "  {:>7}{many}  {}",
+        text += &format!(
+            "  {:>7}{many}  {}\n",
             count(passage.documents),
             visible(&passage.text)
         );

@@ -1,6 +1,5 @@
 //! `dedup-job archive vacuum`.
 
-use std::fmt::Write as _;
 use std::time::Duration;
 
 use ::archive::{Archive, Vacuum};
@@ -43,9 +42,8 @@ pub(super) fn jobs(common: &CommonArgs, prefix: &str, vacuum: Vacuum) -> Result<
     let mut text = format!("{prefix}: {number} jobs {deleted}\n");
     for job in &left {
         let idle = Duration::from_secs(job.idle_seconds);
-        let _ = writeln!(
-            text,
-            "  {}: {} in {} objects, nothing written for {}",
+        text += &format!(
+            "  {}: {} in {} objects, nothing written for {}\n",
             job.job,
             size(job.bytes),
             count(job.objects),
@@ -71,7 +69,7 @@ pub(super) fn run(common: &CommonArgs, dir: &str, vacuum: Vacuum) -> Result<(), 
     let (number, deleted) = (count(files.len() as u64), deleted(vacuum));
     let mut text = format!("{dir}: {number} files {deleted}\n");
     for file in &files {
-        let _ = writeln!(text, "  {file}");
+        text += &format!("  {file}\n");
     }
     print_summary(common, &text)
 }

@@ -1,7 +1,5 @@
 //! Formats an explanation as text.
 
-use std::fmt::Write as _;
-
 use engine::explain::{ExplainedBlock, ExplainedFeature, ExplainedText, Explanation};
 use engine::profile::CompareSettings;
 use simhash::Measure;
@@ -26,42 +24,35 @@ pub(super) fn render(
 ) -> String {
     let mut text = String::new();
     for ((name, given), side) in ["A", "B"].iter().zip(given).zip(&explanation.texts) {
-        let _ = writeln!(
-            text,
-            "{name}: {}: {} characters, {} features, {} of them distinct",
+        text += &format!(
+            "{name}: {}: {} characters, {} features, {} of them distinct\n",
             given.from,
             count(side.characters as u64),
             count(side.features),
             count(side.distinct_features as u64)
         );
     }
-    let _ = writeln!(text, "{}", verdict(explanation, compare, min_features));
+    text += &format!("{}\n", verdict(explanation, compare, min_features));
     write_bits(&mut text, explanation);
     if let (Some(layout), Some(_)) = (layout, explanation.distance) {
-        let _ = writeln!(
-            text,
-            "blocks of the design {} ({layout}):",
-            explanation.design
-        );
+        text += &format!("blocks of the design {} ({layout}):\n", explanation.design);
         for (number, block) in (1..).zip(&explanation.blocks) {
             write_block(&mut text, number, block);
         }
     }
     let similarity = &explanation.similarity;
     let edit = similarity.edit.map(|edit| format!("{edit:.4}"));
-    let _ = writeln!(
-        text,
-        "exact similarity: jaccard {:.4}, cosine {:.4}, edit {}",
+    text += &format!(
+        "exact similarity: jaccard {:.4}, cosine {:.4}, edit {}\n",
         similarity.jaccard,
         similarity.cosine,
         edit.as_deref().unwrap_or("not computed (long texts)")
     );
     if let Some(sketch) = similarity.sketch {
-        let _ = writeln!(text, "estimated by the sketches: jaccard {sketch:.4}");
+        text += &format!("estimated by the sketches: jaccard {sketch:.4}\n");
     }
-    let _ = writeln!(
-        text,
-        "features: {:.1} % of the weight is in features that both have",
+    text += &format!(
+        "features: {:.1} % of the weight is in features that both have\n",
         100.0 * explanation.shared_weight
     );
     for (title, features) in [
@@ -69,7 +60,7 @@ pub(super) fn render(
         ("only A", &explanation.only_first),
         ("only B", &explanation.only_second),
     ] {
-        let _ = writeln!(text, "  {title}: {}", listed(features));
+        text += &format!("  {title}: {}\n", listed(features));
     }
     text
 }
@@ -131,14 +122,14 @@ fn verdict(explanation: &Explanation, compare: &CompareSettings, min_features: u
 fn write_bits(text: &mut String, explanation: &Explanation) {
     for (name, side) in ["A", "B"].iter().zip(&explanation.texts) {
         if let Some(bits) = &side.fingerprint {
-            let _ = writeln!(text, "  {name}  {}", grouped(bits));
+            *text += &format!("  {name}  {}\n", grouped(bits));
         }
     }
     if explanation.distance.is_some_and(|distance| distance > 0) {
         let differs = |bit: u32| explanation.differing_bits.contains(&bit);
         let mark = |bit| if differs(bit) { '^' } else { ' ' };
         let marks: String = (0..64).rev().map(mark).collect();
-        let _ = writeln!(text, "     {}", grouped(&marks).trim_end());
+        *text += &format!("     {}\n", grouped(&marks).trim_end());
     }
 }
 
@@ -160,9 +151,8 @@ fn write_block(text: &mut String, number: u32, block: &ExplainedBlock) {
     let beside = beside.map_or(String::new(), |beside| {
         format!("; at +, {}, 1 allowed", bits_differ(beside.differing))
     });
-    let _ = writeln!(
-        text,
-        "  {number:<2} {}  {}, {} allowed{beside}: {}",
+    *text += &format!(
+        "  {number:<2} {}  {}, {} allowed{beside}: {}\n",
         grouped(&places),
         bits_differ(block.differing),
         block.radius,

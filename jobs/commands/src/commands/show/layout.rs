@@ -1,8 +1,6 @@
 //! Lays out pairs for the terminal: two columns or, if the terminal is narrow, one text below the
 //! other.
 
-use std::fmt::Write as _;
-
 use anstyle::{AnsiColor, Style as AnsiStyle};
 use engine::template::CutTexts;
 use unicode_width::UnicodeWidthStr as _;
@@ -65,7 +63,7 @@ pub(super) fn write_pair(
         visible(&pair.base_id),
         pair.distance
     );
-    let _ = writeln!(text, "{}", heading(&title, style.colours));
+    *text += &format!("{}\n", heading(&title, style.colours));
     let Some(texts) = texts else {
         return;
     };
@@ -79,7 +77,7 @@ pub(super) fn write_pair(
         [new, base] => {
             let missing = [(new, &pair.new_id), (base, &pair.base_id)].into_iter();
             for (_, id) in missing.filter(|(found, _)| found.is_none()) {
-                let _ = writeln!(text, "  the text of {} is not in --documents", visible(id));
+                *text += &format!("  the text of {} is not in --documents\n", visible(id));
             }
         }
     }
@@ -96,10 +94,10 @@ fn write_template(text: &mut String, id: &str, template: &str, style: &Style) {
     let width = style.width.saturating_sub(2).max(10);
     for (line, _) in wrap(&[Part::Equal(line)], width, style, AnsiColor::Red) {
         let line = line.trim_end();
-        let _ = if style.colours {
-            writeln!(text, "  {grey}{line}{grey:#}")
+        *text += &if style.colours {
+            format!("  {grey}{line}{grey:#}\n")
         } else {
-            writeln!(text, "  {line}")
+            format!("  {line}\n")
         };
     }
 }
@@ -116,7 +114,7 @@ fn write_sides(text: &mut String, new: &str, base: &str, style: &Style) {
     let right = wrap(&sides.right, width, style, AnsiColor::Green);
     if !beside {
         for (line, _) in left.iter().chain([&(String::new(), 0)]).chain(&right) {
-            let _ = writeln!(text, "{}", format!("  {line}").trim_end());
+            *text += &format!("{}\n", format!("  {line}").trim_end());
         }
         return;
     }
@@ -126,7 +124,7 @@ fn write_sides(text: &mut String, new: &str, base: &str, style: &Style) {
         let (other, _) = right.get(at).unwrap_or(&none);
         let fill = " ".repeat(width - columns.min(&width));
         let line = format!("  {one}{fill}{BETWEEN}{other}");
-        let _ = writeln!(text, "{}", line.trim_end());
+        *text += &format!("{}\n", line.trim_end());
     }
 }
 
