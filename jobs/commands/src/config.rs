@@ -85,12 +85,7 @@ fn kept_options(matches: &ArgMatches, day: Option<&DaySource>) -> Vec<String> {
     for argument in split.flat_map(Command::get_arguments) {
         let id = argument.get_id().as_str();
         let is_of_run = !matches!(id, "job" | "parts" | "restart" | "help");
-        let is_given = matches.try_contains_id(id).is_ok()
-            && matches!(
-                matches.value_source(id),
-                Some(ValueSource::CommandLine | ValueSource::EnvVariable)
-            );
-        if !is_of_run || !is_given || argument.is_global_set() {
+        if !is_of_run || !is_given(matches, id) || argument.is_global_set() {
             continue;
         }
         let name = argument.get_long().unwrap_or("new");
@@ -233,11 +228,8 @@ fn file_arguments(table: &Table, matches: &ArgMatches) -> Result<Vec<String>, St
 
 /// Whether a command has an option of this long name; options of every command do not count.
 fn has_option(command: &Command, option: &str) -> bool {
-    command.get_arguments().any(|argument| {
-        // An alias is the name in an earlier version.
-        let earlier = argument.get_all_aliases().unwrap_or_default();
-        argument.get_long() == Some(option) || earlier.contains(&option)
-    })
+    let mut arguments = command.get_arguments();
+    arguments.any(|argument| argument.get_long() == Some(option))
 }
 
 /// Whether `option` names an option of every command that the file may set: any but --config.

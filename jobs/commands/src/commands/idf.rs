@@ -8,7 +8,6 @@ use engine::output::OutputKind;
 use engine::progress::Stage;
 use serde_json::json;
 use simhash::Model;
-use storage::{Draft, StorageError};
 
 use super::output_checks::Outputs;
 use super::required;
@@ -45,10 +44,7 @@ pub fn run(common: &CommonArgs, args: &IdfArgs) -> Result<(), Failure> {
         .await?;
         let table = frequencies::weights(&output, model.spec(), model.spec(), &learnt.frequencies)?;
         let bytes = frequencies::encode(&output, model.spec(), &learnt.frequencies)?;
-        let draft = Draft::new(&place, process.scratch.path())?;
-        let written = std::io::Write::write_all(&mut draft.open()?, &bytes);
-        written.map_err(StorageError::io(&output))?;
-        draft.publish().await?;
+        process.write(&place, &bytes).await?;
         Ok((learnt, table.digest().to_owned()))
     })?;
     report(common, &output, &learnt, &digest)

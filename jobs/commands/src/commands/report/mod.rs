@@ -10,7 +10,6 @@ mod source_tables;
 pub(super) mod sources;
 mod warnings;
 
-use std::io::Write as _;
 use std::sync::atomic::Ordering;
 
 use archive::{Archive, Scope, Snapshot};
@@ -20,7 +19,7 @@ use engine::output::{OutputKind, ReadRow, read_rows};
 use engine::progress::Stage;
 use engine::template::{CutText, CutTexts};
 use serde_json::json;
-use storage::{Draft, Location, StorageError};
+use storage::Location;
 
 use self::bit_shares::BitShares;
 use self::facts::Facts;
@@ -80,8 +79,8 @@ pub fn run(common: &CommonArgs, args: &ReportArgs) -> Result<(), Failure> {
             looked_up: !args.documents.is_empty(),
             texts: !args.no_text,
         });
-        let bytes = write(&location, process, &page).await?;
-        Ok((facts, samples.len(), bytes))
+        process.write(&location, page.as_bytes()).await?;
+        Ok((facts, samples.len(), page.len() as u64))
     })?;
     if common.json {
         return print_json(&json!({
@@ -206,14 +205,4 @@ async fn find_texts(
         }
     });
     Ok(shown.collect())
-}
-
-/// Writes the whole page or nothing; returns its size in bytes.
-async fn write(location: &Location, process: &Process, page: &str) -> Result<u64, Failure> {
-    let mut draft = Draft::new(location, process.scratch.path())?;
-    let written = draft.open()?.write_all(page.as_bytes());
-    written.map_err(StorageError::io(location))?;
-    let bytes = draft.send().await?;
-    draft.publish().await?;
-    Ok(bytes)
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use engine::Summary;
 use engine::output::{OutputKind, may_replace};
-use storage::{Draft, Location, StorageError, scrub};
+use storage::{Location, scrub};
 
 use super::openmetrics::{self, END, SUCCESS};
 use crate::args::{CommonArgs, RunArgs};
@@ -128,10 +128,7 @@ async fn write(
         } else {
             with_last_success(&place, text).await
         };
-        let draft = Draft::new(&place, process.scratch.path())?;
-        let written = std::io::Write::write_all(&mut draft.open()?, text.as_bytes());
-        written.map_err(StorageError::io(&place))?;
-        Ok::<(), Failure>(draft.publish().await?)
+        process.write(&place, text.as_bytes()).await
     };
     written.await.map_err(|error| error.to_string())
 }

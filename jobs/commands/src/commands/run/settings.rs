@@ -47,12 +47,11 @@ pub async fn build(
             .collect(),
         overwrite: args.overwrite,
     };
-    let with_day = |option: &str, path: &str| args.with_day(option, path).map_err(Failure::Usage);
     let default_output = (!args.writes_decisions()).then_some(DEFAULT_OUTPUT);
-    let output = match args.output.as_deref().or(default_output) {
+    let output = args.output.as_deref().or(default_output);
+    let output = match with_day(args, "--output", output)? {
         None => None,
         Some(path) => {
-            let path = with_day("--output", path)?;
             let target = outputs.check_rows("--output", &path, OutputKind::Pairs);
             Some(target.await?)
         }
@@ -64,18 +63,15 @@ pub async fn build(
     {
         return usage("--output and --decisions are both standard output");
     }
-    let fingerprints = match &args.fingerprints {
+    let fingerprints = args.fingerprints.as_deref();
+    let fingerprints = match with_day(args, "--fingerprints", fingerprints)? {
         None => None,
         Some(path) => {
-            let path = with_day("--fingerprints", path)?;
             let target = outputs.check_parquet("--fingerprints", &path, OutputKind::Fingerprints);
             Some(target.await?)
         }
     };
-    let resume = match &args.resume {
-        None => None,
-        Some(directory) => Some(PathBuf::from(with_day("--resume", directory)?)),
-    };
+    let resume = with_day(args, "--resume", args.resume.as_deref())?;
     let metrics = match &args.metrics {
         None => None,
         Some(place) => metrics::check(&outputs, args, place).await?,
@@ -149,10 +145,16 @@ pub async fn build(
         pairs_by_class: args.pairs == Some(PairRows::Classes),
         max_hits: args.max_hits_per_document,
         spec_options: args.spec.spec_options(stores).await?,
-        resume,
+        resume: resume.map(PathBuf::from),
         scratch: process.scratch.path().to_owned(),
         job: None,
     })
+}
+
+/// The path of an option, with its placeholders replaced.
+fn with_day(args: &RunArgs, option: &str, path: Option<&str>) -> Result<Option<String>, Failure> {
+    let path = path.map(|path| args.with_day(option, path));
+    path.transpose().map_err(Failure::Usage)
 }
 
 /// The order of preference, with the files of sources read.
@@ -174,21 +176,17 @@ async fn decide(args: &RunArgs, outputs: &Outputs<'_>) -> Result<Option<Decide>,
     if !args.decides() {
         return Ok(None);
     }
-    let with_day = |option: &str, path: &str| args.with_day(option, path).map_err(Failure::Usage);
-    let decisions = match &args.decisions {
+    let decisions = match with_day(args, "--decisions", args.decisions.as_deref())? {
         None => None,
         Some(path) => {
-            let path = with_day("--decisions", path)?;
             let target = outputs.check_rows("--decisions", &path, OutputKind::Decisions);
             Some(target.await?)
         }
     };
-    let kept = match &args.kept {
+    let kept = match with_day(args, "--kept", args.kept.as_deref())? {
         None => None,
         Some(path) => Some(KeptPlace {
-            given: outputs
-                .check_copies("--kept", &with_day("--kept", path)?)
-                .await?,
+            given: outputs.check_copies("--kept", &path).await?,
             replace: match (args.overwrite, args.append) {
                 (true, _) => Replace::Everything,
                 (false, Some(_)) => Replace::Same,
