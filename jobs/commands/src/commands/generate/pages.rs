@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ::archive::{FingerprintFile, FingerprintWriter, IdType};
+use ::archive::{DocumentId, FingerprintFile, FingerprintWriter, IdType};
 use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Field};
 use engine::work_items::days_since_epoch;
@@ -63,7 +63,7 @@ pub(super) async fn generate(
     )
     .await?;
     let pairs = find_expected(args, &new, &archived);
-    let expected = write_expected(target, pairs).await?;
+    let expected = write_expected(target, IdType::String, pairs).await?;
     Ok(Generated {
         new: shared.new,
         base: archived.len() as u64,
@@ -135,8 +135,8 @@ fn archive_id(args: &GeneratePagesArgs, number: u64) -> String {
     format!("{kind}/{number:010}")
 }
 
-fn new_id(number: u64) -> String {
-    format!("new/{number:010}")
+fn new_id(number: u64) -> DocumentId {
+    DocumentId::Text(format!("new/{number:010}").into())
 }
 
 fn write_archive_day(
@@ -170,7 +170,7 @@ fn find_expected(
     args: &GeneratePagesArgs,
     new: &[Option<u64>],
     archive: &[Archived],
-) -> Vec<Expected<String>> {
+) -> Vec<Expected> {
     let k = args.shared.max_distance;
     let (numbers, fingerprints): (Vec<u64>, Vec<u64>) =
         (0..).zip(new).filter_map(|(n, f)| Some((n, (*f)?))).unzip();
@@ -194,8 +194,8 @@ fn find_expected(
         let day = archive_day(&args.shared, base % u64::from(args.shared.days));
         Expected {
             new: new_id(numbers[new]),
-            base: archive_id(args, base),
             distance,
+            base: DocumentId::Text(archive_id(args, base).into()),
             day: days_since_epoch(day),
         }
     });
@@ -204,8 +204,8 @@ fn find_expected(
         .into_iter()
         .map(|(smaller, larger, distance)| Expected {
             new: new_id(numbers[larger]),
-            base: new_id(numbers[smaller]),
             distance,
+            base: new_id(numbers[smaller]),
             day: days_since_epoch(args.shared.day),
         });
     across.chain(within).collect()
