@@ -15,31 +15,16 @@ use toml::{Table, Value};
 use crate::args::{Cli, DEFAULT_OUTPUT, RunArgs, definition};
 use crate::exit::Failure;
 
-/// Why the arguments were not parsed.
-pub enum Refused {
-    /// clap has a message to print: help, the version, or an error.
-    Clap(clap::Error),
-    /// The configuration file cannot be used.
-    Failure(Failure),
-}
-
 /// Parses the command line, together with the options of the configuration file.
-pub fn parse(arguments: &[OsString]) -> Result<Cli, Refused> {
+pub fn parse(arguments: &[OsString]) -> Result<Cli, Failure> {
     let arguments = &join_optional_values(arguments);
-    let matches = definition()
-        .try_get_matches_from(arguments)
-        .map_err(Refused::Clap)?;
-    let given = read(&matches).map_err(Refused::Clap)?;
+    let matches = definition().try_get_matches_from(arguments)?;
+    let given = read(&matches)?;
     let Some(path) = &given.common.config else {
         return Ok(given);
     };
-    let table = read_table(path).map_err(Refused::Failure)?;
-    let wrong = |reason: String| {
-        Refused::Failure(Failure::Configuration(format!(
-            "{}: {reason}",
-            path.display()
-        )))
-    };
+    let table = read_table(path)?;
+    let wrong = |reason: String| Failure::Configuration(format!("{}: {reason}", path.display()));
     let added = file_arguments(&table, &matches).map_err(wrong)?;
     let Some((command, _)) = matches.subcommand() else {
         return Ok(given);

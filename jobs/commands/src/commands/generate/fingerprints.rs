@@ -58,7 +58,6 @@ pub(super) async fn generate(
     });
     let expected = write_expected(target, id_type, expected.collect()).await?;
     Ok(Generated {
-        new: shared.new,
         base: shared.base,
         expected,
     })

@@ -65,7 +65,6 @@ pub(super) async fn generate(
     let pairs = find_expected(args, &new, &archived);
     let expected = write_expected(target, IdType::String, pairs).await?;
     Ok(Generated {
-        new: shared.new,
         base: archived.len() as u64,
         expected,
     })
