@@ -85,27 +85,27 @@ pub(super) fn page(report: &Report<'_>) -> String {
 
 fn write_numbers(html: &mut String, facts: &Facts) {
     let percent = |part: u64| format!("{:.1} %", 100.0 * part as f64 / facts.rows.max(1) as f64);
-    let mut items: Vec<(u64, String)> = Vec::new();
-    match facts.kind {
+    let items: Vec<(u64, String)> = match facts.kind {
         OutputKind::Decisions => {
+            let (kept, dropped) = (facts.kept(), facts.pairs);
             let within = facts.duplicates_within();
-            items.push((facts.rows, "documents".into()));
-            items.push((facts.kept(), format!("kept, {}", percent(facts.kept()))));
-            items.push((facts.pairs, format!("dropped, {}", percent(facts.pairs))));
-            items.push((
-                facts.pairs - within,
-                "duplicates of documents of the archive".into(),
-            ));
-            items.push((within, "duplicates within the batch".into()));
+            let of_archive = "duplicates of documents of the archive";
+            vec![
+                (facts.rows, "documents".into()),
+                (kept, format!("kept, {}", percent(kept))),
+                (dropped, format!("dropped, {}", percent(dropped))),
+                (dropped - within, of_archive.into()),
+                (within, "duplicates within the batch".into()),
+            ]
         }
         _ => {
-            items.push((facts.pairs, "pairs".into()));
-            items.push((
-                facts.degrees.values().sum(),
-                "documents that are new_id of a pair".into(),
-            ));
+            let documents = facts.degrees.values().sum();
+            vec![
+                (facts.pairs, "pairs".into()),
+                (documents, "documents that are new_id of a pair".into()),
+            ]
         }
-    }
+    };
     html.push_str("<ul class=\"numbers\">");
     for (number, name) in &items {
         *html += &format!(
