@@ -1,10 +1,11 @@
 //! `dedup-job archive remove`, and its file of ids.
 
+use std::collections::{BTreeSet, HashSet};
+
 use ::archive::{Archive, ArchiveError, DataFile, DayBatch, IdSet, IdType, RowsByFile};
 use engine::progress::Stage;
 use engine::work_items::days_since_epoch;
 use serde::Serialize;
-use std::collections::{BTreeSet, HashSet};
 
 use crate::args::{CommonArgs, RemoveArgs};
 use crate::commands::dropped::{Again, decide_again, decided};

@@ -1,7 +1,8 @@
 //! Makes the page: one HTML file that contains its style sheet, script and charts.
 
-use engine::output::{OutputKind, REPORT_START};
 use std::collections::BTreeMap;
+
+use engine::output::{OutputKind, REPORT_START};
 
 use super::bit_shares::BitShares;
 use super::chart::{Bar, Chart, Scale};
