@@ -16,8 +16,6 @@ use crate::weight::IdfPower;
 #[derive(Clone)]
 pub struct Idf {
     spec: Spec,
-    documents: u64,
-    rest: u64,
     listed_features: usize,
     digest: String,
     /// A hash table with open addressing: 48 bits of a feature's hash and 16 of its weight; 0 is a free slot.
@@ -103,8 +101,6 @@ impl Idf {
         digest.update(format!("{documents} {rest} {features_spec}\n"));
         let mut table = Self {
             spec: spec.clone(),
-            documents,
-            rest,
             listed_features: features.len(),
             digest: String::new(),
             slots: vec![0; features.len() + features.len() / 2 + 1].into(),
@@ -218,12 +214,6 @@ impl Idf {
     pub fn listed_features(&self) -> usize {
         self.listed_features
     }
-
-    /// The number of documents of the collection.
-    #[must_use]
-    pub fn documents(&self) -> u64 {
-        self.documents
-    }
 }
 
 /// 64 times `ln(1 + documents / frequency)` raised to `power`, rounded, at least 1.
@@ -236,9 +226,6 @@ fn idf_weight(documents: u64, frequency: u64, power: IdfPower) -> u32 {
 impl fmt::Debug for Idf {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Idf")
-            .field("documents", &self.documents)
-            .field("listed_features", &self.listed_features)
-            .field("rest", &self.rest)
             .field("digest", &self.digest)
             .finish_non_exhaustive()
     }

@@ -216,12 +216,10 @@ impl Sketcher {
             }
         }
         for &bin in &empty[..left] {
-            let values =
+            let mut values =
                 (ROUNDS as u64..).map(|round| smallest[copied_bin(bin, round, self.bits) as usize]);
-            self.filled[usize::from(bin)] = values
-                .into_iter()
-                .find(|value| *value != EMPTY)
-                .unwrap_or(EMPTY);
+            let filled = values.find(|value| *value != EMPTY);
+            self.filled[usize::from(bin)] = filled.unwrap_or(EMPTY);
         }
     }
 }

@@ -15,31 +15,16 @@ use toml::{Table, Value};
 use crate::args::{Cli, DEFAULT_OUTPUT, RunArgs, definition};
 use crate::exit::Failure;
 
-/// Why the arguments were not parsed.
-pub enum Refused {
-    /// clap has a message to print: help, the version, or an error.
-    Clap(clap::Error),
-    /// The configuration file cannot be used.
-    Failure(Failure),
-}
-
 /// Parses the command line, together with the options of the configuration file.
-pub fn parse(arguments: &[OsString]) -> Result<Cli, Refused> {
+pub fn parse(arguments: &[OsString]) -> Result<Cli, Failure> {
     let arguments = &join_optional_values(arguments);
-    let matches = definition()
-        .try_get_matches_from(arguments)
-        .map_err(Refused::Clap)?;
-    let given = read(&matches).map_err(Refused::Clap)?;
+    let matches = definition().try_get_matches_from(arguments)?;
+    let given = read(&matches)?;
     let Some(path) = &given.common.config else {
         return Ok(given);
     };
-    let table = read_table(path).map_err(Refused::Failure)?;
-    let wrong = |reason: String| {
-        Refused::Failure(Failure::Configuration(format!(
-            "{}: {reason}",
-            path.display()
-        )))
-    };
+    let table = read_table(path)?;
+    let wrong = |reason: String| Failure::Configuration(format!("{}: {reason}", path.display()));
     let added = file_arguments(&table, &matches).map_err(wrong)?;
     let Some((command, _)) = matches.subcommand() else {
         return Ok(given);
@@ -85,12 +70,7 @@ fn kept_options(matches: &ArgMatches, day: Option<&DaySource>) -> Vec<String> {
     for argument in split.flat_map(Command::get_arguments) {
         let id = argument.get_id().as_str();
         let is_of_run = !matches!(id, "job" | "parts" | "restart" | "help");
-        let is_given = matches.try_contains_id(id).is_ok()
-            && matches!(
-                matches.value_source(id),
-                Some(ValueSource::CommandLine | ValueSource::EnvVariable)
-            );
-        if !is_of_run || !is_given || argument.is_global_set() {
+        if !is_of_run || !is_given(matches, id) || argument.is_global_set() {
             continue;
         }
         let name = argument.get_long().unwrap_or("new");
@@ -233,11 +213,8 @@ fn file_arguments(table: &Table, matches: &ArgMatches) -> Result<Vec<String>, St
 
 /// Whether a command has an option of this long name; options of every command do not count.
 fn has_option(command: &Command, option: &str) -> bool {
-    command.get_arguments().any(|argument| {
-        // An alias is the name in an earlier version.
-        let earlier = argument.get_all_aliases().unwrap_or_default();
-        argument.get_long() == Some(option) || earlier.contains(&option)
-    })
+    let mut arguments = command.get_arguments();
+    arguments.any(|argument| argument.get_long() == Some(option))
 }
 
 /// Whether `option` names an option of every command that the file may set: any but --config.

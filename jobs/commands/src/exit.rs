@@ -28,6 +28,9 @@ pub enum Failure {
     /// The arguments are wrong, or contradict each other.
     #[error("{0}")]
     Usage(String),
+    /// clap has a message to print: help, the version, or an error.
+    #[error(transparent)]
+    Clap(#[from] clap::Error),
     /// The configuration file cannot be used.
     #[error("{0}")]
     Configuration(String),
@@ -90,7 +93,10 @@ pub enum StoppedWhile {
 impl Failure {
     /// Prints the failure on standard error and returns its exit code.
     pub fn report(&self) -> u8 {
-        if !matches!(self, Self::ClosedPipe) {
+        if let Self::Clap(error) = self {
+            // If standard output is closed, there is nowhere to report it.
+            let _ = error.print();
+        } else if !matches!(self, Self::ClosedPipe) {
             let mut text = self.to_string();
             if self.code() == exit_code(ErrorKind::Data) {
                 text.push_str(hint(&text));
@@ -114,10 +120,16 @@ impl Failure {
             Self::Configuration(_) => ErrorKind::Configuration,
             Self::Signal { number, .. } => return 128 + number,
             Self::Unsaid { source, .. } => return source.code(),
-            Self::ClosedPipe => return 0,
+            Self::Clap(error) if error.use_stderr() => ErrorKind::Usage,
+            Self::Clap(_) | Self::ClosedPipe => return 0,
         };
         exit_code(kind)
     }
+}
+
+/// The failure of arguments that are wrong, or contradict each other.
+pub fn usage<T>(message: impl Into<String>) -> Result<T, Failure> {
+    Err(Failure::Usage(message.into()))
 }
 
 /// The exit code of the program after an error of this kind.
@@ -132,12 +144,4 @@ pub fn exit_code(kind: ErrorKind) -> u8 {
         ErrorKind::Permission => 77,
         ErrorKind::Configuration => 78,
     }
-}
-
-/// Prints clap's help, version or error, and returns its exit code: 64 for wrong arguments, 0 for
-/// help and version.
-pub fn report_clap(error: &clap::Error) -> u8 {
-    // If standard output is closed, there is nowhere to report it.
-    let _ = error.print();
-    if error.use_stderr() { 64 } else { 0 }
 }

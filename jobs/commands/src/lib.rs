@@ -24,7 +24,6 @@ mod word_diff;
 use std::ffi::OsString;
 
 use crate::args::{Cli, Command};
-use crate::config::Refused;
 use crate::exit::Failure;
 
 pub use crate::args::time_span;
@@ -36,19 +35,7 @@ pub use crate::exit::exit_code;
 /// once in a process that does nothing else.
 pub fn main(arguments: &[OsString]) -> u8 {
     panics::stay_quiet();
-    match panics::caught(|| Ok(parse_and_run(arguments))) {
-        Ok(code) => code,
-        Err(failure) => failure.report(),
-    }
-}
-
-fn parse_and_run(arguments: &[OsString]) -> u8 {
-    let cli = match config::parse(arguments) {
-        Ok(cli) => cli,
-        Err(Refused::Clap(error)) => return exit::report_clap(&error),
-        Err(Refused::Failure(failure)) => return failure.report(),
-    };
-    match dispatch(cli) {
+    match panics::caught(|| dispatch(config::parse(arguments)?)) {
         Ok(()) => 0,
         Err(failure) => failure.report(),
     }

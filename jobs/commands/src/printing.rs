@@ -1,7 +1,6 @@
 //! Printing on standard output and standard error.
 
 use std::cmp::Reverse;
-use std::fmt::Write as _;
 use std::io::Write as _;
 
 use documents::ColumnsRead;
@@ -103,7 +102,7 @@ pub fn crawl_records(records: &CrawlRecordCounts) -> String {
     skipped.sort_by_key(|(_, number)| Reverse(**number));
     for (position, (reason, number)) in skipped.into_iter().enumerate() {
         line.push_str(if position == 0 { "; not read: " } else { ", " });
-        let _ = write!(line, "{} {reason}", count(*number));
+        line += &format!("{} {reason}", count(*number));
     }
     line.push('\n');
     line

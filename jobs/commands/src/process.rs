@@ -1,12 +1,13 @@
 //! What a command runs with: threads, a memory limit, a scratch directory, a DataFusion session and
 //! a runtime.
 
+use std::io::Write as _;
 use std::sync::Arc;
 
 use datafusion::prelude::SessionContext;
 use engine::Limits;
 use engine::resources::Resources;
-use storage::{Location, StorageError, Stores};
+use storage::{Draft, Location, StorageError, Stores};
 use tokio::runtime::Runtime;
 
 use crate::args::CommonArgs;
@@ -33,6 +34,14 @@ impl Process {
     /// The number of threads: --threads, or one per core.
     pub fn threads(&self) -> usize {
         self.context.state().config().target_partitions()
+    }
+
+    /// Writes a file, whole or not at all.
+    pub async fn write(&self, place: &Location, bytes: &[u8]) -> Result<(), Failure> {
+        let draft = Draft::new(place, self.scratch.path())?;
+        let written = draft.open()?.write_all(bytes);
+        written.map_err(StorageError::io(place))?;
+        Ok(draft.publish().await?)
     }
 
     /// The location of a path or URL.
@@ -66,42 +75,38 @@ pub fn run<T>(
     common: &CommonArgs,
     work: impl AsyncFnOnce(&Process) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
-    let mut signals = StopSignals::listen()?;
-    let runtime = runtime(threads(common))?;
-    let process = Process::new(common)?;
-    let display = Display::start(common, Arc::clone(&process.resources));
-    let work = work(&process);
-    let work = signals.interrupt(&process.resources.progress, work);
-    let done = panics::caught(|| runtime.block_on(work));
-    let done = done.map_err(|failure| match &failure {
-        Failure::Engine(error) => match error.as_full_scratch() {
-            Some(full) => {
-                let directory = process.scratch.parent().display();
-                let full = std::io::Error::new(full.kind(), full.to_string());
-                StorageError::io(format!("the scratch directory {directory}"))(full).into()
-            }
-            None => failure,
+    run_with_signals(
+        common,
+        async |process: &Process, signals: &mut StopSignals| {
+            let _display = Display::start(common, Arc::clone(&process.resources));
+            let progress = &process.resources.progress;
+            let done = signals.interrupt(progress, work(process)).await;
+            done.map_err(|failure| match &failure {
+                Failure::Engine(error) => match error.as_full_scratch() {
+                    Some(full) => {
+                        let directory = process.scratch.parent().display();
+                        let full = std::io::Error::new(full.kind(), full.to_string());
+                        StorageError::io(format!("the scratch directory {directory}"))(full).into()
+                    }
+                    None => failure,
+                },
+                _ => failure,
+            })
         },
-        _ => failure,
-    });
-    drop(display);
-    drop(process);
-    // Abandoned work on other threads must not delay the exit.
-    runtime.shutdown_background();
-    done
+    )
 }
 
-/// As [`run`], for a server: `work` acts on signals itself, and there is no progress to show.
-pub fn run_until_stopped<T>(
+/// Runs `work`, which acts on signals itself, in a runtime; there is no progress to show.
+pub fn run_with_signals<T>(
     common: &CommonArgs,
     work: impl AsyncFnOnce(&Process, &mut StopSignals) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     let mut signals = StopSignals::listen()?;
     let runtime = runtime(threads(common))?;
     let process = Process::new(common)?;
-    panics::log_all();
     let done = panics::caught(|| runtime.block_on(work(&process, &mut signals)));
     drop(process);
+    // Abandoned work on other threads must not delay the exit.
     runtime.shutdown_background();
     done
 }

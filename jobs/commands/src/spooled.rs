@@ -9,7 +9,7 @@ use engine::EngineError;
 use storage::StorageError;
 
 use crate::args::{Format, PipeArgs};
-use crate::exit::Failure;
+use crate::exit::{Failure, usage};
 use crate::own_names;
 use crate::process::Process;
 use crate::starts::{Begun, HEAD, Start};
@@ -40,9 +40,7 @@ pub async fn spooled(
 ) -> Result<Vec<String>, Failure> {
     let mut files = Vec::with_capacity(paths.len());
     if paths.iter().filter(|path| *path == STDIN).count() > 1 {
-        return Err(Failure::Usage(
-            "standard input can be read only once".into(),
-        ));
+        return usage("standard input can be read only once");
     }
     for (number, path) in paths.into_iter().enumerate() {
         if path != STDIN && !is_pipe(&path) {
@@ -69,9 +67,7 @@ fn copy(path: &str, directory: &Path, pipe: Option<PipeArgs>) -> Result<PathBuf,
     let failed = |name: &str| StorageError::io(name);
     let (mut source, name): (Box<dyn Read>, &str) = match path {
         STDIN if io::stdin().is_terminal() => {
-            return Err(Failure::Usage(
-                "standard input is a terminal: pipe the documents in, or name files".into(),
-            ));
+            return usage("standard input is a terminal: pipe the documents in, or name files");
         }
         STDIN => (Box::new(io::stdin().lock()), "standard-input"),
         path => {

@@ -106,32 +106,35 @@ pub(crate) fn for_each<Piece, State>(
     })
 }
 
-/// Runs `work`, which cannot be stopped, on a thread of its own; `None` once `stop` is set. The thread is abandoned then, as by
-/// [`on_thread`].
+/// Runs `work`, which cannot be stopped, on a thread of its own, until the first error of `check`. The thread is abandoned then: it
+/// ends by itself, and nobody gets its result.
+fn on_own_thread<T: Send + 'static, E>(
+    work: impl FnOnce() -> T + Send + 'static,
+    check: impl Fn() -> Result<(), E>,
+) -> Result<std::thread::Result<T>, E> {
+    let (ended, end) = channel::<()>();
+    let thread = std::thread::spawn(move || {
+        let _ended = ended;
+        work()
+    });
+    // The channel closes when the work has ended.
+    while end.recv_timeout(CHECK) == Err(RecvTimeoutError::Timeout) {
+        check()?;
+    }
+    Ok(thread.join())
+}
+
+/// Runs `work`, which cannot be stopped, on a thread of its own; `None` once `stop` is set.
 pub(crate) fn unless_stopped<T: Send + 'static>(
     stop: &Stop,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Option<T> {
-    let (done, end) = channel();
-    let thread = std::thread::spawn(move || {
-        // Nobody receives it after a signal.
-        let _ = done.send(work());
-    });
-    loop {
-        match end.recv_timeout(CHECK) {
-            Ok(result) => return Some(result),
-            Err(RecvTimeoutError::Timeout) if stop.is_set() => return None,
-            Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => match thread.join() {
-                Err(panic) => std::panic::resume_unwind(panic),
-                Ok(()) => return None,
-            },
-        }
-    }
+    let check = || if stop.is_set() { Err(()) } else { Ok(()) };
+    let done = on_own_thread(work, check).ok()?;
+    Some(done.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
 }
 
-/// Runs `work`, which cannot be stopped, on a thread of its own, and reports the progress. After a signal, the thread is
-/// abandoned: it ends by itself, and nobody gets its result.
+/// Runs `work`, which cannot be stopped, on a thread of its own, and reports the progress.
 ///
 /// # Errors
 /// The exception of a signal, or of the function that gets the reports.
@@ -141,20 +144,8 @@ pub(crate) fn on_thread<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> PyResult<T> {
     py.detach(|| -> PyResult<T> {
-        let (done, end) = channel();
-        std::thread::spawn(move || {
-            // Nobody receives it after a signal.
-            let _ = done.send(work());
-        });
-        loop {
-            match end.recv_timeout(CHECK) {
-                Ok(result) => return Ok(result),
-                Err(RecvTimeoutError::Timeout) => progress.check()?,
-                Err(RecvTimeoutError::Disconnected) => {
-                    return Err(Failed::new(ErrorKind::Internal, "a thread panicked").into());
-                }
-            }
-        }
+        let done = on_own_thread(work, || progress.check())?;
+        done.map_err(|_| Failed::new(ErrorKind::Internal, "a thread panicked").into())
     })
 }
 

@@ -4,10 +4,9 @@ use std::fs::File;
 use std::sync::Arc;
 
 use arrow::array::{
-    Array as _, ArrayRef, AsArray as _, Int64Array, RecordBatch, RecordBatchOptions, UInt32Array,
-    UInt64Array,
+    Array as _, ArrayRef, AsArray as _, Int64Array, RecordBatch, RecordBatchOptions,
 };
-use arrow::compute::{SortColumn, interleave_record_batch, lexsort_to_indices, take};
+use arrow::compute::interleave_record_batch;
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use arrow::error::ArrowError;
 use documents::ID_NAMES;
@@ -205,10 +204,9 @@ fn ids_of(rows: &[RecordBatch]) -> Result<ArrayRef, Failed> {
 /// Rows, whose first column has the same ids as `ids`, in the order of `ids`. Of equal ids, the rows keep their order.
 fn in_order_of(ids: &ArrayRef, rows: &[RecordBatch]) -> Result<Vec<RecordBatch>, Failed> {
     let found = ids_of(rows)?;
-    let (order, found_order) = (order_of(ids)?, order_of(&found)?);
-    let sorted = take(ids.as_ref(), &order, None)?;
-    let found_sorted = take(found.as_ref(), &found_order, None)?;
-    if sorted.as_ref() != found_sorted.as_ref() {
+    let (order, found_order) = (in_order(ids), in_order(&found));
+    let sorted = order.iter().map(|(id, _)| id);
+    if !sorted.eq(found_order.iter().map(|(id, _)| id)) {
         return Err(Failed::data(
             "the result has other ids than the batch: are they numbers in the archive, and texts in the batch?",
         ));
@@ -219,8 +217,8 @@ fn in_order_of(ids: &ArrayRef, rows: &[RecordBatch]) -> Result<Vec<RecordBatch>,
         .enumerate()
         .flat_map(|(batch, rows)| (0..rows.num_rows()).map(move |row| (batch, row)))
         .collect();
-    for (row, at) in order.values().iter().zip(found_order.values().iter()) {
-        places[*row as usize] = locations[*at as usize];
+    for ((_, row), (_, at)) in order.iter().zip(&found_order) {
+        places[*row] = locations[*at];
     }
     let rows: Vec<&RecordBatch> = rows.iter().collect();
     let pieces = places.chunks(ROW_GROUP_ROWS);
@@ -229,12 +227,9 @@ fn in_order_of(ids: &ArrayRef, rows: &[RecordBatch]) -> Result<Vec<RecordBatch>,
     Ok(pieces?)
 }
 
-/// The rows in the order of their ids; of equal ids, in their own order.
-fn order_of(ids: &ArrayRef) -> Result<UInt32Array, ArrowError> {
-    let rows = UInt64Array::from_iter_values(0..ids.len() as u64);
-    let column = |values: ArrayRef| SortColumn {
-        values,
-        options: None,
-    };
-    lexsort_to_indices(&[column(Arc::clone(ids)), column(Arc::new(rows))], None)
+/// Ids with their rows, in the order of the ids; of equal ids, in that of the rows.
+fn in_order(ids: &ArrayRef) -> Vec<(Option<&str>, usize)> {
+    let mut rows: Vec<_> = ids.as_string::<i64>().iter().zip(0..).collect();
+    rows.sort_unstable();
+    rows
 }

@@ -50,9 +50,9 @@ impl Progress {
         self.done.fetch_add(count as u64, Ordering::Relaxed);
     }
 
-    /// Counts pairs that are found.
-    pub(crate) fn add_pairs(&self, count: u64) {
-        self.pairs.fetch_add(count, Ordering::Relaxed);
+    /// Counts pairs that are found; returns how many there were before.
+    pub(crate) fn add_pairs(&self, count: u64) -> u64 {
+        self.pairs.fetch_add(count, Ordering::Relaxed)
     }
 
     /// The pairs found so far.

@@ -49,16 +49,14 @@ fn begins_at(text: &str, at: usize) -> bool {
 pub(crate) fn next_start(text: &str, from: usize) -> usize {
     let bytes = text.as_bytes();
     let mut start = from;
-    loop {
-        match bytes[start..].iter().position(|&byte| byte >= 0xe1) {
-            None => return bytes.len(),
-            Some(step) => start += step,
-        }
+    while let Some(step) = bytes[start..].iter().position(|&byte| byte >= 0xe1) {
+        start += step;
         if begins_at(text, start) {
             return start;
         }
         start += utf8_len(bytes[start]);
     }
+    bytes.len()
 }
 
 /// Where the run of CJK characters ends that begins at `start`, or goes on there.

@@ -50,9 +50,7 @@ impl Extractor {
             Tokenizer::LongestSentences(n) => Self::Sentences(Sentences::new(n)),
         }
     }
-}
 
-impl Extractor {
     /// Whether the features of `text` are its words, and all of them.
     pub(crate) fn gives_words(&self, text: &Folded) -> bool {
         matches!(self, Self::Words(words) if words.gives_all_words(text))

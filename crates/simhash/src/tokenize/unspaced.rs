@@ -35,18 +35,16 @@ pub fn is_unspaced(c: char) -> bool {
 /// Returns the byte offset of the first such character in `text` from `from` on, or the length of `text` if it has none there.
 pub(crate) fn next_start(text: &str, from: usize) -> usize {
     let bytes = text.as_bytes();
+    let is_first = |byte: &u8| matches!(byte, 0xe0 | 0xe1 | 0xea);
     let mut start = from;
-    loop {
-        let is_first = |byte: &u8| matches!(byte, 0xe0 | 0xe1 | 0xea);
-        match bytes[start..].iter().position(is_first) {
-            None => return bytes.len(),
-            Some(step) => start += step,
-        }
+    while let Some(step) = bytes[start..].iter().position(is_first) {
+        start += step;
         if text[start..].starts_with(is_unspaced) {
             return start;
         }
         start += utf8_len(bytes[start]);
     }
+    bytes.len()
 }
 
 /// Gives `each` every four consecutive characters of the run that begins at `start`, or a shorter run as a whole, and returns

@@ -187,33 +187,30 @@ impl Words {
         }
     }
 
-    /// Which plain CJK characters of a chunk have others behind and before them.
+    /// Which plain CJK characters of a chunk have others behind them, and before them: a bit at the first byte of each.
     #[inline(always)]
-    fn neighbours(&self, at: usize) -> Neighbours {
+    fn neighbours(&self, at: usize) -> [u64; 2] {
         let own = self.chunks[at].cjk;
         let before = match at {
             0 => 0,
             _ => self.chunks[at - 1].cjk,
         };
         let after = self.chunks.get(at + 1).map_or(0, |after| after.cjk);
-        Neighbours {
-            behind: own >> 3 | after << 61,
-            before: own << 3 | before >> 61,
-        }
+        [own >> 3 | after << 61, own << 3 | before >> 61]
     }
 
-    /// Extracts the features that begin with the plain CJK character at `start`, bit `bit` of its chunk.
+    /// Extracts the features that begin with the plain CJK character at `start`, bit `bit` of its chunk, which has these
+    /// [`Self::neighbours`].
     #[inline(always)]
     fn take_cjk(
         &self,
         text: &Folded,
         start: usize,
-        neighbours: Neighbours,
+        neighbours: [u64; 2],
         bit: u32,
         each: &mut impl TakeFeature,
     ) {
-        let [behind, before] =
-            [neighbours.behind, neighbours.before].map(|neighbours| neighbours >> bit & 1 == 1);
+        let [behind, before] = neighbours.map(|neighbours| neighbours >> bit & 1 == 1);
         // A run of one character has no pair.
         if self.cjk == Cjk::Grams || !(behind || before) {
             each.take(text.feature(start..start + 3));
@@ -253,13 +250,6 @@ impl Words {
             }
         }
     }
-}
-
-/// For each plain CJK character of a chunk, a bit at its first byte: whether another stands beside it.
-#[derive(Debug, Clone, Copy)]
-struct Neighbours {
-    behind: u64,
-    before: u64,
 }
 
 /// Extracts a word of a plain stretch. Underscores alone are not a word.

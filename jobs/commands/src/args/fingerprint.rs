@@ -6,7 +6,7 @@ use documents::Quote;
 use engine::run::DaySource;
 use simhash::Spec;
 
-use super::values::{charset, choice, day, delimiter, quote};
+use super::values::{charset, choice, day, delimiter, either, first_given, quote};
 
 /// The columns of the input to read.
 #[derive(Debug, Clone, Default, Args)]
@@ -43,19 +43,15 @@ impl ColumnArgs {
     /// The first option that says how files are read, and not what a column is called.
     pub fn of_files(&self) -> Option<&'static str> {
         let crawl = &self.crawl;
-        let given = [
-            (self.fingerprint_column.is_some(), "--fingerprint-column"),
-            (self.delimiter.is_some(), "--delimiter"),
-            (self.quote.is_some(), "--quote"),
-            (self.charset.is_some(), "--charset"),
-            (crawl.id_from.is_some(), "--id-from"),
-            (!crawl.status.is_empty(), "--status"),
-            (crawl.check_digests, "--check-digests"),
-        ];
-        given
-            .iter()
-            .find(|(given, _)| *given)
-            .map(|(_, name)| *name)
+        first_given(&[
+            ("--fingerprint-column", self.fingerprint_column.is_some()),
+            ("--delimiter", self.delimiter.is_some()),
+            ("--quote", self.quote.is_some()),
+            ("--charset", self.charset.is_some()),
+            ("--id-from", crawl.id_from.is_some()),
+            ("--status", !crawl.status.is_empty()),
+            ("--check-digests", crawl.check_digests),
+        ])
     }
 }
 
@@ -222,11 +218,7 @@ pub struct FingerprintArgs {
 impl FingerprintArgs {
     /// The paths of the documents, however they were given.
     pub fn paths(&self) -> &[String] {
-        if self.documents.is_empty() {
-            &self.input
-        } else {
-            &self.documents
-        }
+        either(&self.documents, &self.input)
     }
 }
 

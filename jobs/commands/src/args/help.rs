@@ -1,7 +1,5 @@
 //! Makes `-h` short: it groups the commands by task, and shows the options of `run` that most runs need. `--help` shows all options.
 
-use std::fmt::Write as _;
-
 use clap::builder::StyledStr;
 use clap::{Command, CommandFactory as _};
 
@@ -79,12 +77,12 @@ fn template(definition: &Command) -> StyledStr {
     let (header, literal) = (styles.get_header(), styles.get_literal());
     let mut text = String::from("{about-with-newline}\n{usage-heading} {usage}\n\n");
     for (title, commands) in GROUPS {
-        let _ = writeln!(text, "{header}{title}:{header:#}");
+        text += &format!("{header}{title}:{header:#}\n");
         for name in commands {
             let command = definition.find_subcommand(name);
             let about = command.and_then(Command::get_about);
             let about = about.map_or_else(String::new, ToString::to_string);
-            let _ = writeln!(text, "  {literal}{name:<11}{literal:#}  {about}");
+            text += &format!("  {literal}{name:<11}{literal:#}  {about}\n");
         }
         text.push('\n');
     }

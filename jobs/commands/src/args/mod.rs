@@ -36,7 +36,7 @@ pub use self::job::{MapArgs, ReduceArgs, SplitArgs};
 pub use self::lookup::{CacheArgs, IndexBuildArgs, IndexCommand, LookupArgs, ServeArgs};
 pub use self::run::{DEFAULT_OUTPUT, PairRows, RunArgs, UpdateRule};
 pub use self::setting::Setting;
-pub use self::values::time_span;
+pub use self::values::{either, time_span};
 
 /// Find the near-duplicates between a batch of new documents and an archive of earlier ones: every pair of documents whose
 /// fingerprints (64-bit simhash) differ in at most k bits.

@@ -9,7 +9,7 @@ use engine::run::{Appended, DaySource};
 use engine::{CompareOptions, Profile};
 
 use super::fingerprint::{ColumnArgs, PipeArgs, SpecArgs};
-use super::values::{appended, choice, day};
+use super::values::{appended, choice, day, either, first_given};
 
 /// Heading of the options of decisions.
 const DECISIONS: &str = "Decisions";
@@ -241,14 +241,12 @@ impl RunArgs {
         if self.batch().is_empty() {
             return Err("the documents of the batch are missing: name them, or give them by --new; see --help".into());
         }
-        if self.base.is_empty() {
-            let needing = [
-                (self.append.is_some(), "--append"),
-                (self.no_within, "--no-within"),
-            ];
-            if let Some((_, option)) = needing.into_iter().find(|(given, _)| *given) {
-                return Err(format!("{option} needs --base: the archive; see --help"));
-            }
+        let needing = [
+            ("--append", self.append.is_some()),
+            ("--no-within", self.no_within),
+        ];
+        if let (true, Some(option)) = (self.base.is_empty(), first_given(&needing)) {
+            return Err(format!("{option} needs --base: the archive; see --help"));
         }
         if self.pairs == Some(PairRows::Classes) && self.max_hits_per_document.is_some() {
             return Err("--pairs classes and --max-hits-per-document both leave out pairs: take one of them".into());
@@ -265,7 +263,12 @@ impl RunArgs {
         {
             return Err("--max-dropped must be a share from 0 to 1".into());
         }
-        self.verify.check()?;
+        if let Some(least) = self.verify.min_similarity
+            && !(0.0..=1.0).contains(&least)
+        {
+            // Whether it is needed depends on the archive.
+            return Err(format!("--min-similarity {least} is not between 0 and 1"));
+        }
         self.check_decisions()?;
         self.check_carried()?;
         // Files of sources are read later.
@@ -291,10 +294,9 @@ impl RunArgs {
                 ("--pins", self.pins.is_some()),
                 ("--on-update", self.on_update.is_some()),
             ];
-            let given = given.into_iter().find(|(_, is_given)| *is_given);
-            return match given.filter(|_| self.append.is_none()) {
+            return match first_given(&given).filter(|_| self.append.is_none()) {
                 None => Ok(()),
-                Some((option, _)) => Err(format!(
+                Some(option) => Err(format!(
                     "{option} needs --decisions, --kept or --append; see --help"
                 )),
             };
@@ -364,11 +366,7 @@ impl RunArgs {
 
     /// The paths of the batch, given as NEW or by --new.
     pub fn batch(&self) -> &[String] {
-        if self.documents.is_empty() {
-            &self.new
-        } else {
-            &self.documents
-        }
+        either(&self.documents, &self.new)
     }
 
     /// `path` with `{day}` replaced by the date of --day, and `{batch}` by the name of --batch.
@@ -396,18 +394,6 @@ impl RunArgs {
                 "{DAY} in {option} needs --day YYYY-MM-DD: the records are read later"
             )),
             None => Err(format!("{DAY} in {option} needs --day")),
-        }
-    }
-}
-
-impl VerifyArgs {
-    /// Checks the least similarity; whether it is needed depends on the archive.
-    fn check(&self) -> Result<(), String> {
-        match self.min_similarity {
-            Some(least) if !(0.0..=1.0).contains(&least) => {
-                Err(format!("--min-similarity {least} is not between 0 and 1"))
-            }
-            _ => Ok(()),
         }
     }
 }

@@ -10,6 +10,21 @@ use documents::{Quote, charset_name};
 use engine::run::{Appended, DaySource};
 use simhash::Choice;
 
+/// The paths that are given as arguments, or else by an option.
+pub fn either<'a>(arguments: &'a [String], option: &'a [String]) -> &'a [String] {
+    if arguments.is_empty() {
+        option
+    } else {
+        arguments
+    }
+}
+
+/// The first of some options that is given.
+pub(super) fn first_given(options: &[(&'static str, bool)]) -> Option<&'static str> {
+    let given = options.iter().find(|(_, is_given)| *is_given);
+    given.map(|(option, _)| *option)
+}
+
 /// Parses a path on this machine. A URL is refused, because as a path it names a file in a directory such as `s3:`.
 pub(super) fn local_path(text: &str) -> Result<PathBuf, String> {
     if text.contains("://") {

@@ -20,7 +20,7 @@ use storage::Draft;
 use super::output_checks::Outputs;
 use super::required;
 use crate::args::{CommonArgs, FingerprintArgs};
-use crate::exit::Failure;
+use crate::exit::{Failure, usage};
 use crate::printing::{
     self, count, crawl_records, print_json, print_summary, short_documents, some,
     without_fingerprint,
@@ -103,14 +103,9 @@ pub fn run(common: &CommonArgs, args: &FingerprintArgs) -> Result<(), Failure> {
             Target::File(_) => None,
         };
         let (batch, templates) = loop {
-            let work = Work {
-                process,
-                archive: opened.archive(),
-                id_type,
-                day,
-                draft: draft.as_ref().map(Draft::path),
-            };
-            match work.make(&mut documents, &recipe).await {
+            let (archive, path) = (opened.archive(), draft.as_ref().map(Draft::path));
+            let form = (id_type, &recipe);
+            match make(process, archive, day, &mut documents, form, path).await {
                 Ok(made) => break made,
                 Err(error) if documents.uncut(error.wrong_cut()) => {}
                 Err(error) => return Err(error.into()),
@@ -182,72 +177,61 @@ pub fn run(common: &CommonArgs, args: &FingerprintArgs) -> Result<(), Failure> {
 /// Where the options put the fingerprints.
 fn target(args: &FingerprintArgs) -> Result<Target<'_>, Failure> {
     if args.paths().is_empty() {
-        return Err(Failure::Usage(
-            "the documents are missing: name them after `fingerprint`, or by --input; see --help"
-                .into(),
-        ));
+        return usage(
+            "the documents are missing: name them after `fingerprint`, or by --input; see --help",
+        );
     }
     match (&args.output, &args.append) {
-        (Some(_), None) if args.day.is_some() => Err(Failure::Usage(
-            "--day needs --append: a file of fingerprints has no day".into(),
-        )),
+        (Some(_), None) if args.day.is_some() => {
+            usage("--day needs --append: a file of fingerprints has no day")
+        }
         (Some(output), None) => Ok(Target::File(output)),
         (None, Some(archive)) => {
             let day = required(args.day, "--day YYYY-MM-DD")?;
             Ok(Target::Day(archive, day))
         }
-        _ => Err(Failure::Usage(
-            "--output FILE or --append DIR is required; see --help".into(),
-        )),
+        _ => usage("--output FILE or --append DIR is required; see --help"),
     }
 }
 
-/// A batch to be fingerprinted.
-struct Work<'a> {
-    process: &'a Process,
-    archive: Option<&'a Archive>,
-    id_type: IdType,
+/// Finds the templates of the documents, and makes the fingerprints of their texts without them, in the file `output`; without one,
+/// they are for this process alone.
+async fn make(
+    process: &Process,
+    archive: Option<&Archive>,
     day: Option<DayBatch>,
-    /// The output; without one, the fingerprints are for this process alone.
-    draft: Option<&'a Path>,
-}
-
-impl Work<'_> {
-    /// Finds the templates of the documents, and makes the fingerprints of their texts without them.
-    async fn make(
-        &self,
-        documents: &mut Documents,
-        recipe: &Recipe,
-    ) -> engine::Result<(FingerprintedBatch, Option<BatchTemplates>)> {
-        let (context, scratch) = (&self.process.context, self.process.scratch.path());
-        let progress = &self.process.resources.progress;
-        documents.leave_out(None);
-        let batch = engine::template::Batch {
-            context,
-            documents,
-            recipe,
-            id_type: self.id_type,
-            archive: self.archive,
-            day: self.day,
-            existing: Existing::Keep,
-        };
-        let templates = batch.find(None).await?;
-        let mut recipe = recipe.clone();
-        if let Some(templates) = &templates {
-            templates.leave_out(documents, &mut recipe);
-        }
-        progress.enter(Stage::Fingerprint);
-        let (id_type, beside) = (self.id_type, Beside::Nothing);
-        let rows = fingerprint::local_rows(context, documents, &recipe, id_type, beside, progress)?;
-        let given = documents.given();
-        let (form, target) = ((id_type, recipe.spec()), self.draft);
-        let written = fingerprint::write_sorted(context, rows, given, form, target, scratch);
-        let mut made = written.await?;
-        if let Some(templates) = &templates {
-            made.file.day_digest.clone_from(&templates.digest);
-        }
-        Ok((made, templates))
+    documents: &mut Documents,
+    (id_type, recipe): (IdType, &Recipe),
+    output: Option<&Path>,
+) -> engine::Result<(FingerprintedBatch, Option<BatchTemplates>)> {
+    let (context, scratch) = (&process.context, process.scratch.path());
+    let progress = &process.resources.progress;
+    documents.leave_out(None);
+    let batch = engine::template::Batch {
+        context,
+        documents,
+        recipe,
+        id_type,
+        archive,
+        day,
+        existing: Existing::Keep,
+    };
+    let templates = batch.find(None).await?;
+    let mut recipe = recipe.clone();
+    if let Some(templates) = &templates {
+        templates.leave_out(documents, &mut recipe);
     }
+    progress.enter(Stage::Fingerprint);
+    let beside = Beside::Nothing;
+    let rows = fingerprint::local_rows(context, documents, &recipe, id_type, beside, progress)?;
+    let given = documents.given();
+    let form = (id_type, recipe.spec());
+    let written = fingerprint::write_sorted(context, rows, given, form, output, scratch);
+    let mut made = written.await?;
+    if let Some(templates) = &templates {
+        made.file.day_digest.clone_from(&templates.digest);
+    }
+    Ok((made, templates))
 }
 
 /// Prints what was made; `k` is the largest distance of a pair, to which `short` refers, and `day` that of the archive.

@@ -1,7 +1,5 @@
 //! `dedup-job history`: the captures of a document in an archive.
 
-use std::fmt::Write as _;
-
 use archive::{Archive, Capture, IdSet};
 use engine::progress::Stage;
 use serde::Serialize;
@@ -78,9 +76,8 @@ fn text(dir: &str, id: &str, captures: &[Shown]) -> String {
     let width = captures.iter().map(|capture| shown_day(capture).len() + 2);
     let width = width.max().unwrap_or(0).max(12);
     let mut text = format!("{dir}: {number} of {}\n", id.escape_debug());
-    let _ = writeln!(
-        text,
-        "  {:<width$}{:<18}{:<12}distance and similarity to the one before",
+    text += &format!(
+        "  {:<width$}{:<18}{:<12}distance and similarity to the one before\n",
         "day", "fingerprint", "kept"
     );
     for capture in captures {
@@ -90,8 +87,7 @@ fn text(dir: &str, id: &str, captures: &[Shown]) -> String {
             (false, Some(false)) => "no",
             (false, None) => "-",
         };
-        let _ = write!(
-            text,
+        text += &format!(
             "  {:<width$}{:<18}{kept:<12}",
             shown_day(capture),
             capture.fingerprint
@@ -101,7 +97,7 @@ fn text(dir: &str, id: &str, captures: &[Shown]) -> String {
             (Some(distance), None) => distance.to_string(),
             (Some(distance), Some(similarity)) => format!("{distance:<4}{similarity:.2}"),
         };
-        let _ = writeln!(text, "{}", change.trim_end());
+        text += &format!("{}\n", change.trim_end());
     }
     // A row without a comparison ends in spaces.
     let lines: Vec<&str> = text.lines().map(str::trim_end).collect();

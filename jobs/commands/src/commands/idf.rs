@@ -8,12 +8,11 @@ use engine::output::OutputKind;
 use engine::progress::Stage;
 use serde_json::json;
 use simhash::Model;
-use storage::{Draft, StorageError};
 
 use super::output_checks::Outputs;
 use super::required;
 use crate::args::{ColumnArgs, CommonArgs, FeatureArgs, IdfArgs};
-use crate::exit::Failure;
+use crate::exit::{Failure, usage};
 use crate::printing::{count, print_json, print_summary};
 use crate::process::{self, Process};
 
@@ -21,9 +20,7 @@ pub(super) const DEFAULT_TERMS: u32 = 1_000_000;
 
 pub fn run(common: &CommonArgs, args: &IdfArgs) -> Result<(), Failure> {
     if args.documents.is_empty() {
-        return Err(Failure::Usage(
-            "documents are required: the files to count features in; see --help".into(),
-        ));
+        return usage("documents are required: the files to count features in; see --help");
     }
     let output = required(args.output.clone(), "--output FILE")?;
     let (learnt, digest) = process::run(common, async |process: &Process| {
@@ -47,10 +44,7 @@ pub fn run(common: &CommonArgs, args: &IdfArgs) -> Result<(), Failure> {
         .await?;
         let table = frequencies::weights(&output, model.spec(), model.spec(), &learnt.frequencies)?;
         let bytes = frequencies::encode(&output, model.spec(), &learnt.frequencies)?;
-        let draft = Draft::new(&place, process.scratch.path())?;
-        let written = std::io::Write::write_all(&mut draft.open()?, &bytes);
-        written.map_err(StorageError::io(&output))?;
-        draft.publish().await?;
+        process.write(&place, &bytes).await?;
         Ok((learnt, table.digest().to_owned()))
     })?;
     report(common, &output, &learnt, &digest)

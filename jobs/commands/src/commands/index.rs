@@ -1,6 +1,5 @@
 //! `dedup-job index build | info`.
 
-use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -12,7 +11,7 @@ use storage::{Location, StorageError};
 
 use super::required;
 use crate::args::{CacheArgs, CommonArgs, IndexBuildArgs, IndexCommand};
-use crate::exit::Failure;
+use crate::exit::{Failure, usage};
 use crate::printing::{count, print, print_json, print_summary, size, visible};
 use crate::process::{self, Process};
 
@@ -29,9 +28,9 @@ fn build(common: &CommonArgs, args: &IndexBuildArgs) -> Result<(), Failure> {
     let built = process::run(common, async |process: &Process| {
         let (archive, index) = (process.locate(base)?, process.locate(output)?);
         if archive.is_within(&index) || index.is_within(&archive) {
-            return Err(Failure::Usage(format!(
+            return usage(format!(
                 "--output {output}: the archive is in it or around it; give the index its own directory, or prefix"
-            )));
+            ));
         }
         let archive = Archive::open(&archive).await?;
         let files = files(process, &index, &args.cache)?;
@@ -95,22 +94,20 @@ fn info_text(dir: &str, info: &IndexInfo, spec: &str, verified: bool) -> String 
         info.days,
         count(info.fingerprints)
     );
-    let _ = writeln!(
-        text,
-        "  archive: {}, version {}",
+    text += &format!(
+        "  archive: {}, version {}\n",
         visible(&info.archive),
         info.archive_version
     );
-    let _ = writeln!(text, "  answers distances up to {}", info.max_distance);
+    text += &format!("  answers distances up to {}\n", info.max_distance);
     let each = info.table_bytes as f64 / info.fingerprints.max(1) as f64;
-    let _ = writeln!(
-        text,
-        "  tables: {} ({each:.2} bytes a fingerprint); ids, days and sketches: {}; directories, in memory: {}",
+    text += &format!(
+        "  tables: {} ({each:.2} bytes a fingerprint); ids, days and sketches: {}; directories, in memory: {}\n",
         size(info.table_bytes),
         size(info.row_bytes),
         size(info.directory_bytes)
     );
-    let _ = writeln!(text, "  spec: {spec}");
+    text += &format!("  spec: {spec}\n");
     for segment in &info.segments {
         let days: Vec<String> = segment
             .parts
@@ -121,9 +118,8 @@ fn info_text(dir: &str, info: &IndexInfo, spec: &str, verified: bool) -> String 
             (Some(first), Some(last)) if first != last => format!("{first} to {last}"),
             (first, _) => first.cloned().unwrap_or_default(),
         };
-        let _ = writeln!(
-            text,
-            "  {}: {} documents, {}",
+        text += &format!(
+            "  {}: {} documents, {}\n",
             days,
             count(segment.rows),
             size(segment.table_bytes + segment.row_bytes)

@@ -30,11 +30,12 @@ use ::archive::Archive;
 use documents::{Columns, DocumentId, Documents, Pages};
 use engine::recipe::SpecOptions;
 use engine::template::{CutText, CutTexts, archive_templates, cut_texts};
+use hamming::Design;
 use simhash::{Markup, Template};
 use storage::Location;
 use template::domain;
 
-use crate::exit::Failure;
+use crate::exit::{Failure, usage};
 use crate::process::Process;
 use crate::spooled::spooled;
 
@@ -148,13 +149,17 @@ async fn output_files(process: &Process, paths: &[String]) -> Result<Vec<Locatio
 /// Endings of outputs in a directory.
 const OUTPUT_ENDINGS: [&str; 3] = ["parquet", "csv", "jsonl"];
 
+/// The design of a --design, for pairs within `k` bits.
+fn design_named(name: Option<&str>, k: u32) -> Result<Option<Design>, Failure> {
+    let design = name.map(|name| Design::named(name, k)).transpose();
+    design.map_err(|error| Failure::Usage(error.to_string()))
+}
+
 /// Refuses a value of --near that no similarity can have.
 fn check_near(near: f64) -> Result<(), Failure> {
     if (0.0..=1.0).contains(&near) {
         Ok(())
     } else {
-        Err(Failure::Usage(format!(
-            "--near {near} is not a similarity from 0 to 1"
-        )))
+        usage(format!("--near {near} is not a similarity from 0 to 1"))
     }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use engine::output::{OutputFormat, OutputKind, OutputTarget, Present, present};
 use storage::{Location, StorageError, Stores};
 
-use crate::exit::Failure;
+use crate::exit::{Failure, usage};
 
 /// The path that means standard output.
 const STDOUT: &str = "-";
@@ -47,9 +47,9 @@ impl Outputs<'_> {
     ) -> Result<Location, Failure> {
         let location = self.check_location(option, path).await?;
         if OutputFormat::from_name(&location.file_name()) != Some(OutputFormat::Parquet) {
-            return Err(Failure::Usage(format!(
+            return usage(format!(
                 "{option} {path}: the output is a Parquet file, so its name must end in .parquet"
-            )));
+            ));
         }
         self.check_owner(option, &location, written).await?;
         Ok(location)
@@ -70,14 +70,10 @@ impl Outputs<'_> {
         };
         let location = self.stores.locate(&checked)?;
         if let Some(table) = location.table_above().await? {
-            return Err(Failure::Usage(format!(
-                "{option} {path} lies in the Delta table {table}"
-            )));
+            return usage(format!("{option} {path} lies in the Delta table {table}"));
         }
         match self.input_with(&location).await {
-            Some(input) => Err(Failure::Usage(format!(
-                "{option} {path} lies in {input}, which is read"
-            ))),
+            Some(input) => usage(format!("{option} {path} lies in {input}, which is read")),
             None => Ok(path.to_owned()),
         }
     }
@@ -146,15 +142,15 @@ impl Outputs<'_> {
             }
             Present::Foreign => "dedup-job did not write the existing file",
         };
-        Err(Failure::Usage(format!(
+        usage(format!(
             "{option} {location}: {why}; choose another name, or replace it with --overwrite"
-        )))
+        ))
     }
 
     /// The location of a path. Refuses a path that cannot be a file, or lies in an input or a Delta
     /// table.
     async fn check_location(&self, option: &str, path: &str) -> Result<Location, Failure> {
-        let refused = |reason: &str| Err(Failure::Usage(format!("{option} {path} {reason}")));
+        let refused = |reason: &str| usage(format!("{option} {path} {reason}"));
         let output = self.stores.locate(path).map_err(|error| match error {
             StorageError::BadPath { .. } => Failure::Usage(format!("{option} {error}")),
             error => error.into(),

@@ -1,7 +1,5 @@
 //! `dedup-job plan`: what a run would read, build and cost.
 
-use std::fmt::Write as _;
-
 use ::archive::{Scope, Snapshot, SnapshotFile};
 use documents::{Columns, Rows};
 use engine::job::{Forecast, Sizes};
@@ -12,8 +10,9 @@ use serde_json::json;
 use simhash::Spec;
 use simhash::unrelated_rates::unrelated_documents;
 
-use crate::args::{CommonArgs, PlanArgs};
-use crate::exit::Failure;
+use super::design_named;
+use crate::args::{CommonArgs, PlanArgs, either};
+use crate::exit::{Failure, usage};
 use crate::printing::{count, print, print_json, size};
 use crate::process::{self, Process};
 
@@ -41,15 +40,11 @@ struct Inputs {
 const TEXT_BYTES: u64 = 5_000;
 
 pub fn run(common: &CommonArgs, args: &PlanArgs) -> Result<(), Failure> {
-    let new = if args.documents.is_empty() {
-        &args.new
-    } else {
-        &args.documents
-    };
+    let new = either(&args.documents, &args.new);
     if new.is_empty() && args.batch_rows.is_none() {
-        return Err(Failure::Usage(
-            "the documents of the batch are missing: name them after `plan`, or by --new; see --help".into(),
-        ));
+        return usage(
+            "the documents of the batch are missing: name them after `plan`, or by --new; see --help",
+        );
     }
     let inputs = match args.batch_rows {
         Some(documents) => Inputs {
@@ -66,18 +61,10 @@ pub fn run(common: &CommonArgs, args: &PlanArgs) -> Result<(), Failure> {
         })?,
     };
     let k = inputs.max_distance;
-    let only = args.design.as_ref().map(|name| Design::named(name, k));
-    let only = only.transpose();
-    let only = only.map_err(|error| Failure::Usage(error.to_string()))?;
+    let only = design_named(args.design.as_deref(), k)?;
     let queries = inputs.archive + inputs.documents;
-    let plans = plans(
-        &inputs,
-        k,
-        only,
-        process::memory_limit(common),
-        queries,
-        process::threads(common),
-    )?;
+    let (memory, threads) = (process::memory_limit(common), process::threads(common));
+    let plans = plans(&inputs, k, only, memory, queries, threads)?;
     let forecast = match (args.machines, plans.first()) {
         (Some(machines), Some(plan)) => {
             let sizes = Sizes {
@@ -86,8 +73,7 @@ pub fn run(common: &CommonArgs, args: &PlanArgs) -> Result<(), Failure> {
                 sketches: !inputs.spec.sketch.is_none(),
                 archive: inputs.archive,
             };
-            let cores = process::threads(common) as u64;
-            Some(Forecast::new(sizes, plan, machines, cores))
+            Some(Forecast::new(sizes, plan, machines, threads as u64))
         }
         _ => None,
     };
@@ -107,17 +93,15 @@ pub fn run(common: &CommonArgs, args: &PlanArgs) -> Result<(), Failure> {
 }
 
 fn write_forecast(text: &mut String, forecast: &Forecast) {
-    let _ = writeln!(
-        text,
-        "in parts on {} machines of {} cores, by split, map and reduce: {:.1} s",
+    *text += &format!(
+        "in parts on {} machines of {} cores, by split, map and reduce: {:.1} s\n",
         count(forecast.machines),
         count(forecast.cores),
         forecast.seconds
     );
     for round in &forecast.rounds {
-        let _ = writeln!(
-            text,
-            "  {:<12} {} parts, {:.1} s of one core, {:.1} s with all machines",
+        *text += &format!(
+            "  {:<12} {} parts, {:.1} s of one core, {:.1} s with all machines\n",
             round.map,
             count(round.parts as u64),
             round.core_seconds,
@@ -136,9 +120,9 @@ async fn open(process: &Process, args: &PlanArgs, new: &[String]) -> Result<Inpu
     if let Some(base) = base
         && are_documents(&process.context, base, &columns).await?
     {
-        return Err(Failure::Usage(format!(
+        return usage(format!(
             "--base {base}: these are documents, and a plan is of an archive, or of fingerprints: make them by `dedup-job fingerprint`"
-        )));
+        ));
     }
     let opened = OpenedArchive::open(process.stores(), base, &columns, None).await?;
     let (documents, recipe, id_type) = open_batch(
@@ -281,17 +265,15 @@ fn as_text(inputs: &Inputs, k: u32, queries: u64, plans: &[Plan]) -> String {
     } else {
         "ready fingerprints"
     };
-    let _ = writeln!(
-        text,
-        "batch: {} {content}, in {} files",
+    text += &format!(
+        "batch: {} {content}, in {} files\n",
         count(inputs.documents),
         inputs.files
     );
     // Without an archive, the batch is compared with itself only.
     if base.version.is_some() || !base.files.is_empty() {
-        let _ = writeln!(
-            text,
-            "archive: {} fingerprints of {} days in {} files of {}; {} to read",
+        text += &format!(
+            "archive: {} fingerprints of {} days in {} files of {}; {} to read\n",
             count(inputs.archive),
             base.days().len(),
             count(base.files.len() as u64),
@@ -299,20 +281,16 @@ fn as_text(inputs: &Inputs, k: u32, queries: u64, plans: &[Plan]) -> String {
             size(fingerprint_bytes(base))
         );
     }
-    let _ = writeln!(text, "spec: {}", inputs.spec.to_json());
-    let _ = writeln!(
-        text,
-        "designs for pairs within {k} bits, the cheapest first (predicted, one core):"
-    );
-    let _ = writeln!(
-        text,
-        "  {:<12} {:>6} {:>12} {:>6} {:>9} {:>12} {:>9} {:>11}",
+    text += &format!("spec: {}\n", inputs.spec.to_json());
+    text +=
+        &format!("designs for pairs within {k} bits, the cheapest first (predicted, one core):\n");
+    text += &format!(
+        "  {:<12} {:>6} {:>12} {:>6} {:>9} {:>12} {:>9} {:>11}\n",
         "design", "tables", "memory", "passes", "lookups", "candidates", "ns/fp", "seconds"
     );
     for plan in plans {
-        let _ = writeln!(
-            text,
-            "  {:<12} {:>6} {:>12} {:>6} {:>9.2} {:>12.2} {:>9.1} {:>11.2}",
+        text += &format!(
+            "  {:<12} {:>6} {:>12} {:>6} {:>9.2} {:>12.2} {:>9.1} {:>11.2}\n",
             plan.design.name(),
             plan.design.blocks().len(),
             size(plan.bytes as u64),
@@ -324,9 +302,8 @@ fn as_text(inputs: &Inputs, k: u32, queries: u64, plans: &[Plan]) -> String {
         );
     }
     if let Some(cheapest) = plans.first() {
-        let _ = writeln!(
-            text,
-            "tables of {}: {}",
+        text += &format!(
+            "tables of {}: {}\n",
             cheapest.design.name(),
             cheapest.layout()
         );
@@ -334,9 +311,8 @@ fn as_text(inputs: &Inputs, k: u32, queries: u64, plans: &[Plan]) -> String {
     if let Some(met) = unrelated_documents(&inputs.spec, k, inputs.archive)
         && met >= MANY_UNRELATED
     {
-        let _ = writeln!(
-            text,
-            "warning: in an archive of this size, a new document meets some {} unrelated documents within {k} bits, as measured on manuals and proposals under this spec. Take a smaller k, compare texts by --verify, or make the archive with --learn; `dedup-job tune` measures your own documents",
+        text += &format!(
+            "warning: in an archive of this size, a new document meets some {} unrelated documents within {k} bits, as measured on manuals and proposals under this spec. Take a smaller k, compare texts by --verify, or make the archive with --learn; `dedup-job tune` measures your own documents\n",
             count(met.round() as u64)
         );
     }

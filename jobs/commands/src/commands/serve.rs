@@ -14,6 +14,7 @@ use super::index::files;
 use super::{open_texts, required};
 use crate::args::{CommonArgs, ServeArgs};
 use crate::exit::Failure;
+use crate::panics;
 use crate::printing::print_aside;
 use crate::process::{self, Process};
 use crate::signals::StopSignals;
@@ -40,7 +41,8 @@ pub fn run(common: &CommonArgs, args: &ServeArgs) -> Result<(), Failure> {
     let dir = required(args.index.as_deref(), "--index DIR")?;
     let token = token(args)?;
     let listen = address(args.listen.as_deref().unwrap_or(LISTEN))?;
-    process::run_until_stopped(
+    panics::log_all();
+    process::run_with_signals(
         common,
         async |process: &Process, signals: &mut StopSignals| {
             let start = async {

@@ -1,6 +1,5 @@
 //! [`Pairs`]: the pairs that a join finds, on all its threads.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow::array::{ArrayRef, Int32Array, Int64Array, RecordBatch};
@@ -9,6 +8,7 @@ use engine::pairs::{BASE_ID, DISTANCE, NEW_ID};
 
 use crate::error::Failed;
 use crate::lock::lock;
+use crate::progress::Progress;
 
 /// Two near rows. The order of the fields is that of the result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -21,7 +21,6 @@ pub(super) struct Pair {
 /// The pairs that all threads find.
 pub(super) struct Pairs {
     found: Mutex<Vec<Pair>>,
-    count: AtomicU64,
     most: u64,
 }
 
@@ -30,14 +29,13 @@ impl Pairs {
     pub(super) fn new(most: u64) -> Self {
         Self {
             found: Mutex::default(),
-            count: AtomicU64::new(0),
             most,
         }
     }
 
     /// Counts pairs before they are made, and refuses more than are allowed.
-    pub(super) fn count(&self, count: u64) -> Result<(), Failed> {
-        let before = self.count.fetch_add(count, Ordering::Relaxed);
+    pub(super) fn count(&self, count: u64, progress: &Progress) -> Result<(), Failed> {
+        let before = progress.add_pairs(count);
         if before.saturating_add(count) <= self.most {
             Ok(())
         } else {

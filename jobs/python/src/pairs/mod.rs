@@ -109,8 +109,7 @@ impl<'py> Join<'py> {
             // Each two values are found twice, and each value finds itself.
             if found.entry <= query {
                 let count = pairs_of(&batch, query, found.entry);
-                all.count(count)?;
-                progress.add_pairs(count);
+                all.count(count, progress)?;
                 add_rows(side, &batch, (query, found), pairs);
             }
             Ok(())
@@ -132,8 +131,7 @@ impl<'py> Join<'py> {
         self.probe(&batch, Some(large.values()), |query, found, pairs| {
             let other = large.row(query);
             let rows = batch.rows(found.entry);
-            all.count(rows.len() as u64)?;
-            progress.add_pairs(rows.len() as u64);
+            all.count(rows.len() as u64, progress)?;
             let distance = found.distance;
             pairs.extend(rows.map(|row| {
                 let (new, base) = order(small.row(row), other);

@@ -82,34 +82,18 @@ impl Shown {
     }
 }
 
-/// Why a walk must begin again.
-enum Again {
-    /// A hidden element that begins here is never closed.
-    Unclosed(usize),
-    /// Attributes hide most of the page.
-    Veiled,
-}
-
 /// Walks over a page. Begins again if a hidden element is never closed, or if attributes hide most of the page, a few times at
 /// most, so the time stays linear.
 pub(super) fn walk<'p, 'o>(page: &'p str, visitor: &mut impl Visit<'p, 'o>) {
     let mut shown = Shown::default();
-    while let Some(again) = walk_once(page, &shown, visitor) {
-        match again {
-            Again::Unclosed(at) => shown.add(at),
-            Again::Veiled => shown.veiled = true,
-        }
+    while !walk_once(page, &mut shown, visitor) {
         visitor.writer().restart();
         visitor.restart();
     }
 }
 
-/// Walks over a page.
-fn walk_once<'p, 'o, V: Visit<'p, 'o>>(
-    page: &'p str,
-    shown: &Shown,
-    visitor: &mut V,
-) -> Option<Again> {
+/// Walks over a page. Returns false if the walk must begin again, with more elements `shown`.
+fn walk_once<'p, 'o, V: Visit<'p, 'o>>(page: &'p str, shown: &mut Shown, visitor: &mut V) -> bool {
     let (mut visible, mut veiled) = (0, 0);
     let mut scanner = Scanner::new(page);
     let mut open = OpenElements::<V::Context>::new();
@@ -170,8 +154,10 @@ fn walk_once<'p, 'o, V: Visit<'p, 'o>>(
         }
     }
     if let Some(unclosed) = open.hidden_since() {
-        return Some(Again::Unclosed(unclosed));
+        shown.add(unclosed);
+        return false;
     }
     let is_most = veiled >= LEAST_HIDDEN && veiled >= 2 * visible;
-    is_most.then_some(Again::Veiled)
+    shown.veiled |= is_most;
+    !is_most
 }

@@ -4,7 +4,7 @@
 //! another advertisement changes the decision on a block.
 
 use super::containers::Containers;
-use super::elements::{BLOCK, CONTAINER, Element, PREFORMATTED, SENTENCES};
+use super::elements::{BLOCK, BOILERPLATE, CONTAINER, Element, PREFORMATTED, SENTENCES};
 use super::names::{COUNTED, Key, Table, key};
 use super::scan::Attributes;
 
@@ -86,7 +86,7 @@ impl Context {
             inside.regions = (inside.regions & !(HEADER | FORM)) | CONTENT;
         } else {
             inside.regions |= match element {
-                _ if is_boilerplate_element(element) => ELEMENT,
+                _ if element.has(BOILERPLATE) => ELEMENT,
                 Element::Header if !self.is_in(CONTENT) => HEADER,
                 Element::Form => FORM,
                 _ => 0,
@@ -114,23 +114,11 @@ impl Context {
 /// Whether a block is boilerplate by its own name or role. Its class or id may be that of a frame around the text.
 pub(super) fn is_boilerplate(element: Element, attributes: &Attributes<'_>) -> bool {
     let is_named = match attributes.role.map_or(Role::None, Role::of) {
-        Role::None => is_boilerplate_element(element),
+        Role::None => element.has(BOILERPLATE),
         Role::Main | Role::Article => false,
         Role::Boilerplate => !matches!(element, Element::Main | Element::Article),
     };
     element.has(BLOCK) && is_named
-}
-
-fn is_boilerplate_element(element: Element) -> bool {
-    matches!(
-        element,
-        Element::Nav
-            | Element::Aside
-            | Element::Footer
-            | Element::Menu
-            | Element::Dialog
-            | Element::Search
-    )
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -144,15 +132,9 @@ enum Role {
 impl Role {
     /// The role that an attribute names; if there are several, by the first.
     fn of(attribute: &[u8]) -> Self {
+        #[rustfmt::skip]
         static ROLES: Table<32> = Table::new(&[
-            "main",
-            "article",
-            "navigation",
-            "banner",
-            "contentinfo",
-            "complementary",
-            "search",
-            "dialog",
+            "main", "article", "navigation", "banner", "contentinfo", "complementary", "search", "dialog",
             "alertdialog",
         ]);
         let mut names = attribute.split(u8::is_ascii_whitespace);
@@ -167,76 +149,24 @@ impl Role {
 }
 
 /// Words in the names of classes and ids of boilerplate.
-static BOILERPLATE: Table<128> = Table::new(&[
-    "ad",
-    "ads",
-    "adsense",
-    "advert",
-    "advertisement",
-    "advertising",
-    "adverts",
-    "breadcrumb",
-    "breadcrumbs",
-    "comment",
-    "comments",
-    "consent",
-    "cookie",
-    "cookies",
-    "copyright",
-    "disqus",
-    "footer",
-    "gdpr",
-    "lightbox",
-    "masthead",
-    "menu",
-    "modal",
-    "nav",
-    "navbar",
-    "navbox",
-    "navigation",
-    "newsletter",
-    "pager",
-    "pagination",
-    "popup",
-    "promo",
-    "promotion",
-    "recommended",
-    "related",
-    "share",
-    "sharing",
-    "sidebar",
-    "signup",
-    "skyscraper",
-    "social",
-    "sponsor",
-    "sponsored",
-    "subscribe",
-    "toolbar",
+#[rustfmt::skip]
+static NAMES: Table<128> = Table::new(&[
+    "ad", "ads", "adsense", "advert", "advertisement", "advertising", "adverts", "breadcrumb", "breadcrumbs",
+    "comment", "comments", "consent", "cookie", "cookies", "copyright", "disqus", "footer", "gdpr", "lightbox",
+    "masthead", "menu", "modal", "nav", "navbar", "navbox", "navigation", "newsletter", "pager", "pagination",
+    "popup", "promo", "promotion", "recommended", "related", "share", "sharing", "sidebar", "signup", "skyscraper",
+    "social", "sponsor", "sponsored", "subscribe", "toolbar",
 ]);
 
 /// Words that make a name something else: a state of the page (`menu-open`), its frame (`has-sidebar`,
 /// `content-sidebar-wrap`), the subject of a text (`tag-cookie`).
+#[rustfmt::skip]
 static OTHERWISE: Table<64> = Table::new(&[
-    "category",
-    "closed",
-    "collapsed",
-    "disabled",
-    "enabled",
-    "has",
-    "hidden",
-    "layout",
-    "no",
-    "not",
-    "open",
-    "tag",
-    "type",
-    "with",
-    "without",
-    "wrap",
-    "wrapper",
+    "category", "closed", "collapsed", "disabled", "enabled", "has", "hidden", "layout", "no", "not", "open", "tag",
+    "type", "with", "without", "wrap", "wrapper",
 ]);
 
-/// Whether one of the names in a `class` or `id` attribute has a word of [`BOILERPLATE`], and none of [`OTHERWISE`].
+/// Whether one of the names in a `class` or `id` attribute has a word of [`NAMES`], and none of [`OTHERWISE`].
 /// Words end at every character but letters and digits, and before a capital that follows a small letter or a digit.
 fn names_boilerplate(attribute: &[u8]) -> bool {
     let (mut is_boilerplate, mut is_otherwise) = (false, false);
@@ -246,7 +176,7 @@ fn names_boilerplate(attribute: &[u8]) -> bool {
     for &byte in attribute.iter().chain(b" ") {
         let goes_on = byte.is_ascii_alphanumeric();
         if len > 0 && (!goes_on || (byte.is_ascii_uppercase() && !last.is_ascii_uppercase())) {
-            is_boilerplate |= BOILERPLATE.find(word).is_some();
+            is_boilerplate |= NAMES.find(word).is_some();
             is_otherwise |= OTHERWISE.find(word).is_some();
             (word, len) = (0, 0);
         }

@@ -30,6 +30,12 @@ pub(super) const CONTAINER: u32 = 1 << 11;
 pub(super) const PREFORMATTED: u32 = 1 << 12;
 /// Is of SVG or MathML, and its content is HTML.
 pub(super) const HOLDS_HTML: u32 = 1 << 13;
+/// An end tag closes it within the blocks that began in it ("formatting" in the standard).
+pub(super) const FORMATTING: u32 = 1 << 14;
+/// Its end tag may be left out before other tags ("implied end tags" in the standard).
+pub(super) const IMPLIED_END: u32 = 1 << 15;
+/// Is boilerplate by its name.
+pub(super) const BOILERPLATE: u32 = 1 << 16;
 
 /// A block as the standard treats most of them.
 const PLAIN: u32 = BLOCK | SPECIAL | CLOSES_P;
@@ -37,8 +43,10 @@ const PLAIN: u32 = BLOCK | SPECIAL | CLOSES_P;
 const OLD: u32 = PLAIN | ENDS_FOREIGN;
 /// An element of SVG or MathML whose content is HTML.
 const HOLDER: u32 = WORD | SPECIAL | SCOPE | HOLDS_HTML;
-/// An inline element that ends foreign content.
-const STYLE: u32 = ENDS_FOREIGN;
+/// A formatting element that ends foreign content.
+const STYLE: u32 = FORMATTING | ENDS_FOREIGN;
+/// An item or a paragraph.
+const ITEM: u32 = OLD | SENTENCES | IMPLIED_END;
 
 macro_rules! elements {
     ($($element:ident $name:literal $traits:expr,)*) => {
@@ -59,12 +67,12 @@ macro_rules! elements {
 
 elements! {
     // Inline: words go on at their tags.
-    A "a" 0, Abbr "abbr" 0, Acronym "acronym" 0, B "b" STYLE, Bdi "bdi" 0, Bdo "bdo" 0, Big "big" STYLE, Cite "cite" 0,
-    Code "code" STYLE, Data "data" 0, Del "del" 0, Dfn "dfn" 0, Em "em" STYLE, Font "font" 0, I "i" STYLE, Ins "ins" 0,
-    Kbd "kbd" 0, Label "label" 0, Mark "mark" 0, Nobr "nobr" STYLE, Output "output" 0, Q "q" 0, Rb "rb" 0, Rp "rp" HIDDEN,
-    Rt "rt" 0, Ruby "ruby" STYLE, S "s" STYLE, Samp "samp" 0, Slot "slot" 0, Small "small" STYLE, Span "span" STYLE,
-    Strike "strike" STYLE, Strong "strong" STYLE, Sub "sub" STYLE, Sup "sup" STYLE, Time "time" 0, Tt "tt" STYLE,
-    U "u" STYLE, Var "var" STYLE,
+    A "a" FORMATTING, Abbr "abbr" 0, Acronym "acronym" 0, B "b" STYLE, Bdi "bdi" 0, Bdo "bdo" 0, Big "big" STYLE, Cite "cite" 0,
+    Code "code" STYLE, Data "data" 0, Del "del" 0, Dfn "dfn" 0, Em "em" STYLE, Font "font" FORMATTING, I "i" STYLE, Ins "ins" 0,
+    Kbd "kbd" 0, Label "label" 0, Mark "mark" 0, Nobr "nobr" STYLE, Output "output" 0, Q "q" 0, Rb "rb" IMPLIED_END,
+    Rp "rp" HIDDEN | IMPLIED_END, Rt "rt" IMPLIED_END, Ruby "ruby" ENDS_FOREIGN, S "s" STYLE, Samp "samp" 0, Slot "slot" 0,
+    Small "small" STYLE, Span "span" ENDS_FOREIGN, Strike "strike" STYLE, Strong "strong" STYLE, Sub "sub" ENDS_FOREIGN,
+    Sup "sup" ENDS_FOREIGN, Time "time" 0, Tt "tt" STYLE, U "u" STYLE, Var "var" ENDS_FOREIGN,
 
     // Without visible content, and without a place in the line. The content of some is raw text, which is left out.
     Wbr "wbr" EMPTY, Meta "meta" EMPTY | ENDS_FOREIGN, Link "link" EMPTY, Base "base" EMPTY, Basefont "basefont" EMPTY,
@@ -93,17 +101,19 @@ elements! {
     Frame "frame" EMPTY | BLOCK, Option "option" EMPTY | BLOCK, Optgroup "optgroup" EMPTY | BLOCK,
     H1 "h1" OLD | HEADING, H2 "h2" OLD | HEADING, H3 "h3" OLD | HEADING, H4 "h4" OLD | HEADING, H5 "h5" OLD | HEADING,
     H6 "h6" OLD | HEADING,
-    P "p" OLD | SENTENCES, Li "li" OLD | SENTENCES, Dd "dd" OLD | SENTENCES, Dt "dt" OLD | SENTENCES,
+    P "p" ITEM, Li "li" ITEM, Dd "dd" ITEM, Dt "dt" ITEM,
     Blockquote "blockquote" OLD | SENTENCES, Pre "pre" OLD | PREFORMATTED, Listing "listing" OLD | PREFORMATTED,
     Xmp "xmp" PLAIN | PREFORMATTED, Plaintext "plaintext" PLAIN | PREFORMATTED, Figcaption "figcaption" PLAIN | SENTENCES,
-    Ul "ul" OLD, Ol "ol" OLD, Dl "dl" OLD, Menu "menu" OLD, Dir "dir" PLAIN, Hgroup "hgroup" PLAIN, Figure "figure" PLAIN,
-    Summary "summary" PLAIN, Legend "legend" BLOCK, Textarea "textarea" BLOCK | SPECIAL,
+    Ul "ul" OLD, Ol "ol" OLD, Dl "dl" OLD, Menu "menu" OLD | BOILERPLATE, Dir "dir" PLAIN, Hgroup "hgroup" PLAIN,
+    Figure "figure" PLAIN, Summary "summary" PLAIN, Legend "legend" BLOCK, Textarea "textarea" BLOCK | SPECIAL,
     Marquee "marquee" BLOCK | SPECIAL | SCOPE,
     Div "div" OLD | CONTAINER, Center "center" OLD | CONTAINER, Section "section" PLAIN | CONTAINER,
-    Article "article" PLAIN | CONTAINER, Main "main" PLAIN | CONTAINER, Aside "aside" PLAIN | CONTAINER,
-    Header "header" PLAIN | CONTAINER, Footer "footer" PLAIN | CONTAINER, Nav "nav" PLAIN | CONTAINER,
-    Search "search" PLAIN | CONTAINER, Address "address" PLAIN | CONTAINER, Details "details" PLAIN | CONTAINER,
-    Dialog "dialog" BLOCK | CLOSES_P | CONTAINER, Fieldset "fieldset" PLAIN | CONTAINER, Form "form" PLAIN | CONTAINER,
+    Article "article" PLAIN | CONTAINER, Main "main" PLAIN | CONTAINER, Aside "aside" PLAIN | CONTAINER | BOILERPLATE,
+    Header "header" PLAIN | CONTAINER, Footer "footer" PLAIN | CONTAINER | BOILERPLATE,
+    Nav "nav" PLAIN | CONTAINER | BOILERPLATE, Search "search" PLAIN | CONTAINER | BOILERPLATE,
+    Address "address" PLAIN | CONTAINER, Details "details" PLAIN | CONTAINER,
+    Dialog "dialog" BLOCK | CLOSES_P | CONTAINER | BOILERPLATE, Fieldset "fieldset" PLAIN | CONTAINER,
+    Form "form" PLAIN | CONTAINER,
     Table "table" OLD | SCOPE, Td "td" BLOCK | SPECIAL | SCOPE | TABLE_PART | SENTENCES | CONTAINER,
     Th "th" BLOCK | SPECIAL | SCOPE | TABLE_PART | SENTENCES | CONTAINER, Tr "tr" BLOCK | SPECIAL | TABLE_PART,
     Tbody "tbody" BLOCK | SPECIAL | TABLE_PART, Thead "thead" BLOCK | SPECIAL | TABLE_PART,
@@ -140,16 +150,10 @@ impl Element {
         }
     }
 
+    /// The level of a heading; the table has them in order.
     pub(super) fn heading(self) -> Option<u8> {
-        match self {
-            Self::H1 => Some(1),
-            Self::H2 => Some(2),
-            Self::H3 => Some(3),
-            Self::H4 => Some(4),
-            Self::H5 => Some(5),
-            Self::H6 => Some(6),
-            _ => None,
-        }
+        let is_heading = self.has(HEADING);
+        is_heading.then(|| self as u8 - Self::H1 as u8 + 1)
     }
 
     /// The level of a part of a table: 1 for cells, 2 for rows, 3 for groups of rows and captions; 0 for all else.

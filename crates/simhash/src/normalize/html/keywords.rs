@@ -1,31 +1,12 @@
 //! The keywords of `display` that browsers know. They drop a declaration with another.
 
 /// The keywords of `display` that stand alone, besides `none`.
+#[rustfmt::skip]
 pub(super) const DISPLAYS: &[&str] = &[
-    "contents",
-    "inline-block",
-    "inline-flex",
-    "inline-grid",
-    "inline-table",
-    "table-caption",
-    "table-cell",
-    "table-column",
-    "table-column-group",
-    "table-footer-group",
-    "table-header-group",
-    "table-row",
-    "table-row-group",
-    "ruby-base",
-    "ruby-base-container",
-    "ruby-text",
-    "ruby-text-container",
-    "-webkit-box",
-    "-webkit-flex",
-    "-webkit-inline-box",
-    "-webkit-inline-flex",
-    "inherit",
-    "initial",
-    "unset",
+    "contents", "inline-block", "inline-flex", "inline-grid", "inline-table", "table-caption", "table-cell",
+    "table-column", "table-column-group", "table-footer-group", "table-header-group", "table-row", "table-row-group",
+    "ruby-base", "ruby-base-container", "ruby-text", "ruby-text-container", "-webkit-box", "-webkit-flex",
+    "-webkit-inline-box", "-webkit-inline-flex", "inherit", "initial", "unset",
 ];
 
 /// What a keyword of `display` says that others may stand beside; 0 if none may. Those that share a bit exclude each other.

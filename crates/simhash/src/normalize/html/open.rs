@@ -6,7 +6,8 @@
 //! in paragraphs of pages without a document type.
 
 use super::elements::{
-    CLOSES_P, EMPTY, ENDS_FOREIGN, Element, HEADING, HOLDS_HTML, SCOPE, SPECIAL, TABLE_PART,
+    CLOSES_P, EMPTY, ENDS_FOREIGN, Element, FORMATTING, HEADING, HOLDS_HTML, IMPLIED_END, SCOPE,
+    SPECIAL, TABLE_PART,
 };
 use super::hidden::Sight;
 use super::names::Key;
@@ -238,7 +239,7 @@ impl<C: Copy + Default> OpenElements<C> {
                 self.close_implied(at + 1);
                 self.entries.remove(at);
             }
-            None if is_formatting(element) => {
+            None if element.has(FORMATTING) => {
                 if let Some(at) = self.find(has_name, ends_scope) {
                     self.end_within_blocks(at);
                 }
@@ -302,18 +303,7 @@ impl<C: Copy + Default> OpenElements<C> {
 
     /// Closes the innermost elements whose end tags may be left out, down to the first `least` elements.
     fn close_implied(&mut self, least: usize) {
-        while self.entries.len() > least
-            && matches!(
-                self.innermost().element,
-                Element::Dd
-                    | Element::Dt
-                    | Element::Li
-                    | Element::P
-                    | Element::Rb
-                    | Element::Rp
-                    | Element::Rt
-            )
-        {
+        while self.entries.len() > least && self.innermost().element.has(IMPLIED_END) {
             self.truncate(self.entries.len() - 1);
         }
     }
@@ -373,27 +363,6 @@ fn holds_html(tag: Tag, root: Option<Element>) -> bool {
 
 fn is_paragraph<C>(entry: &Entry<C>) -> bool {
     entry.element == Element::P
-}
-
-/// Whether an end tag closes the element within the blocks that began in it ("formatting" in the standard).
-fn is_formatting(element: Element) -> bool {
-    matches!(
-        element,
-        Element::A
-            | Element::B
-            | Element::Big
-            | Element::Code
-            | Element::Em
-            | Element::Font
-            | Element::I
-            | Element::Nobr
-            | Element::S
-            | Element::Small
-            | Element::Strike
-            | Element::Strong
-            | Element::Tt
-            | Element::U
-    )
 }
 
 fn is_special(element: Element) -> bool {

@@ -7,16 +7,16 @@ use engine::recipe::OptionFile;
 use super::info;
 use crate::args::{CommonArgs, CreateArgs};
 use crate::commands::idf;
-use crate::exit::Failure;
+use crate::exit::{Failure, usage};
 use crate::process::{self, Process};
 
 /// Creates an archive; with --learn, first counts the document frequencies of the documents there.
 pub(super) fn run(common: &CommonArgs, args: &CreateArgs) -> Result<(), Failure> {
     let CreateArgs { learn, columns, .. } = args;
     if let (true, Some(option)) = (learn.is_empty(), columns.of_files()) {
-        return Err(Failure::Usage(format!(
+        return usage(format!(
             "{option}: it says how files are read, here those of --learn; give it to `run`"
-        )));
+        ));
     }
     let created = process::run(common, async |process: &Process| {
         let stores = process.stores();

@@ -1,7 +1,5 @@
 //! `dedup-job archive info`, and the same summary after `create`.
 
-use std::fmt::Write as _;
-
 use ::archive::{Archive, ArchiveError, DayInfo, Info, RunDefaults, Verified, template_memory};
 use serde::Serialize;
 use template::Memory;
@@ -153,7 +151,7 @@ pub(super) fn defaults_text(defaults: &RunDefaults) -> String {
     let mut text = format!("k = {}", defaults.max_distance);
     match defaults.min_similarity {
         Some(least) => {
-            let _ = write!(text, ", verified by sketches, similarity from {least}");
+            text += &format!(", verified by sketches, similarity from {least}");
         }
         None => text.push_str(", not verified"),
     }
@@ -164,7 +162,7 @@ pub(super) fn defaults_text(defaults: &RunDefaults) -> String {
     ];
     for (what, name) in columns {
         if let Some(name) = name {
-            let _ = write!(text, ", {what} in column {name}");
+            text += &format!(", {what} in column {name}");
         }
     }
     text
@@ -174,9 +172,8 @@ fn as_text(dir: &str, known: &Known, verified: Option<Verified>) -> String {
     let Known { info, templates } = known;
     let (rows, files, bytes) = totals(info);
     let mut text = String::new();
-    let _ = writeln!(
-        text,
-        "{dir}: version {}, {} fingerprints of {} days in {} files, {}",
+    text += &format!(
+        "{dir}: version {}, {} fingerprints of {} days in {} files, {}\n",
         info.version,
         count(rows),
         info.days.len(),
@@ -188,13 +185,12 @@ fn as_text(dir: &str, known: &Known, verified: Option<Verified>) -> String {
     } else {
         ""
     };
-    let _ = writeln!(text, "  ids: {}{decisions}", info.id_type);
-    let _ = writeln!(text, "  runs: {}", defaults_text(&info.defaults));
-    let _ = writeln!(text, "  spec: {}", info.spec.to_json());
+    text += &format!("  ids: {}{decisions}\n", info.id_type);
+    text += &format!("  runs: {}\n", defaults_text(&info.defaults));
+    text += &format!("  spec: {}\n", info.spec.to_json());
     if let Some(templates) = templates {
-        let _ = writeln!(
-            text,
-            "  templates: {} passages of {} sources, {}",
+        text += &format!(
+            "  templates: {} passages of {} sources, {}\n",
             count(templates.passages as u64),
             count(templates.sources as u64),
             size(templates.bytes as u64)
@@ -205,15 +201,14 @@ fn as_text(dir: &str, known: &Known, verified: Option<Verified>) -> String {
         format!("{rows} fingerprints, {} files, {bytes}", day.files)
     };
     for (date, day) in &info.days {
-        let _ = writeln!(text, "  {date}: {}{}", sizes(day), batches_text(day));
+        text += &format!("  {date}: {}{}\n", sizes(day), batches_text(day));
     }
     if info.without_day.files > 0 {
-        let _ = writeln!(text, "  without a day: {}", sizes(&info.without_day));
+        text += &format!("  without a day: {}\n", sizes(&info.without_day));
     }
     if let Some(features) = &info.unwritable {
-        let _ = writeln!(
-            text,
-            "  nothing can be committed: another program set features that this version does not write: {features}"
+        text += &format!(
+            "  nothing can be committed: another program set features that this version does not write: {features}\n"
         );
     }
     if let Some(Verified {
@@ -221,15 +216,13 @@ fn as_text(dir: &str, known: &Known, verified: Option<Verified>) -> String {
         without_checksum,
     }) = verified
     {
-        let _ = match without_checksum {
-            0 => writeln!(
-                text,
-                "  verified: the SHA-256 of all {} files matches the log",
+        text += &match without_checksum {
+            0 => format!(
+                "  verified: the SHA-256 of all {} files matches the log\n",
                 count(files)
             ),
-            _ => writeln!(
-                text,
-                "  verified: the SHA-256 of {} files matches the log; {} files, which another program wrote, have none there: they can be read, but a changed bit in them may go unnoticed",
+            _ => format!(
+                "  verified: the SHA-256 of {} files matches the log; {} files, which another program wrote, have none there: they can be read, but a changed bit in them may go unnoticed\n",
                 count(files),
                 count(without_checksum)
             ),

@@ -8,7 +8,7 @@ use engine::progress::Stage;
 use engine::run::DaySource;
 
 use crate::args::CommonArgs;
-use crate::exit::Failure;
+use crate::exit::{Failure, usage};
 use crate::printing::{count, print_json, print_summary};
 use crate::process::{self, Process};
 
@@ -32,10 +32,10 @@ pub(super) fn are_archives(common: &CommonArgs, input: &[String]) -> Result<bool
     })?;
     let number = archives.iter().filter(|is_archive| **is_archive).count();
     match archives.iter().position(|is_archive| !is_archive) {
-        Some(other) if number > 0 => Err(Failure::Usage(format!(
+        Some(other) if number > 0 => usage(format!(
             "--input {}: archives are merged by themselves, and this is none",
             input[other]
-        ))),
+        )),
         _ => Ok(number > 0),
     }
 }
@@ -51,9 +51,7 @@ pub(super) fn run(
         None => None,
         Some(DaySource::Date(day)) => Some(day),
         Some(DaySource::Records) => {
-            return Err(Failure::Usage(
-                "--day from-records is for WARC files; the days of an archive are known".into(),
-            ));
+            return usage("--day from-records is for WARC files; the days of an archive are known");
         }
     };
     let merged = process::run(common, async |process: &Process| {
@@ -106,9 +104,7 @@ async fn merge(
     for path in input {
         let location = process.locate(path)?;
         if location.is(&place) {
-            return Err(Failure::Usage(format!(
-                "--input {path} is the archive itself"
-            )));
+            return usage(format!("--input {path} is the archive itself"));
         }
         let other = Archive::open(&location).await?;
         let plan = archive.plan_merge(&other, day).await?;

@@ -11,7 +11,7 @@ mod vacuum;
 
 use super::fingerprint;
 use crate::args::{ArchiveCommand, CommonArgs, FingerprintArgs};
-use crate::exit::Failure;
+use crate::exit::{Failure, usage};
 
 pub fn run(common: &CommonArgs, command: ArchiveCommand) -> Result<(), Failure> {
     match command {
@@ -32,9 +32,7 @@ pub fn run(common: &CommonArgs, command: ArchiveCommand) -> Result<(), Failure> 
                 return merge::run(common, &dir, &input, day);
             }
             if day.is_none() {
-                return Err(Failure::Usage(
-                    "--day YYYY-MM-DD is missing: the date of the documents".into(),
-                ));
+                return usage("--day YYYY-MM-DD is missing: the date of the documents");
             }
             let args = FingerprintArgs {
                 input,

@@ -1,7 +1,6 @@
 //! `dedup-job archive remove`, and its file of ids.
 
 use std::collections::{BTreeSet, HashSet};
-use std::fmt::Write as _;
 
 use ::archive::{Archive, ArchiveError, DataFile, DayBatch, IdSet, IdType, RowsByFile};
 use engine::progress::Stage;
@@ -10,7 +9,7 @@ use serde::Serialize;
 
 use crate::args::{CommonArgs, RemoveArgs};
 use crate::commands::dropped::{Again, decide_again, decided};
-use crate::exit::Failure;
+use crate::exit::{Failure, usage};
 use crate::printing::{count, date, print_json, print_summary, visible};
 use crate::process::{self, Process};
 
@@ -25,9 +24,9 @@ pub(super) fn run(common: &CommonArgs, args: &RemoveArgs) -> Result<(), Failure>
             };
             let has_kept = archive.has_kept();
             if repair && !has_kept {
-                return Err(Failure::Usage(format!(
+                return usage(format!(
                     "{dir} has no decisions, so --repair has nothing to do"
-                )));
+                ));
             }
             let (later, has_only_kept) = match day {
                 Some(day) if has_kept => archive.later_batches(day, batch)?,
@@ -44,9 +43,7 @@ pub(super) fn run(common: &CommonArgs, args: &RemoveArgs) -> Result<(), Failure>
                 (Some(day), _) => (archive.remove_day(day, batch).await?, None),
                 (None, Some(ids)) => (archive.remove_ids(&ids).await?, Some(ids.len() as u64)),
                 (None, None) => {
-                    return Err(Failure::Usage(
-                        "--day or --ids is required; see --help".into(),
-                    ));
+                    return usage("--day or --ids is required; see --help");
                 }
             };
             let repaired = match originals {
@@ -87,9 +84,8 @@ pub(super) fn run(common: &CommonArgs, args: &RemoveArgs) -> Result<(), Failure>
     if let (Some(repaired), Some(_)) = (&repaired, removed.version) {
         text.push_str(&repaired.text());
     } else if removed.version.is_some() && !later.is_empty() {
-        let _ = writeln!(
-            text,
-            "  later days were decided with these documents: what they dropped as duplicates of them stays dropped; --repair, given with the removal, keeps it. To decide anew now, remove these days, too, and run them again in order: {}",
+        text += &format!(
+            "  later days were decided with these documents: what they dropped as duplicates of them stays dropped; --repair, given with the removal, keeps it. To decide anew now, remove these days, too, and run them again in order: {}\n",
             later.join(", ")
         );
     } else if removed.version.is_some() && asked.is_some() && has_kept {
@@ -98,9 +94,8 @@ pub(super) fn run(common: &CommonArgs, args: &RemoveArgs) -> Result<(), Failure>
         );
     }
     if let Some(asked) = asked {
-        let _ = writeln!(
-            text,
-            "  {} of {} ids were found",
+        text += &format!(
+            "  {} of {} ids were found\n",
             count(removed.ids),
             count(asked)
         );
@@ -114,7 +109,7 @@ pub(super) fn run(common: &CommonArgs, args: &RemoveArgs) -> Result<(), Failure>
                 0 => String::new(),
                 more => format!(" and {} more", count(more)),
             };
-            let _ = writeln!(text, "  not found: {}{more}", named.join(", "));
+            text += &format!("  not found: {}{more}\n", named.join(", "));
         }
     }
     print_summary(common, &text)
@@ -276,9 +271,9 @@ async fn read_ids(process: &Process, path: &str, id_type: IdType) -> Result<IdSe
     })?;
     let ends_in = |ends: &[&str]| ends.iter().any(|end| path.ends_with(end));
     if ends_in(&[".csv", ".parquet", ".gz", ".zst"]) {
-        return Err(Failure::Usage(format!(
+        return usage(format!(
             "--ids {path}: the file must be a text file with one id per line, or a .jsonl file"
-        )));
+        ));
     }
     let is_json = ends_in(&[".jsonl", ".ndjson", ".json"]);
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);

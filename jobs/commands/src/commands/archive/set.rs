@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::info::defaults_text;
 use crate::args::{CommonArgs, Setting};
-use crate::exit::Failure;
+use crate::exit::{Failure, usage};
 use crate::printing::{print_json, print_summary};
 use crate::process::{self, Process};
 
@@ -13,9 +13,9 @@ pub(super) fn run(common: &CommonArgs, dir: &str, settings: &[Setting]) -> Resul
     let (version, defaults) = process::run(common, async |process: &Process| {
         let mut archive = Archive::open(&process.locate(dir)?).await?;
         if archive.spec().sketch.is_none() && settings.iter().any(Setting::verifies) {
-            return Err(Failure::Usage(format!(
+            return usage(format!(
                 "{dir} has no sketches, by which pairs could be verified: create it without `--profile paper` and `--sketch 0`"
-            )));
+            ));
         }
         let change = |defaults: &mut RunDefaults| {
             settings.iter().for_each(|setting| setting.apply(defaults));

@@ -1,7 +1,5 @@
 //! `dedup-job archive templates`: what an archive remembers of the template of a source.
 
-use std::fmt::Write as _;
-
 use ::archive::Archive;
 use engine::run::OpenedArchive;
 use engine::template::{SharedPassage, archive_memory, shared_passages};
@@ -10,7 +8,7 @@ use simhash::Template;
 use template::{Remembered, domain, source_said};
 
 use crate::args::{CommonArgs, TemplatesArgs};
-use crate::exit::Failure;
+use crate::exit::{Failure, usage};
 use crate::printing::{count, print, print_json, visible};
 use crate::process::{self, Process};
 
@@ -28,10 +26,10 @@ pub(super) fn run(common: &CommonArgs, args: &TemplatesArgs) -> Result<(), Failu
         let names = [&*name, below].into_iter();
         let mut known = names.filter_map(|name| memory.sources.get_key_value(name));
         let Some((name, known)) = known.next() else {
-            return Err(Failure::Usage(format!(
+            return usage(format!(
                 "{dir} remembers no source {name:?}; it remembers {} sources",
                 count(memory.sources.len() as u64)
-            )));
+            ));
         };
         let passages = if documents.is_empty() {
             Vec::new()
@@ -84,9 +82,8 @@ fn as_text(
         } else {
             ""
         };
-        let _ = writeln!(
-            text,
-            "  {:>7}{many}  {}",
+        text += &format!(
+            "  {:>7}{many}  {}\n",
             count(passage.documents),
             visible(&passage.text)
         );

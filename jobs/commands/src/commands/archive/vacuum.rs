@@ -1,13 +1,12 @@
 //! `dedup-job archive vacuum`.
 
-use std::fmt::Write as _;
 use std::time::Duration;
 
 use ::archive::{Archive, Vacuum};
 use engine::job::left_behind;
 
 use crate::args::CommonArgs;
-use crate::exit::Failure;
+use crate::exit::{Failure, usage};
 use crate::printing::{count, print_json, print_summary, size};
 use crate::process::{self, Process};
 
@@ -17,9 +16,9 @@ const MIN_AGE: Duration = Duration::from_secs(24 * 3600);
 /// Deletes jobs that were left behind.
 pub(super) fn jobs(common: &CommonArgs, prefix: &str, vacuum: Vacuum) -> Result<(), Failure> {
     if vacuum.older_than < MIN_AGE && !vacuum.nothing_runs && !vacuum.dry_run {
-        return Err(Failure::Usage(
-            "--older-than of less than 24h could delete jobs that run: add --nothing-runs if none does".into(),
-        ));
+        return usage(
+            "--older-than of less than 24h could delete jobs that run: add --nothing-runs if none does",
+        );
     }
     let left = process::run(common, async |process: &Process| {
         let stores = process.stores();
@@ -43,9 +42,8 @@ pub(super) fn jobs(common: &CommonArgs, prefix: &str, vacuum: Vacuum) -> Result<
     let mut text = format!("{prefix}: {number} jobs {deleted}\n");
     for job in &left {
         let idle = Duration::from_secs(job.idle_seconds);
-        let _ = writeln!(
-            text,
-            "  {}: {} in {} objects, nothing written for {}",
+        text += &format!(
+            "  {}: {} in {} objects, nothing written for {}\n",
             job.job,
             size(job.bytes),
             count(job.objects),
@@ -71,7 +69,7 @@ pub(super) fn run(common: &CommonArgs, dir: &str, vacuum: Vacuum) -> Result<(), 
     let (number, deleted) = (count(files.len() as u64), deleted(vacuum));
     let mut text = format!("{dir}: {number} files {deleted}\n");
     for file in &files {
-        let _ = writeln!(text, "  {file}");
+        text += &format!("  {file}\n");
     }
     print_summary(common, &text)
 }

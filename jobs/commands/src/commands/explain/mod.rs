@@ -11,14 +11,14 @@ use engine::explain::{explain, nearest};
 use engine::profile::Against;
 use engine::template::archive_templates;
 use engine::{CompareOptions, Profile};
-use hamming::{Design, Limits, Plan};
+use hamming::{Limits, Plan};
 use serde_json::json;
 use simhash::{Model, Template};
 use storage::Stores;
 
-use super::open_texts;
+use super::{design_named, open_texts};
 use crate::args::{CommonArgs, ExplainArgs};
-use crate::exit::Failure;
+use crate::exit::{Failure, usage};
 use crate::printing::{print, print_json};
 use crate::process::{self, Process};
 
@@ -52,7 +52,7 @@ pub fn run(common: &CommonArgs, args: &ExplainArgs) -> Result<(), Failure> {
                 Some(base) => Some(Archive::open(&process.locate(base)?).await?),
                 None => None,
             };
-            let model = match (&archive, &documents) {
+            let mut model = match (&archive, &documents) {
                 (Some(archive), _) => options.model_from_archive(archive).await?,
                 // As in a run without an archive.
                 (None, Some(documents)) => options
@@ -70,10 +70,8 @@ pub fn run(common: &CommonArgs, args: &ExplainArgs) -> Result<(), Failure> {
                 None => Against::Texts,
             })?;
             let k = compare.max_distance;
-            let design = match &args.design {
-                Some(name) => {
-                    Design::named(name, k).map_err(|error| Failure::Usage(error.to_string()))?
-                }
+            let design = match design_named(args.design.as_deref(), k)? {
+                Some(design) => design,
                 None => {
                     let plan = Plan::choose(PLANNED_BATCH, k, &Limits::default());
                     plan.map_err(engine::EngineError::from)?.design
@@ -86,7 +84,6 @@ pub fn run(common: &CommonArgs, args: &ExplainArgs) -> Result<(), Failure> {
                 }
             }
             let mut given = find_texts(process, args, documents.as_ref(), &model).await?;
-            let mut model = model;
             let left_out = match &archive {
                 Some(archive) => archive_templates(archive).await?,
                 None => None,
@@ -119,12 +116,14 @@ pub fn run(common: &CommonArgs, args: &ExplainArgs) -> Result<(), Failure> {
         return print_json(&value);
     }
     let layout = || Plan::predict(design.clone(), PLANNED_BATCH, 1, &Limits::default()).layout();
-    let shown = text::Shown {
-        compare,
+    let layout = (common.verbose > 0).then(layout);
+    print(&text::render(
+        &explanation,
+        &given,
+        &compare,
         min_features,
-        blocks: (common.verbose > 0).then(layout),
-    };
-    print(&text::render(&explanation, &given, &shown))
+        layout.as_deref(),
+    ))
 }
 
 /// The texts of `documents`, which leave out templates and markup, and says where a template is left out of one of the `whole` texts.
@@ -212,10 +211,10 @@ async fn resolve(
     if let Some(documents) = documents
         && !given.contains(char::is_whitespace)
     {
-        return Err(Failure::Usage(format!(
+        return usage(format!(
             "there is no document with id {given:?} in {}, and no file of this name",
             documents.given()
-        )));
+        ));
     }
     Ok(Given {
         from: "the text given".into(),

@@ -1,7 +1,5 @@
 //! Formats an explanation as text.
 
-use std::fmt::Write as _;
-
 use engine::explain::{ExplainedBlock, ExplainedFeature, ExplainedText, Explanation};
 use engine::profile::CompareSettings;
 use simhash::Measure;
@@ -14,57 +12,47 @@ const LARGEST_K: u32 = 16;
 /// Characters of a feature that are shown: a feature can be a long sentence.
 const FEATURE_CHARS: usize = 60;
 
-/// What to show besides the explanation itself.
-pub(super) struct Shown {
-    /// How a run finds and verifies pairs.
-    pub(super) compare: CompareSettings,
-    /// Distinct features that a text needs to be compared by them.
-    pub(super) min_features: u32,
-    /// The layout of the design's tables, if its blocks are shown.
-    pub(super) blocks: Option<String>,
-}
-
-/// Formats an explanation: the two texts, the verdict, the bits, the blocks (with -v), the
-/// similarities and the features.
-pub(super) fn render(explanation: &Explanation, given: &[Given; 2], shown: &Shown) -> String {
+/// Formats an explanation: the two texts, the verdict, the bits, the blocks, the similarities and the features. `compare` says how a
+/// run finds and verifies pairs; a text needs `min_features` distinct features to be compared by them. The blocks are shown if there
+/// is a `layout`, that of the design's tables.
+pub(super) fn render(
+    explanation: &Explanation,
+    given: &[Given; 2],
+    compare: &CompareSettings,
+    min_features: u32,
+    layout: Option<&str>,
+) -> String {
     let mut text = String::new();
     for ((name, given), side) in ["A", "B"].iter().zip(given).zip(&explanation.texts) {
-        let _ = writeln!(
-            text,
-            "{name}: {}: {} characters, {} features, {} of them distinct",
+        text += &format!(
+            "{name}: {}: {} characters, {} features, {} of them distinct\n",
             given.from,
             count(side.characters as u64),
             count(side.features),
             count(side.distinct_features as u64)
         );
     }
-    let _ = writeln!(text, "{}", verdict(explanation, shown));
+    text += &format!("{}\n", verdict(explanation, compare, min_features));
     write_bits(&mut text, explanation);
-    if let (Some(layout), Some(_)) = (&shown.blocks, explanation.distance) {
-        let _ = writeln!(
-            text,
-            "blocks of the design {} ({layout}):",
-            explanation.design
-        );
+    if let (Some(layout), Some(_)) = (layout, explanation.distance) {
+        text += &format!("blocks of the design {} ({layout}):\n", explanation.design);
         for (number, block) in (1..).zip(&explanation.blocks) {
             write_block(&mut text, number, block);
         }
     }
     let similarity = &explanation.similarity;
     let edit = similarity.edit.map(|edit| format!("{edit:.4}"));
-    let _ = writeln!(
-        text,
-        "exact similarity: jaccard {:.4}, cosine {:.4}, edit {}",
+    text += &format!(
+        "exact similarity: jaccard {:.4}, cosine {:.4}, edit {}\n",
         similarity.jaccard,
         similarity.cosine,
         edit.as_deref().unwrap_or("not computed (long texts)")
     );
     if let Some(sketch) = similarity.sketch {
-        let _ = writeln!(text, "estimated by the sketches: jaccard {sketch:.4}");
+        text += &format!("estimated by the sketches: jaccard {sketch:.4}\n");
     }
-    let _ = writeln!(
-        text,
-        "features: {:.1} % of the weight is in features that both have",
+    text += &format!(
+        "features: {:.1} % of the weight is in features that both have\n",
         100.0 * explanation.shared_weight
     );
     for (title, features) in [
@@ -72,15 +60,14 @@ pub(super) fn render(explanation: &Explanation, given: &[Given; 2], shown: &Show
         ("only A", &explanation.only_first),
         ("only B", &explanation.only_second),
     ] {
-        let _ = writeln!(text, "  {title}: {}", listed(features));
+        text += &format!("  {title}: {}\n", listed(features));
     }
     text
 }
 
 /// Says in one sentence why a run finds the pair or misses it.
-fn verdict(explanation: &Explanation, shown: &Shown) -> String {
-    let min_features = shown.min_features;
-    let k = shown.compare.max_distance;
+fn verdict(explanation: &Explanation, compare: &CompareSettings, min_features: u32) -> String {
+    let k = compare.max_distance;
     let is_short = |text: &ExplainedText| text.distinct_features < min_features as usize;
     let subject = match explanation.texts.each_ref().map(is_short) {
         [true, true] => Some("A and B have"),
@@ -101,7 +88,7 @@ fn verdict(explanation: &Explanation, shown: &Shown) -> String {
     let distance = explanation.distance.unwrap_or(0);
     let differ = format!("the fingerprints differ in {distance} of 64 bits");
     if distance <= k {
-        let verified = shown.compare.verify.as_ref().and_then(|verify| {
+        let verified = compare.verify.as_ref().and_then(|verify| {
             let similarity = match verify.measure {
                 Measure::Sketch => explanation.similarity.sketch?,
                 _ => explanation.similarity.jaccard,
@@ -135,14 +122,14 @@ fn verdict(explanation: &Explanation, shown: &Shown) -> String {
 fn write_bits(text: &mut String, explanation: &Explanation) {
     for (name, side) in ["A", "B"].iter().zip(&explanation.texts) {
         if let Some(bits) = &side.fingerprint {
-            let _ = writeln!(text, "  {name}  {}", grouped(bits));
+            *text += &format!("  {name}  {}\n", grouped(bits));
         }
     }
     if explanation.distance.is_some_and(|distance| distance > 0) {
         let differs = |bit: u32| explanation.differing_bits.contains(&bit);
         let mark = |bit| if differs(bit) { '^' } else { ' ' };
         let marks: String = (0..64).rev().map(mark).collect();
-        let _ = writeln!(text, "     {}", grouped(&marks).trim_end());
+        *text += &format!("     {}\n", grouped(&marks).trim_end());
     }
 }
 
@@ -164,9 +151,8 @@ fn write_block(text: &mut String, number: u32, block: &ExplainedBlock) {
     let beside = beside.map_or(String::new(), |beside| {
         format!("; at +, {}, 1 allowed", bits_differ(beside.differing))
     });
-    let _ = writeln!(
-        text,
-        "  {number:<2} {}  {}, {} allowed{beside}: {}",
+    *text += &format!(
+        "  {number:<2} {}  {}, {} allowed{beside}: {}\n",
         grouped(&places),
         bits_differ(block.differing),
         block.radius,

@@ -4,10 +4,10 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use ::archive::{Archive, ArchiveError, Bulk, FingerprintFile, IdType, RunDefaults, SpecFiles};
-use arrow::array::{
-    ArrayRef, Date32Array, Int32Array, Int64Array, RecordBatch, StringArray, new_null_array,
+use ::archive::{
+    Archive, ArchiveError, Bulk, DocumentId, FingerprintFile, IdType, RunDefaults, SpecFiles,
 };
+use arrow::array::{ArrayRef, Date32Array, Int32Array, RecordBatch, new_null_array};
 use arrow::datatypes::{Field, Schema};
 use chrono::{Days, NaiveDate};
 use engine::output::OutputTarget;
@@ -21,7 +21,7 @@ use simhash::Spec;
 use storage::{Draft, Location, StorageError};
 
 use crate::args::GenerateArgs;
-use crate::exit::Failure;
+use crate::exit::{Failure, usage};
 use crate::process::Process;
 
 /// Rows that are generated and written at once.
@@ -46,7 +46,7 @@ impl Target {
             }
         };
         if exists {
-            return Err(Failure::Usage(format!("--output {output} exists already")));
+            return usage(format!("--output {output} exists already"));
         }
         Ok(Self {
             directory,
@@ -114,52 +114,32 @@ impl BatchWriter {
     }
 }
 
-/// An expected pair.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Expected<I> {
-    pub(super) new: I,
-    pub(super) base: I,
+/// An expected pair. The order of the fields is that of a run's output.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Expected {
+    pub(super) new: DocumentId,
     pub(super) distance: u32,
+    pub(super) base: DocumentId,
     /// The other document's day, in days since 1970.
     pub(super) day: i32,
 }
 
-/// An id: a string or a 64-bit integer.
-pub(super) trait Id: Ord + Clone {
-    const TYPE: IdType;
-    fn array(ids: Vec<Self>) -> ArrayRef;
-}
-
-impl Id for String {
-    const TYPE: IdType = IdType::String;
-
-    fn array(ids: Vec<Self>) -> ArrayRef {
-        Arc::new(StringArray::from(ids))
-    }
-}
-
-impl Id for i64 {
-    const TYPE: IdType = IdType::Bigint;
-
-    fn array(ids: Vec<Self>) -> ArrayRef {
-        Arc::new(Int64Array::from(ids))
-    }
-}
-
 /// Writes the expected pairs in the order and layout of a run's output; returns their number.
-pub(super) async fn write_expected<I: Id>(
+pub(super) async fn write_expected(
     target: &Target,
-    mut expected: Vec<Expected<I>>,
+    id_type: IdType,
+    mut expected: Vec<Expected>,
 ) -> Result<u64, Failure> {
     let name = "expected.parquet";
-    expected.sort_by(|a, b| {
-        (&a.new, a.distance, &a.base, a.day).cmp(&(&b.new, b.distance, &b.base, b.day))
-    });
-    let schema = pairs::schema(I::TYPE, Similarities::Unknown);
+    expected.sort();
+    let schema = pairs::schema(id_type, Similarities::Unknown);
+    let ids = |of: fn(&Expected) -> &DocumentId| {
+        DocumentId::array(expected.iter().map(of), id_type == IdType::String)
+    };
     let column = |field: &Arc<Field>| -> ArrayRef {
         match field.name().as_str() {
-            pairs::NEW_ID => I::array(expected.iter().map(|pair| pair.new.clone()).collect()),
-            pairs::BASE_ID => I::array(expected.iter().map(|pair| pair.base.clone()).collect()),
+            pairs::NEW_ID => ids(|pair| &pair.new),
+            pairs::BASE_ID => ids(|pair| &pair.base),
             pairs::DISTANCE => {
                 let distances = expected.iter().map(|pair| pair.distance.cast_signed());
                 Arc::new(distances.collect::<Int32Array>())

@@ -11,13 +11,12 @@ use chrono::Days;
 
 use self::files::Target;
 use crate::args::{CommonArgs, GenerateCommand};
-use crate::exit::Failure;
+use crate::exit::{Failure, usage};
 use crate::printing::{count, print_json, print_summary};
 use crate::process::{self, Process};
 
-/// Numbers of rows of the generated files.
+/// Numbers of rows of the archive, and of the expected pairs.
 struct Generated {
-    new: u64,
     base: u64,
     expected: u64,
 }
@@ -33,10 +32,10 @@ pub fn run(common: &CommonArgs, command: GenerateCommand) -> Result<(), Failure>
         .checked_sub_days(Days::new(shared.days.into()))
         .is_none()
     {
-        return Err(Failure::Usage(format!(
+        return usage(format!(
             "there are no {} days before {}",
             shared.days, shared.day
-        )));
+        ));
     }
     let generated = process::run(common, async |process: &Process| {
         let target = Target::new(process, output).await?;
@@ -50,7 +49,7 @@ pub fn run(common: &CommonArgs, command: GenerateCommand) -> Result<(), Failure>
     if common.json {
         return print_json(&serde_json::json!({
             "output": output,
-            "new": generated.new,
+            "new": shared.new,
             "base": generated.base,
             "expected": generated.expected,
         }));
@@ -61,7 +60,7 @@ pub fn run(common: &CommonArgs, command: GenerateCommand) -> Result<(), Failure>
         &format!(
             "{dir}: {} documents in the batch, {} in the archive, {} expected pairs\n\
          to try it: dedup-job run --new {dir}/day.parquet --base {dir}/archive --day {} -k {} --output hits.parquet && cmp hits.parquet {dir}/expected.parquet\n",
-            count(generated.new),
+            count(shared.new),
             count(generated.base),
             count(generated.expected),
             shared.day,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ::archive::{FingerprintFile, FingerprintWriter, IdType};
+use ::archive::{DocumentId, FingerprintFile, FingerprintWriter, IdType};
 use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Field};
 use engine::work_items::days_since_epoch;
@@ -17,7 +17,7 @@ use super::files::{
     BATCH_ROWS, BatchWriter, Expected, Target, archive_day, write_archive, write_expected,
 };
 use crate::args::GeneratePagesArgs;
-use crate::exit::Failure;
+use crate::exit::{Failure, usage};
 use crate::process::Process;
 
 /// The most comparisons for brute force. Beyond, the oracle finds the expected pairs by blocks.
@@ -41,9 +41,7 @@ pub(super) async fn generate(
     let spec = model.spec();
     if !spec.sketch.is_none() {
         // Fingerprints of --filler are random numbers without a text to make a sketch of.
-        return Err(Failure::Usage(
-            "generate pages makes no sketches: leave out --sketch".into(),
-        ));
+        return usage("generate pages makes no sketches: leave out --sketch");
     }
     let pages = Pages::new(shared.base, shared.seed);
     let threads = process.threads();
@@ -65,9 +63,8 @@ pub(super) async fn generate(
     )
     .await?;
     let pairs = find_expected(args, &new, &archived);
-    let expected = write_expected(target, pairs).await?;
+    let expected = write_expected(target, IdType::String, pairs).await?;
     Ok(Generated {
-        new: shared.new,
         base: archived.len() as u64,
         expected,
     })
@@ -137,8 +134,8 @@ fn archive_id(args: &GeneratePagesArgs, number: u64) -> String {
     format!("{kind}/{number:010}")
 }
 
-fn new_id(number: u64) -> String {
-    format!("new/{number:010}")
+fn new_id(number: u64) -> DocumentId {
+    DocumentId::Text(format!("new/{number:010}").into())
 }
 
 fn write_archive_day(
@@ -172,7 +169,7 @@ fn find_expected(
     args: &GeneratePagesArgs,
     new: &[Option<u64>],
     archive: &[Archived],
-) -> Vec<Expected<String>> {
+) -> Vec<Expected> {
     let k = args.shared.max_distance;
     let (numbers, fingerprints): (Vec<u64>, Vec<u64>) =
         (0..).zip(new).filter_map(|(n, f)| Some((n, (*f)?))).unzip();
@@ -196,8 +193,8 @@ fn find_expected(
         let day = archive_day(&args.shared, base % u64::from(args.shared.days));
         Expected {
             new: new_id(numbers[new]),
-            base: archive_id(args, base),
             distance,
+            base: DocumentId::Text(archive_id(args, base).into()),
             day: days_since_epoch(day),
         }
     });
@@ -206,8 +203,8 @@ fn find_expected(
         .into_iter()
         .map(|(smaller, larger, distance)| Expected {
             new: new_id(numbers[larger]),
-            base: new_id(numbers[smaller]),
             distance,
+            base: new_id(numbers[smaller]),
             day: days_since_epoch(args.shared.day),
         });
     across.chain(within).collect()

@@ -6,6 +6,7 @@ use std::sync::{Arc, LazyLock};
 
 use arrow::array::{ArrayBuilder as _, ArrayRef, Int64Builder, RecordBatch, StringBuilder};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow::error::ArrowError;
 use engine::EngineError;
 use engine::output::{COMPONENT_COLUMNS, ReadRow};
 use serde::Serialize;
@@ -140,12 +141,7 @@ impl Components {
         }
         Rows {
             components: self,
-            batches: Vec::new(),
-            ids: StringBuilder::new(),
-            names: StringBuilder::new(),
-            sizes: Int64Builder::new(),
-            bytes: 0,
-            failed: None,
+            ..Rows::default()
         }
     }
 
@@ -175,15 +171,16 @@ impl Components {
 }
 
 /// The rows of the output: id, component and its size, in the order of the decisions.
+#[derive(Default)]
 pub(super) struct Rows {
     components: Components,
-    batches: Vec<RecordBatch>,
+    /// The columns of each record batch.
+    batches: Vec<Vec<ArrayRef>>,
     ids: StringBuilder,
     names: StringBuilder,
     sizes: Int64Builder,
     /// Bytes of the ids in the record batch under construction.
     bytes: usize,
-    failed: Option<EngineError>,
 }
 
 impl Rows {
@@ -203,23 +200,19 @@ impl Rows {
 
     fn end_batch(&mut self) {
         self.bytes = 0;
-        let columns: Vec<ArrayRef> = vec![
+        self.batches.push(vec![
             Arc::new(self.ids.finish()),
             Arc::new(self.names.finish()),
             Arc::new(self.sizes.finish()),
-        ];
-        match RecordBatch::try_new(Arc::clone(&COLUMNS), columns) {
-            Ok(batch) => self.batches.push(batch),
-            Err(error) => self.failed = Some(EngineError::Internal(error.to_string())),
-        }
+        ]);
     }
 
     /// All rows, and the counts of the components.
     pub(super) fn finish(mut self) -> Result<(Vec<RecordBatch>, Summary), EngineError> {
         self.end_batch();
-        match self.failed {
-            Some(error) => Err(error),
-            None => Ok((self.batches, self.components.summary())),
-        }
+        let batch = |columns| RecordBatch::try_new(Arc::clone(&COLUMNS), columns);
+        let batches: Result<_, ArrowError> = self.batches.into_iter().map(batch).collect();
+        let batches = batches.map_err(|error| EngineError::Internal(error.to_string()))?;
+        Ok((batches, self.components.summary()))
     }
 }

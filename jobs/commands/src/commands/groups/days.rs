@@ -17,6 +17,18 @@ pub(super) enum Origin {
     File(usize),
 }
 
+impl Origin {
+    /// That of a kept document of this day, if it has one, or else of the batch of this file.
+    fn of(day: Option<i32>, file: usize) -> Self {
+        day.map_or(Self::File(file), Self::Day)
+    }
+
+    /// Whether it is a day, and none of the `batch_days` is it.
+    fn is_other_day(self, batch_days: &[Option<Self>]) -> bool {
+        matches!(self, Self::Day(_)) && !batch_days.contains(&Some(self))
+    }
+}
+
 /// What is known about a group with duplicates.
 #[derive(Debug, Clone, Copy, Default)]
 struct Known {
@@ -55,13 +67,7 @@ impl Day {
                 let of_day = self.duplicates.entry(pair.base_day).or_default();
                 match of_day.get_mut(pair.base_id) {
                     Some(group) => group.duplicates += 1,
-                    None => {
-                        let group = Known {
-                            duplicates: 1,
-                            has_kept: false,
-                        };
-                        of_day.insert(pair.base_id.into(), group);
-                    }
+                    None => of_day.entry(pair.base_id.into()).or_default().duplicates = 1,
                 }
             }
         }
@@ -79,12 +85,9 @@ impl Day {
         of_day.entry(id.as_str().into()).or_default().duplicates += 1;
     }
 
-    /// Infers the day of the batch: the one day whose kept documents have, in these rows, as many
-    /// duplicates as there are within the batch. `NotSaid` if there is no such day, or several.
-    fn batch_day(&self) -> BatchDay {
-        if self.within == 0 {
-            return BatchDay::NotSaid;
-        }
+    /// Infers when the batch of the file `number` came in: on the one day whose kept documents have, in these rows, as many
+    /// duplicates as there are within the batch. `None` if there is no such day, or several.
+    fn batch_day(&self, number: usize) -> Option<Origin> {
         let is_own = |duplicates: &Duplicates| {
             let each = duplicates.values().map(|group| group.duplicates);
             each.sum::<u64>() == self.within
@@ -94,19 +97,10 @@ impl Day {
             .iter()
             .filter(|(_, duplicates)| is_own(duplicates));
         match (own.next(), own.next()) {
-            (Some((None, _)), None) => BatchDay::None,
-            (Some((Some(day), _)), None) => BatchDay::Day(*day),
-            _ => BatchDay::NotSaid,
+            (Some((day, _)), None) if self.within > 0 => Some(Origin::of(*day, number)),
+            _ => None,
         }
     }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum BatchDay {
-    Day(i32),
-    None,
-    /// The rows do not determine the day.
-    NotSaid,
 }
 
 /// A line of the table of days.
@@ -132,8 +126,8 @@ pub(super) struct Groups {
     pub(super) days: Vec<DayCounts>,
     /// The groups that have duplicates.
     duplicates: BTreeMap<Origin, Duplicates>,
-    /// The day of each file.
-    batch_days: Vec<BatchDay>,
+    /// When the batch of each file came in; `None` if its rows do not say it.
+    batch_days: Vec<Option<Origin>>,
     /// Kept documents without duplicates.
     singles: u64,
     /// Ids of kept documents from days that none of the files has; computed when a file first
@@ -178,12 +172,12 @@ impl Groups {
 
     pub(super) fn add(&mut self, file: String, day: Day) {
         let number = self.days.len();
-        self.batch_days.push(day.batch_day());
+        self.batch_days.push(day.batch_day(number));
         self.orphans += day.orphans;
         let before = self.days.last().map_or(0, |last| last.largest);
         let mut largest = before.max(day.kept.min(1));
         for (of_day, duplicates) in day.duplicates {
-            let origin = of_day.map_or(Origin::File(number), Origin::Day);
+            let origin = Origin::of(of_day, number);
             let known = self.duplicates.entry(origin).or_default();
             for (id, group) in duplicates {
                 let sum = known.entry(id).or_default();
@@ -207,11 +201,7 @@ impl Groups {
         if row.pair.is_some() {
             return;
         }
-        let own = match self.batch_days[file] {
-            BatchDay::Day(day) => Some(Origin::Day(day)),
-            BatchDay::None => Some(Origin::File(file)),
-            BatchDay::NotSaid => None,
-        };
+        let own = self.batch_days[file];
         let mut has_group = false;
         if own.is_none() && !self.of_other_days().contains(row.id) {
             self.singles += 1;
@@ -221,10 +211,7 @@ impl Groups {
             // If the file's day is unknown, it may be any day that no other file has.
             let is_own = match own {
                 Some(own) => *origin == own,
-                None => match origin {
-                    Origin::Day(day) => !self.batch_days.contains(&BatchDay::Day(*day)),
-                    Origin::File(_) => false,
-                },
+                None => origin.is_other_day(&self.batch_days),
             };
             // Of several kept documents with the id, one has the duplicates.
             if is_own
@@ -242,12 +229,9 @@ impl Groups {
     fn of_other_days(&mut self) -> &HashSet<Box<str>> {
         let (duplicates, batch_days) = (&self.duplicates, &self.batch_days);
         self.of_other_days.get_or_insert_with(|| {
-            let is_other = |origin: &Origin| match origin {
-                Origin::Day(day) => !batch_days.contains(&BatchDay::Day(*day)),
-                Origin::File(_) => false,
-            };
-            let others = duplicates.iter().filter(|(origin, _)| is_other(origin));
+            let others = duplicates.iter();
             others
+                .filter(|(origin, _)| origin.is_other_day(batch_days))
                 .flat_map(|(_, groups)| groups.keys().cloned())
                 .collect()
         })

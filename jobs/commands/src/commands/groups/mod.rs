@@ -19,7 +19,7 @@ use super::dropped::{Again, decide_again, decided};
 use super::output_checks::Outputs;
 use super::output_files;
 use crate::args::{CommonArgs, GroupsArgs};
-use crate::exit::Failure;
+use crate::exit::{Failure, usage};
 use crate::printing::{print, print_json};
 use crate::process::{self, Process};
 
@@ -28,10 +28,9 @@ const DEFAULT_COUNT: u32 = 10;
 
 pub fn run(common: &CommonArgs, args: &GroupsArgs) -> Result<(), Failure> {
     if args.decisions.is_empty() {
-        return Err(Failure::Usage(
-            "the decisions are missing: name outputs of `dedup-job run --decisions`; see --help"
-                .into(),
-        ));
+        return usage(
+            "the decisions are missing: name outputs of `dedup-job run --decisions`; see --help",
+        );
     }
     let most = args.count.unwrap_or(DEFAULT_COUNT) as usize;
     let (groups, components) = process::run(common, async |process: &Process| {
@@ -39,9 +38,9 @@ pub fn run(common: &CommonArgs, args: &GroupsArgs) -> Result<(), Failure> {
             if !dir.contains(['*', '?', '[']) && Archive::is_at(&process.locate(dir)?).await? {
                 return match args.decisions.len() {
                     1 => Ok((of_archive(process, args, dir).await?, None)),
-                    _ => Err(Failure::Usage(format!(
+                    _ => usage(format!(
                         "{dir} is an archive: name it alone, for its groups are over all its days"
-                    ))),
+                    )),
                 };
             }
         }
@@ -69,15 +68,13 @@ pub fn run(common: &CommonArgs, args: &GroupsArgs) -> Result<(), Failure> {
 /// The groups of an archive, which says what was dropped, and not for which document: that is found again.
 async fn of_archive(process: &Process, args: &GroupsArgs, dir: &str) -> Result<Groups, Failure> {
     if args.components.is_some() {
-        return Err(Failure::Usage(
-            "--components needs decisions and pairs: an archive has neither".into(),
-        ));
+        return usage("--components needs decisions and pairs: an archive has neither");
     }
     let archive = Archive::open(&process.locate(dir)?).await?;
     if !archive.has_kept() {
-        return Err(Failure::Usage(format!(
+        return usage(format!(
             "{dir} has no decisions: it does not say which documents were dropped"
-        )));
+        ));
     }
     let days = archive.info()?.days;
     let mut dropped: HashMap<Option<i32>, Day> = HashMap::new();
@@ -133,9 +130,7 @@ async fn write_components(
     pairs: &[Location],
 ) -> Result<Summary, Failure> {
     if path == "-" {
-        return Err(Failure::Usage(
-            "--components -: the groups go to standard output; name a file".into(),
-        ));
+        return usage("--components -: the groups go to standard output; name a file");
     }
     let inputs = args.decisions.iter().chain(&args.pairs);
     let outputs = Outputs {

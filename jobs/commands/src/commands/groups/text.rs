@@ -1,7 +1,5 @@
 //! What `groups` prints.
 
-use std::fmt::Write as _;
-
 use super::components::Summary;
 use super::days::{Groups, Origin};
 use crate::printing::{count, date, visible};
@@ -14,18 +12,16 @@ pub(super) fn groups(groups: &Groups, most: usize) -> String {
         1 => format!("1 {unit}"),
         files => format!("{files} {unit}s"),
     };
-    let _ = writeln!(
-        text,
-        "{} documents in {files}: {} kept, {} duplicates of earlier days, {} duplicates within their batch",
+    text += &format!(
+        "{} documents in {files}: {} kept, {} duplicates of earlier days, {} duplicates within their batch\n",
         count(groups.sum(|day| day.documents)),
         count(groups.sum(|day| day.kept)),
         count(groups.sum(|day| day.of_earlier)),
         count(groups.sum(|day| day.within)),
     );
     if groups.orphans > 0 {
-        let _ = writeln!(
-            text,
-            "{} duplicates of nothing that is kept now: their originals were removed or superseded, or they are older contents",
+        text += &format!(
+            "{} duplicates of nothing that is kept now: their originals were removed or superseded, or they are older contents\n",
             count(groups.orphans)
         );
     }
@@ -36,8 +32,8 @@ pub(super) fn groups(groups: &Groups, most: usize) -> String {
             count(more)
         ),
     };
-    let _ = writeln!(text, "{} groups{without}", count(groups.count()));
-    let _ = writeln!(text, "\n{:>21}  {:>15}", "documents of a group", "groups");
+    text += &format!("{} groups{without}\n", count(groups.count()));
+    text += &format!("\n{:>21}  {:>15}\n", "documents of a group", "groups");
     let mut from = 1;
     for (up_to, number) in groups.sizes() {
         let size = if from == up_to {
@@ -45,34 +41,31 @@ pub(super) fn groups(groups: &Groups, most: usize) -> String {
         } else {
             format!("{} to {}", count(from), count(up_to))
         };
-        let _ = writeln!(text, "{size:>21}  {:>15}", count(number));
+        text += &format!("{size:>21}  {:>15}\n", count(number));
         from = up_to + 1;
     }
     let largest = groups.largest(most);
     if !largest.is_empty() {
-        let _ = writeln!(text, "\n{:>15}  {:10}  kept document", "documents", "day");
+        text += &format!("\n{:>15}  {:10}  kept document\n", "documents", "day");
     }
     for group in largest {
         let day = match group.origin {
             Origin::Day(day) => date(day),
             Origin::File(_) => String::new(),
         };
-        let _ = writeln!(
-            text,
-            "{:>15}  {day:10}  {}",
+        text += &format!(
+            "{:>15}  {day:10}  {}\n",
             count(group.documents),
             visible(group.id)
         );
     }
-    let _ = writeln!(
-        text,
-        "\n{:>15}  {:>15}  {:>15}  {:>15}  {:>15}  decisions",
+    text += &format!(
+        "\n{:>15}  {:>15}  {:>15}  {:>15}  {:>15}  decisions\n",
         "documents", "kept", "of earlier days", "within", "largest group"
     );
     for day in &groups.days {
-        let _ = writeln!(
-            text,
-            "{:>15}  {:>15}  {:>15}  {:>15}  {:>15}  {}",
+        text += &format!(
+            "{:>15}  {:>15}  {:>15}  {:>15}  {:>15}  {}\n",
             count(day.documents),
             count(day.kept),
             count(day.of_earlier),
@@ -92,9 +85,8 @@ pub(super) fn components(summary: &Summary) -> String {
         count(summary.chained)
     );
     if let Some(largest) = &summary.largest {
-        let _ = writeln!(
-            text,
-            "largest component: {} (documents: {}, groups: {}, documents of its largest group: {})",
+        text += &format!(
+            "largest component: {} (documents: {}, groups: {}, documents of its largest group: {})\n",
             visible(&largest.component),
             count(largest.counts.documents),
             count(largest.counts.groups),
@@ -109,10 +101,9 @@ pub(super) fn components(summary: &Summary) -> String {
             count(more)
         ),
     };
-    let _ = writeln!(
-        text,
+    text += &format!(
         "warning: {suspicious}, or larger: a chain of pairs connects documents that have little in common. Drop documents by \
-         decisions, not by components"
+         decisions, not by components\n"
     );
     text
 }

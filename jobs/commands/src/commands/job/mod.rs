@@ -1,6 +1,5 @@
 //! `dedup-job split`, `map` and `reduce`: a run in parts, which any machines do.
 
-use std::fmt::Write as _;
 use std::sync::Arc;
 
 use documents::Replace;
@@ -11,7 +10,7 @@ use serde::Serialize;
 use super::run;
 use crate::args::{CommonArgs, MapArgs, ReduceArgs, RunArgs, SplitArgs};
 use crate::config::run_options;
-use crate::exit::Failure;
+use crate::exit::{Failure, usage};
 use crate::printing::{count, print, print_json, print_summary, size};
 use crate::process::{self, Process};
 
@@ -83,7 +82,7 @@ pub fn split(common: &CommonArgs, args: &SplitArgs) -> Result<(), Failure> {
 
 /// The record of the job: the one that is there, or a new one; `None` if the job is reduced.
 async fn prepare(process: &Process, args: &SplitArgs) -> Result<Option<Record>, Failure> {
-    let refuse = |option: &str, reason: &str| Err(Failure::Usage(format!("{option}: {reason}")));
+    let refuse = |option: &str, reason: &str| usage(format!("{option}: {reason}"));
     if args.run.metrics.is_some() {
         return refuse(
             "--metrics",
@@ -124,10 +123,10 @@ async fn prepare(process: &Process, args: &SplitArgs) -> Result<Option<Record>, 
         Found::Job(record) if is_same(&record) => Ok(Some(*record)),
         Found::Done(record) if is_same(&record) => Ok(None),
         Found::Job(record) | Found::Done(record) => Err(other(&record)),
-        Found::Nothing if args.options.is_empty() => Err(Failure::Usage(format!(
+        Found::Nothing if args.options.is_empty() => usage(format!(
             "{}: there is no job yet; begin with the options of the run: dedup-job split {} NEW… --base ARCHIVE …",
             args.job, args.job
-        ))),
+        )),
         Found::Nothing => Ok(Some(Record::new(args.options.clone(), args.parts))),
     }
 }
@@ -141,9 +140,9 @@ fn check_place(process: &Process, job: &str, run: &RunArgs) -> Result<(), Failur
             continue;
         };
         if job.is_within(&input) || input.is(&job) {
-            return Err(Failure::Usage(format!(
+            return usage(format!(
                 "{job}: a job needs a place of its own, and this is inside {path}"
-            )));
+            ));
         }
     }
     Ok(())
@@ -156,7 +155,7 @@ fn print_split(common: &CommonArgs, split: &Split) -> Result<(), Failure> {
     let job = &split.job;
     let mut text = String::new();
     if split.ready {
-        let _ = writeln!(text, "{job}: ready; end the run: dedup-job reduce {job}");
+        text += &format!("{job}: ready; end the run: dedup-job reduce {job}\n");
         return print_summary(common, &text);
     }
     let maps = split.maps.iter().map(|map| {
@@ -168,9 +167,8 @@ fn print_split(common: &CommonArgs, split: &Split) -> Result<(), Failure> {
             map.core_seconds.ceil()
         )
     });
-    let _ = writeln!(
-        text,
-        "round {} of {job}: {}",
+    text += &format!(
+        "round {} of {job}: {}\n",
         split.round,
         maps.collect::<Vec<_>>().join("; ")
     );
@@ -180,12 +178,11 @@ fn print_split(common: &CommonArgs, split: &Split) -> Result<(), Failure> {
             0 => "0".to_owned(),
             _ => format!("0..{last}"),
         };
-        let _ = writeln!(
-            text,
-            "  do its parts, on any machines, in any order: dedup-job map {job} --part {list}"
+        text += &format!(
+            "  do its parts, on any machines, in any order: dedup-job map {job} --part {list}\n"
         );
     }
-    let _ = writeln!(text, "  then plan the next round: dedup-job split {job}");
+    text += &format!("  then plan the next round: dedup-job split {job}\n");
     print_summary(common, &text)
 }
 
@@ -230,16 +227,15 @@ pub fn map(common: &CommonArgs, args: &MapArgs) -> Result<(), Failure> {
     let mut text = String::new();
     for part in &done {
         let before = if part.was_done { ", done before" } else { "" };
-        let _ = writeln!(
-            text,
-            "part {} of round {round}: {} rows in {:.2} s{before}",
+        text += &format!(
+            "part {} of round {round}: {} rows in {:.2} s{before}\n",
             part.part,
             count(part.rows),
             part.seconds
         );
     }
     if done.is_empty() {
-        let _ = writeln!(text, "{}: all rounds are done", args.job);
+        text += &format!("{}: all rounds are done\n", args.job);
     }
     print_summary(common, &text)
 }

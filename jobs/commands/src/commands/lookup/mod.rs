@@ -12,7 +12,7 @@ use tokio::runtime::Handle;
 use super::index::files;
 use super::required;
 use crate::args::{CommonArgs, LookupArgs};
-use crate::exit::Failure;
+use crate::exit::{Failure, usage};
 use crate::printing::{has_colours, json_line, print};
 use crate::process::{self, Process};
 use queries::{Asked, Source};
@@ -23,10 +23,9 @@ const TOGETHER: usize = 512;
 pub fn run(common: &CommonArgs, args: &LookupArgs) -> Result<(), Failure> {
     let dir = required(args.index.as_deref(), "--index DIR")?;
     if args.queries.is_empty() {
-        return Err(Failure::Usage(
-            "lookup needs a fingerprint, a text, a file, or - for the lines of standard input"
-                .into(),
-        ));
+        return usage(
+            "lookup needs a fingerprint, a text, a file, or - for the lines of standard input",
+        );
     }
     let limit = args.limit.map_or(usize::MAX, |limit| limit as usize);
     let json = common.json;
@@ -127,10 +126,10 @@ fn answer(
         for (asked, answer) in asked.iter().zip(&answers) {
             if asked.may_be_path && answer.fingerprint.is_none() {
                 let given = asked.query.text.as_deref().map(text::shortened);
-                return Err(Failure::Usage(format!(
+                return usage(format!(
                     "{} is no file on this machine, and as a text it has too few features (words)",
                     given.unwrap_or_default()
-                )));
+                ));
             }
             if json {
                 printed += &json_line(&as_json(&asked.given, answer))?

@@ -1,7 +1,5 @@
 //! Answers for people: a table for each query.
 
-use std::fmt::Write as _;
-
 use lookup::{Answer, LookupOptions};
 use unicode_segmentation::UnicodeSegmentation as _;
 
@@ -26,29 +24,30 @@ pub(super) fn write(
         .as_deref()
         .map_or_else(String::new, shortened);
     let Some(fingerprint) = answer.fingerprint else {
-        let _ = writeln!(
-            text,
-            "{}: no fingerprint, the text has too few features\n",
+        *text += &format!(
+            "{}: no fingerprint, the text has too few features\n\n",
             heading(&given, colours)
         );
         return;
     };
-    let _ = if given.is_empty() {
-        writeln!(text, "{}", heading(&format!("{fingerprint:016x}"), colours))
+    *text += &if given.is_empty() {
+        heading(&format!("{fingerprint:016x}"), colours)
     } else {
-        writeln!(text, "{} ({fingerprint:016x})", heading(&given, colours))
+        format!("{} ({fingerprint:016x})", heading(&given, colours))
     };
+    text.push('\n');
     if answer.hits.is_empty() {
-        let _ = if wanted.min_similarity > 0.0 {
-            writeln!(text, "  nothing within {k} bits that is similar enough\n")
+        let similar = if wanted.min_similarity > 0.0 {
+            " that is similar enough"
         } else {
-            writeln!(text, "  nothing within {k} bits\n")
+            ""
         };
+        *text += &format!("  nothing within {k} bits{similar}\n\n");
         return;
     }
     let with_similarity = answer.hits.iter().any(|hit| hit.similarity.is_some());
     let similarity_heading = if with_similarity { "  similarity" } else { "" };
-    let _ = writeln!(text, "  distance{similarity_heading}  day         id");
+    *text += &format!("  distance{similarity_heading}  day         id\n");
     for hit in &answer.hits {
         let day = hit
             .day
@@ -58,9 +57,8 @@ pub(super) fn write(
             (true, None) => format!("  {:>10}", "-"),
             (true, Some(similarity)) => format!("  {similarity:>10.2}"),
         };
-        let _ = writeln!(
-            text,
-            "  {:>8}{similarity}  {day:<10}  {}",
+        *text += &format!(
+            "  {:>8}{similarity}  {day:<10}  {}\n",
             hit.distance,
             visible(&hit.id.to_string())
         );

@@ -1,7 +1,5 @@
 //! Draws bar charts as inline SVG. The page's style sheet sets their colours.
 
-use std::fmt::Write as _;
-
 use super::escape::escape;
 use crate::printing::count;
 
@@ -70,8 +68,7 @@ impl Chart<'_> {
     /// Writes the chart as a figure, with its values as a table that can be opened.
     pub(super) fn write(&self, html: &mut String) {
         let largest = self.bars.iter().map(|bar| bar.value).fold(0.0, f64::max);
-        let _ = write!(
-            html,
+        *html += &format!(
             "<figure><h3>{}</h3><svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{}\">",
             escape(self.title),
             escape(self.caption)
@@ -84,8 +81,7 @@ impl Chart<'_> {
             let distance = bar.distance.map_or(String::new(), |distance| {
                 format!(" data-distance=\"{distance}\"")
             });
-            let _ = write!(
-                html,
+            *html += &format!(
                 "<g{distance}><title>{}: {}</title><rect class=\"bar\" x=\"{:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{:.1}\"/>",
                 escape(&bar.name),
                 escape(&bar.text),
@@ -95,8 +91,7 @@ impl Chart<'_> {
                 height,
             );
             if !bar.label.is_empty() {
-                let _ = write!(
-                    html,
+                *html += &format!(
                     "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
                     x + width / 2.0,
                     HEIGHT - BELOW + 14.0,
@@ -112,8 +107,7 @@ impl Chart<'_> {
             } else {
                 ("start", 4.0)
             };
-            let _ = write!(
-                html,
+            *html += &format!(
                 "<line class=\"mark\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{ABOVE}\" y2=\"{:.1}\"/><text class=\"mark\" x=\"{:.1}\" \
                  y=\"{:.1}\" text-anchor=\"{anchor}\">{}</text>",
                 HEIGHT - BELOW,
@@ -122,8 +116,7 @@ impl Chart<'_> {
                 escape(text)
             );
         }
-        let _ = write!(
-            html,
+        *html += &format!(
             "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text></svg><figcaption>{}</figcaption>",
             WIDTH - 2.0,
             HEIGHT - 4.0,
@@ -176,8 +169,7 @@ impl Chart<'_> {
         };
         for (value, text) in marks {
             let y = HEIGHT - BELOW - self.height(value, largest);
-            let _ = write!(
-                html,
+            *html += &format!(
                 "<line class=\"grid\" x1=\"{LEFT}\" x2=\"{WIDTH}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/><text x=\"{:.1}\" y=\"{:.1}\" \
                  text-anchor=\"end\">{text}</text>",
                 LEFT - 5.0,
@@ -187,15 +179,13 @@ impl Chart<'_> {
     }
 
     fn write_table(&self, html: &mut String) {
-        let _ = write!(
-            html,
+        *html += &format!(
             "<details><summary>Values</summary><table><thead><tr><th scope=\"col\">{}</th><th scope=\"col\">{}</th></tr></thead><tbody>",
             escape(self.of_bars),
             escape(self.of_values)
         );
         for bar in &self.bars {
-            let _ = write!(
-                html,
+            *html += &format!(
                 "<tr><th scope=\"row\">{}</th><td>{}</td></tr>",
                 escape(&bar.name),
                 escape(&bar.text)

@@ -10,7 +10,6 @@ mod source_tables;
 pub(super) mod sources;
 mod warnings;
 
-use std::io::Write as _;
 use std::sync::atomic::Ordering;
 
 use archive::{Archive, Scope, Snapshot};
@@ -20,7 +19,7 @@ use engine::output::{OutputKind, ReadRow, read_rows};
 use engine::progress::Stage;
 use engine::template::{CutText, CutTexts};
 use serde_json::json;
-use storage::{Draft, Location, StorageError};
+use storage::Location;
 
 use self::bit_shares::BitShares;
 use self::facts::Facts;
@@ -30,7 +29,7 @@ use self::sources::Loss;
 use super::output_checks::Outputs;
 use super::{ShownDocuments, check_near, output_files, required, texts_to_show};
 use crate::args::{CommonArgs, ReportArgs};
-use crate::exit::Failure;
+use crate::exit::{Failure, usage};
 use crate::printing::{count, print_json, print_summary, size};
 use crate::process::{self, Process};
 use crate::word_diff;
@@ -40,9 +39,7 @@ const DEFAULT_THRESHOLD: f64 = 0.8;
 
 pub fn run(common: &CommonArgs, args: &ReportArgs) -> Result<(), Failure> {
     if args.rows.is_empty() {
-        return Err(Failure::Usage(
-            "PAIRS or DECISIONS are required; see --help".into(),
-        ));
+        return usage("PAIRS or DECISIONS are required; see --help");
     }
     let output = required(args.output.clone(), "--output")?;
     let threshold = args.near.unwrap_or(DEFAULT_THRESHOLD);
@@ -52,10 +49,10 @@ pub fn run(common: &CommonArgs, args: &ReportArgs) -> Result<(), Failure> {
         let files = output_files(process, &args.rows).await?;
         let name = match &files[..] {
             [] => {
-                return Err(Failure::Usage(format!(
+                return usage(format!(
                     "{}: there is no output of `run`",
                     args.rows.join(", ")
-                )));
+                ));
             }
             [only] => only.file_name(),
             files => format!("{} files", files.len()),
@@ -82,8 +79,8 @@ pub fn run(common: &CommonArgs, args: &ReportArgs) -> Result<(), Failure> {
             looked_up: !args.documents.is_empty(),
             texts: !args.no_text,
         });
-        let bytes = write(&location, process, &page).await?;
-        Ok((facts, samples.len(), bytes))
+        process.write(&location, page.as_bytes()).await?;
+        Ok((facts, samples.len(), page.len() as u64))
     })?;
     if common.json {
         return print_json(&json!({
@@ -124,9 +121,9 @@ async fn check_output(
         .iter()
         .any(|ending| output.ends_with(ending));
     if !is_html {
-        return Err(Failure::Usage(format!(
+        return usage(format!(
             "--output {output}: the report is a page, so its name must end in .html"
-        )));
+        ));
     }
     outputs
         .check_file("--output", output, OutputKind::Report)
@@ -208,14 +205,4 @@ async fn find_texts(
         }
     });
     Ok(shown.collect())
-}
-
-/// Writes the whole page or nothing; returns its size in bytes.
-async fn write(location: &Location, process: &Process, page: &str) -> Result<u64, Failure> {
-    let mut draft = Draft::new(location, process.scratch.path())?;
-    let written = draft.open()?.write_all(page.as_bytes());
-    written.map_err(StorageError::io(location))?;
-    let bytes = draft.send().await?;
-    draft.publish().await?;
-    Ok(bytes)
 }

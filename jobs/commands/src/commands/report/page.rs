@@ -1,7 +1,6 @@
 //! Makes the page: one HTML file that contains its style sheet, script and charts.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 
 use engine::output::{OutputKind, REPORT_START};
 
@@ -55,18 +54,17 @@ pub(super) struct Shown {
 pub(super) fn page(report: &Report<'_>) -> String {
     let mut html = String::with_capacity(64 << 10);
     let name = escape(report.name);
-    let _ = writeln!(
-        html,
+    html += &format!(
         "{REPORT_START}<head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; script-src \
          'unsafe-inline'; img-src data:\"><link rel=\"icon\" href=\"data:,\"><title>{name}: near-duplicates</title>\n\
-         <style>\n{STYLE}</style></head>\n<body><header><h1>Near-duplicates in {name}</h1></header>\n<main>"
+         <style>\n{STYLE}</style></head>\n<body><header><h1>Near-duplicates in {name}</h1></header>\n<main>\n"
     );
     write_numbers(&mut html, report.facts);
     if !report.warnings.is_empty() {
         html.push_str("<section aria-label=\"Warnings\"><ul class=\"warnings\">");
         for warning in report.warnings {
-            let _ = write!(html, "<li>{}</li>", escape(warning));
+            html += &format!("<li>{}</li>", escape(warning));
         }
         html.push_str("</ul></section>\n");
     }
@@ -78,10 +76,9 @@ pub(super) fn page(report: &Report<'_>) -> String {
         write_matrix(&mut html, matrix);
     }
     write_samples(&mut html, report);
-    let _ = writeln!(
-        html,
+    html += &format!(
         "</main>\n<footer>Made by dedup-job {}. Distances are bits in which two fingerprints of 64 bits differ.</footer>\n\
-         <script>\n{SCRIPT}</script></body></html>",
+         <script>\n{SCRIPT}</script></body></html>\n",
         env!("CARGO_PKG_VERSION")
     );
     html
@@ -89,31 +86,30 @@ pub(super) fn page(report: &Report<'_>) -> String {
 
 fn write_numbers(html: &mut String, facts: &Facts) {
     let percent = |part: u64| format!("{:.1} %", 100.0 * part as f64 / facts.rows.max(1) as f64);
-    let mut items: Vec<(u64, String)> = Vec::new();
-    match facts.kind {
+    let items: Vec<(u64, String)> = match facts.kind {
         OutputKind::Decisions => {
+            let (kept, dropped) = (facts.kept(), facts.pairs);
             let within = facts.duplicates_within();
-            items.push((facts.rows, "documents".into()));
-            items.push((facts.kept(), format!("kept, {}", percent(facts.kept()))));
-            items.push((facts.pairs, format!("dropped, {}", percent(facts.pairs))));
-            items.push((
-                facts.pairs - within,
-                "duplicates of documents of the archive".into(),
-            ));
-            items.push((within, "duplicates within the batch".into()));
+            let of_archive = "duplicates of documents of the archive";
+            vec![
+                (facts.rows, "documents".into()),
+                (kept, format!("kept, {}", percent(kept))),
+                (dropped, format!("dropped, {}", percent(dropped))),
+                (dropped - within, of_archive.into()),
+                (within, "duplicates within the batch".into()),
+            ]
         }
         _ => {
-            items.push((facts.pairs, "pairs".into()));
-            items.push((
-                facts.degrees.values().sum(),
-                "documents that are new_id of a pair".into(),
-            ));
+            let documents = facts.degrees.values().sum();
+            vec![
+                (facts.pairs, "pairs".into()),
+                (documents, "documents that are new_id of a pair".into()),
+            ]
         }
-    }
+    };
     html.push_str("<ul class=\"numbers\">");
     for (number, name) in &items {
-        let _ = write!(
-            html,
+        *html += &format!(
             "<li><strong>{}</strong><span>{name}</span></li>",
             count(*number)
         );
@@ -141,15 +137,11 @@ fn write_origins(html: &mut String, facts: &Facts) {
         .filter(|(_, (documents, _))| *documents > 0)
     {
         let share = 100.0 * *documents as f64 / facts.rows as f64;
-        let _ = write!(
-            html,
-            "<span class=\"o{number}\" style=\"flex: {share:.3}\"></span>"
-        );
+        *html += &format!("<span class=\"o{number}\" style=\"flex: {share:.3}\"></span>");
     }
     html.push_str("</div><ul class=\"key\">");
     for (number, (documents, name)) in parts.iter().enumerate() {
-        let _ = write!(
-            html,
+        *html += &format!(
             "<li><i class=\"o{number}\"></i>{name}: {}</li>",
             count(*documents)
         );
@@ -192,10 +184,9 @@ fn largest_distance(facts: &Facts) -> usize {
 fn write_slider(html: &mut String, facts: &Facts) {
     let k = largest_distance(facts);
     let counts: Vec<String> = facts.by_distance[..=k].iter().map(u64::to_string).collect();
-    let _ = writeln!(
-        html,
+    *html += &format!(
         "<div class=\"controls\"><label for=\"k\">Largest distance k</label><input id=\"k\" type=\"range\" min=\"0\" max=\"{k}\" \
-         value=\"{k}\" step=\"1\" data-counts=\"{}\"><output id=\"within\" for=\"k\">k = {k}: {} pairs</output></div>",
+         value=\"{k}\" step=\"1\" data-counts=\"{}\"><output id=\"within\" for=\"k\">k = {k}: {} pairs</output></div>\n",
         counts.join(","),
         count(facts.pairs)
     );
@@ -377,11 +368,10 @@ fn write_samples(html: &mut String, report: &Report<'_>) {
     }
     let samples = &report.samples[..report.samples.len().min(MOST_SAMPLES)];
     let number = samples.len();
-    let _ = writeln!(
-        html,
+    *html += &format!(
         "<section><h2>Samples</h2><p>Of the largest groups, of pairs just above and below a similarity of {:.2}, and of each distance \
          and similarity.{}</p><div class=\"controls\"><label for=\"search\">Search ids and texts</label><input id=\"search\" \
-         type=\"search\" autocomplete=\"off\"><output id=\"shown\" for=\"search\">{number} of {number} shown</output></div>",
+         type=\"search\" autocomplete=\"off\"><output id=\"shown\" for=\"search\">{number} of {number} shown</output></div>\n",
         report.threshold,
         if report.looked_up && report.texts {
             " Words that differ are marked."
@@ -398,8 +388,7 @@ fn write_samples(html: &mut String, report: &Report<'_>) {
 fn write_sample(html: &mut String, report: &Report<'_>, shown: &Shown) {
     let pair = &shown.sample.pair;
     let texts = report.texts && html.len() < ENOUGH_BYTES;
-    let _ = write!(
-        html,
+    *html += &format!(
         "<article data-at=\"{}\"><h3><bdi>{}</bdi> <span class=\"why\">and</span> <bdi>{}</bdi></h3><p class=\"why\">{}</p>",
         pair.distance,
         escaped_start(&pair.new_id),
@@ -473,7 +462,7 @@ fn reason(report: &Report<'_>, shown: &Shown, texts: bool) -> String {
 }
 
 fn write_side(html: &mut String, name: &str, parts: &[Part], mark: &str, template: Option<&str>) {
-    let _ = write!(html, "<div><h4>{}</h4><p dir=\"auto\">", escape(name));
+    *html += &format!("<div><h4>{}</h4><p dir=\"auto\">", escape(name));
     let mut room = SIDE_CHARACTERS;
     for part in parts {
         if room == 0 {
@@ -482,21 +471,17 @@ fn write_side(html: &mut String, name: &str, parts: &[Part], mark: &str, templat
         }
         match part {
             Part::Hidden(words) => {
-                let _ = write!(
-                    html,
-                    " <span class=\"hidden\">… {words} equal words …</span> "
-                );
+                *html += &format!(" <span class=\"hidden\">… {words} equal words …</span> ");
             }
             Part::Equal(words) => html.push_str(&escape(&take(words, &mut room))),
             Part::Differing(words) => {
-                let _ = write!(html, "<{mark}>{}</{mark}>", escape(&take(words, &mut room)));
+                *html += &format!("<{mark}>{}</{mark}>", escape(&take(words, &mut room)));
             }
         }
     }
     html.push_str("</p>");
     if let Some(template) = template {
-        let _ = write!(
-            html,
+        *html += &format!(
             "<p class=\"template\" dir=\"auto\">Template, left out: {}</p>",
             escape(template)
         );

@@ -100,13 +100,12 @@ impl Samples {
         if let Some(similarity) = pair.similarity {
             // Non-negative floats and their bits have the same order.
             let away = (similarity - self.threshold).abs().to_bits();
-            if similarity >= self.threshold {
-                self.above
-                    .offer((away, hash), || Sample::read(row, Why::Above))
+            let (side, why) = if similarity >= self.threshold {
+                (&mut self.above, Why::Above)
             } else {
-                self.below
-                    .offer((away, hash), || Sample::read(row, Why::Below))
-            }
+                (&mut self.below, Why::Below)
+            };
+            side.offer((away, hash), || Sample::read(row, why));
         }
     }
 

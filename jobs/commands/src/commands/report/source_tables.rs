@@ -1,7 +1,5 @@
 //! The tables of sources on the page: those that lose most, and those that repeat each other.
 
-use std::fmt::Write as _;
-
 use super::escape::escaped_start;
 use super::sources::{Loss, Matrix};
 use crate::printing::count;
@@ -19,8 +17,7 @@ pub(super) fn write_losses(html: &mut String, losses: &[Loss]) {
     html.push_str("</tr></thead><tbody>");
     for loss in losses {
         let share = loss.dropped as f64 / loss.documents.max(1) as f64;
-        let _ = write!(
-            html,
+        *html += &format!(
             "<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td style=\"--share: {share:.2}\">{:.1} %</td>",
             escaped_start(&loss.source),
             count(loss.documents),
@@ -32,7 +29,7 @@ pub(super) fn write_losses(html: &mut String, losses: &[Loss]) {
                 let share = words.template as f64 / words.all.max(1) as f64;
                 format!("{:.1} %", 100.0 * share)
             });
-            let _ = write!(html, "<td>{share}</td>");
+            *html += &format!("<td>{share}</td>");
         }
         html.push_str("</tr>");
     }
@@ -51,31 +48,26 @@ pub(super) fn write_matrix(html: &mut String, matrix: &Matrix) {
          <table class=\"heat\"><thead><tr><td></td>",
     );
     for name in &matrix.names {
-        let _ = write!(html, "<th scope=\"col\">{}</th>", escaped_start(name));
+        *html += &format!("<th scope=\"col\">{}</th>", escaped_start(name));
     }
     html.push_str("</tr></thead><tbody>");
     let largest = matrix.pairs.iter().flatten().copied().max();
     let largest = largest.unwrap_or(0).max(1) as f64;
     for (name, row) in matrix.names.iter().zip(&matrix.pairs) {
-        let _ = write!(html, "<tr><th scope=\"row\">{}</th>", escaped_start(name));
+        *html += &format!("<tr><th scope=\"row\">{}</th>", escaped_start(name));
         for pairs in row {
             // The added 1 makes a single pair visible.
             let share = match pairs {
                 0 => 0.0,
                 pairs => (1.0 + (*pairs as f64).ln()) / (1.0 + largest.ln()),
             };
-            let _ = write!(
-                html,
-                "<td style=\"--share: {share:.2}\">{}</td>",
-                count(*pairs)
-            );
+            *html += &format!("<td style=\"--share: {share:.2}\">{}</td>", count(*pairs));
         }
         html.push_str("</tr>");
     }
     html.push_str("</tbody></table></div>");
     if matrix.others > 0 {
-        let _ = write!(
-            html,
+        *html += &format!(
             "<p>{} more pairs of other sources.</p>",
             count(matrix.others)
         );

@@ -115,14 +115,8 @@ impl Sources {
     }
 
     fn number(&mut self, source: &str) -> u32 {
-        if let Some(&number) = self.numbers.get(source) {
-            return number;
-        }
-        let source = if self.names.len() < MOST_NAMES {
-            source
-        } else {
-            ""
-        };
+        let is_counted = self.names.len() < MOST_NAMES || self.numbers.contains_key(source);
+        let source = if is_counted { source } else { "" };
         if let Some(&number) = self.numbers.get(source) {
             return number;
         }

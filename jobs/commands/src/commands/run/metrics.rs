@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use engine::Summary;
 use engine::output::{OutputKind, may_replace};
-use storage::{Draft, Location, StorageError, scrub};
+use storage::{Location, scrub};
 
 use super::openmetrics::{self, END, SUCCESS};
 use crate::args::{CommonArgs, RunArgs};
 use crate::commands::output_checks::Outputs;
-use crate::exit::Failure;
+use crate::exit::{Failure, usage};
 use crate::process::{self, Process};
 
 /// The content type of a push. Gateways accept the older Prometheus text format; the metrics are
@@ -33,9 +33,7 @@ pub(super) async fn check(
     if is_gateway(&place) {
         return match reqwest::Url::parse(&place) {
             Ok(_) => Ok(None),
-            Err(error) => Err(Failure::Usage(format!(
-                "--metrics is not a valid URL: {error}"
-            ))),
+            Err(error) => usage(format!("--metrics is not a valid URL: {error}")),
         };
     }
     let location = outputs.check_file("--metrics", &place, OutputKind::Metrics);
@@ -121,19 +119,16 @@ async fn write(
     let written = async {
         let place = process.locate(place)?;
         if !overwrite && !may_replace(&place, OutputKind::Metrics).await? {
-            return Err(Failure::Usage(format!(
+            return usage(format!(
                 "{place}: the existing file has no metrics of dedup-job"
-            )));
+            ));
         }
         let text = if text.contains(SUCCESS) {
             text
         } else {
             with_last_success(&place, text).await
         };
-        let draft = Draft::new(&place, process.scratch.path())?;
-        let written = std::io::Write::write_all(&mut draft.open()?, text.as_bytes());
-        written.map_err(StorageError::io(&place))?;
-        Ok::<(), Failure>(draft.publish().await?)
+        process.write(&place, text.as_bytes()).await
     };
     written.await.map_err(|error| error.to_string())
 }

@@ -13,15 +13,13 @@ use engine::{EngineError, RunSettings, Summary};
 use storage::is_closed_pipe;
 
 use crate::args::{CommonArgs, RunArgs};
-use crate::exit::Failure;
+use crate::exit::{Failure, usage};
 use crate::printing::{print, print_aside};
 use crate::process::{self, Process};
 use crate::spooled::spooled;
 
 pub fn run(common: &CommonArgs, args: &RunArgs) -> Result<(), Failure> {
-    run_with(common, args, async |process, settings| {
-        find_pairs(process, settings).await
-    })
+    run_with(common, args, find_pairs)
 }
 
 /// Does a run by `work`, which gets its settings; delivers metrics and prints the summary.
@@ -34,7 +32,7 @@ pub fn run_with(
     // Set once the checks allow the run to write this file.
     let mut metrics_file = None;
     let done = match args.check() {
-        Err(reason) => Err(Failure::Usage(reason)),
+        Err(reason) => usage(reason),
         Ok(()) => process::run(common, async |process: &Process| {
             let mut settings = settings::build(process, args, &mut metrics_file).await?;
             if settings.job.is_none() {

@@ -6,7 +6,6 @@
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use documents::crawl_counts::CrawlRecordCounts;
 use engine::Summary;
 use prometheus_client::encoding::text::encode as encode_text;
 use prometheus_client::metrics::family::Family;
@@ -63,16 +62,25 @@ pub(super) fn encode(outcome: Result<&Summary, u8>, duration: Duration) -> Strin
     }
     if let Ok(summary) = outcome {
         set_summary(summary, &mut set);
-        registry.register(
-            "stage_seconds",
-            "Seconds of each stage",
-            stage_seconds(summary),
-        );
+        let seconds = &summary.seconds;
+        let stages = [
+            ("open", seconds.open),
+            ("fingerprint", seconds.fingerprint),
+            ("build", seconds.build),
+            ("probe", seconds.probe),
+            ("verify", seconds.verify),
+            ("commit", seconds.commit),
+        ];
+        let stages = labelled("stage", stages);
+        registry.register("stage_seconds", "Seconds of each stage", stages);
         if let Some(records) = &summary.new.crawl_records {
+            let skipped = records.skipped.iter();
+            let skipped = skipped.map(|(reason, number)| (reason.as_str(), *number as f64));
+            let all = [("document", records.documents as f64)].into_iter();
             registry.register(
                 "new_crawl_records",
                 "Records of WARC files in the batch: documents, and others by the reason why they are none",
-                crawl_records(records),
+                labelled("outcome", all.chain(skipped)),
             );
         }
     }
@@ -82,30 +90,15 @@ pub(super) fn encode(outcome: Result<&Summary, u8>, duration: Duration) -> Strin
     text
 }
 
-fn stage_seconds(summary: &Summary) -> Family<[(&'static str, &'static str); 1], Number> {
-    let family = Family::<[(&'static str, &'static str); 1], Number>::default();
-    let seconds = &summary.seconds;
-    for (stage, spent) in [
-        ("open", seconds.open),
-        ("fingerprint", seconds.fingerprint),
-        ("build", seconds.build),
-        ("probe", seconds.probe),
-        ("verify", seconds.verify),
-        ("commit", seconds.commit),
-    ] {
-        family.get_or_create(&[("stage", stage)]).set(spent);
-    }
-    family
-}
-
-/// The records of WARC files: documents, and the others by reason.
-fn crawl_records(records: &CrawlRecordCounts) -> Family<[(&'static str, String); 1], Number> {
+/// Numbers that differ in the value of a label.
+fn labelled<'a>(
+    label: &'static str,
+    numbers: impl IntoIterator<Item = (&'a str, f64)>,
+) -> Family<[(&'static str, String); 1], Number> {
     let family = Family::<[(&'static str, String); 1], Number>::default();
-    let skipped = records.skipped.iter();
-    let skipped = skipped.map(|(reason, number)| (reason.as_str(), *number));
-    for (outcome, number) in [("document", records.documents)].into_iter().chain(skipped) {
-        let gauge = family.get_or_create(&[("outcome", outcome.to_owned())]);
-        gauge.set(number as f64);
+    for (value, number) in numbers {
+        let gauge = family.get_or_create(&[(label, value.to_owned())]);
+        gauge.set(number);
     }
     family
 }

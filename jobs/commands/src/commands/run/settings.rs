@@ -10,13 +10,13 @@ use engine::RunSettings;
 use engine::decide::{Decide, OnUpdate, read_pins};
 use engine::output::{OutputKind, OutputTarget};
 use engine::run::{OnRepeats, RunLimits};
-use hamming::Design;
 use storage::{Location, Stores};
 
 use super::metrics;
 use crate::args::{DEFAULT_OUTPUT, PairRows, RunArgs, UpdateRule};
+use crate::commands::design_named;
 use crate::commands::output_checks::{Outputs, is_same};
-use crate::exit::Failure;
+use crate::exit::{Failure, usage};
 use crate::process::Process;
 
 /// Builds the settings of a run. Sets `metrics_file` once the checks allow the run to write that file.
@@ -47,12 +47,11 @@ pub async fn build(
             .collect(),
         overwrite: args.overwrite,
     };
-    let with_day = |option: &str, path: &str| args.with_day(option, path).map_err(Failure::Usage);
     let default_output = (!args.writes_decisions()).then_some(DEFAULT_OUTPUT);
-    let output = match args.output.as_deref().or(default_output) {
+    let output = args.output.as_deref().or(default_output);
+    let output = match with_day(args, "--output", output)? {
         None => None,
         Some(path) => {
-            let path = with_day("--output", path)?;
             let target = outputs.check_rows("--output", &path, OutputKind::Pairs);
             Some(target.await?)
         }
@@ -62,22 +61,17 @@ pub async fn build(
     if let (Some(pairs), Some(decisions)) = (&output, decisions)
         && pairs.location().or(decisions.location()).is_none()
     {
-        return Err(Failure::Usage(
-            "--output and --decisions are both standard output".into(),
-        ));
+        return usage("--output and --decisions are both standard output");
     }
-    let fingerprints = match &args.fingerprints {
+    let fingerprints = args.fingerprints.as_deref();
+    let fingerprints = match with_day(args, "--fingerprints", fingerprints)? {
         None => None,
         Some(path) => {
-            let path = with_day("--fingerprints", path)?;
             let target = outputs.check_parquet("--fingerprints", &path, OutputKind::Fingerprints);
             Some(target.await?)
         }
     };
-    let resume = match &args.resume {
-        None => None,
-        Some(directory) => Some(PathBuf::from(with_day("--resume", directory)?)),
-    };
+    let resume = with_day(args, "--resume", args.resume.as_deref())?;
     let metrics = match &args.metrics {
         None => None,
         Some(place) => metrics::check(&outputs, args, place).await?,
@@ -94,8 +88,8 @@ pub async fn build(
         ("--metrics", metrics.as_ref()),
     ])?;
     *metrics_file = metrics.map(|place| place.given().to_owned());
-    if let (Some(name), Some(k)) = (&args.design, args.max_distance) {
-        Design::named(name, k).map_err(|error| Failure::Usage(error.to_string()))?;
+    if let Some(k) = args.max_distance {
+        design_named(args.design.as_deref(), k)?;
     }
     Ok(RunSettings {
         new,
@@ -151,10 +145,16 @@ pub async fn build(
         pairs_by_class: args.pairs == Some(PairRows::Classes),
         max_hits: args.max_hits_per_document,
         spec_options: args.spec.spec_options(stores).await?,
-        resume,
+        resume: resume.map(PathBuf::from),
         scratch: process.scratch.path().to_owned(),
         job: None,
     })
+}
+
+/// The path of an option, with its placeholders replaced.
+fn with_day(args: &RunArgs, option: &str, path: Option<&str>) -> Result<Option<String>, Failure> {
+    let path = path.map(|path| args.with_day(option, path));
+    path.transpose().map_err(Failure::Usage)
 }
 
 /// The order of preference, with the files of sources read.
@@ -176,21 +176,17 @@ async fn decide(args: &RunArgs, outputs: &Outputs<'_>) -> Result<Option<Decide>,
     if !args.decides() {
         return Ok(None);
     }
-    let with_day = |option: &str, path: &str| args.with_day(option, path).map_err(Failure::Usage);
-    let decisions = match &args.decisions {
+    let decisions = match with_day(args, "--decisions", args.decisions.as_deref())? {
         None => None,
         Some(path) => {
-            let path = with_day("--decisions", path)?;
             let target = outputs.check_rows("--decisions", &path, OutputKind::Decisions);
             Some(target.await?)
         }
     };
-    let kept = match &args.kept {
+    let kept = match with_day(args, "--kept", args.kept.as_deref())? {
         None => None,
         Some(path) => Some(KeptPlace {
-            given: outputs
-                .check_copies("--kept", &with_day("--kept", path)?)
-                .await?,
+            given: outputs.check_copies("--kept", &path).await?,
             replace: match (args.overwrite, args.append) {
                 (true, _) => Replace::Everything,
                 (false, Some(_)) => Replace::Same,
@@ -209,9 +205,7 @@ fn refuse_base_as_batch(stores: &Stores, new: &[String], base: &str) -> Result<(
             _ => new == base,
         };
         if same {
-            return Err(Failure::Usage(format!(
-                "--new and --base are the same: {new}"
-            )));
+            return usage(format!("--new and --base are the same: {new}"));
         }
     }
     Ok(())
@@ -222,9 +216,7 @@ fn refuse_same_files(outputs: &[(&str, Option<&Location>)]) -> Result<(), Failur
     for (at, (option, one)) in outputs.iter().enumerate() {
         for (other_option, other) in &outputs[at + 1..] {
             if one.zip(*other).is_some_and(|(a, b)| is_same(a, b)) {
-                return Err(Failure::Usage(format!(
-                    "{option} and {other_option} are the same file"
-                )));
+                return usage(format!("{option} and {other_option} are the same file"));
             }
         }
     }

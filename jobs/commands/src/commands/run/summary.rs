@@ -1,7 +1,5 @@
 //! The summary of a run: one JSON object, or a few lines for people.
 
-use std::fmt::Write as _;
-
 use engine::run::{Audit, Commit, DecisionSummary};
 use engine::{RunSettings, Summary};
 use serde::Serialize;
@@ -61,9 +59,8 @@ fn write_decisions(text: &mut String, settings: &RunSettings, summary: &Summary)
         return;
     };
     let counts = &decisions.counts;
-    let _ = writeln!(
-        text,
-        "{} documents: {} kept, {} duplicates of the archive, {} duplicates within the batch{}; {} of text in duplicates",
+    *text += &format!(
+        "{} documents: {} kept, {} duplicates of the archive, {} duplicates within the batch{}; {} of text in duplicates\n",
         count(counts.documents()),
         count(counts.kept),
         count(counts.duplicates_of_archive),
@@ -77,32 +74,29 @@ fn write_decisions(text: &mut String, settings: &RunSettings, summary: &Summary)
         (counts.unchanged, "are unchanged"),
     ]);
     if !captures.is_empty() {
-        let _ = writeln!(
-            text,
-            "  documents of the archive: {}",
+        *text += &format!(
+            "  documents of the archive: {}\n",
             captures.trim_start_matches(", ")
         );
     }
     if counts.pins > 0 || !settings.pins.is_empty() {
-        let _ = writeln!(
-            text,
-            "  pins: {} name documents of the batch",
+        *text += &format!(
+            "  pins: {} name documents of the batch\n",
             count(counts.pins)
         );
     }
     if counts.largest_group > 1 {
-        let _ = writeln!(
-            text,
-            "  the largest group has {} documents",
+        *text += &format!(
+            "  the largest group has {} documents\n",
             count(counts.largest_group)
         );
     }
     write_losses(text, decisions);
     if let Some(output) = &decisions.output {
-        let _ = writeln!(text, "  decisions: {output}");
+        *text += &format!("  decisions: {output}\n");
     }
     if let Some((output, bytes)) = decisions.kept_output.as_ref().zip(decisions.kept_bytes) {
-        let _ = writeln!(text, "  kept documents: {output}, {}", size(bytes));
+        *text += &format!("  kept documents: {output}, {}\n", size(bytes));
     }
 }
 
@@ -115,16 +109,15 @@ fn write_losses(text: &mut String, decisions: &DecisionSummary) {
     });
     let losses: Vec<String> = losses.collect();
     if !losses.is_empty() {
-        let _ = writeln!(text, "  dropped by source: {}", losses.join(", "));
+        *text += &format!("  dropped by source: {}\n", losses.join(", "));
     }
     if !decisions.dropped_at_random.is_empty() {
         text.push_str("  some that are dropped, at random:\n");
     }
     for dropped in &decisions.dropped_at_random {
         let day = dropped.duplicate_day.as_ref();
-        let _ = writeln!(
-            text,
-            "    {} repeats {}{}: {} {}{}",
+        *text += &format!(
+            "    {} repeats {}{}: {} {}{}\n",
             one_line(&dropped.id),
             one_line(&dropped.duplicate_of),
             day.map_or(String::new(), |day| format!(" of {day}")),
@@ -136,7 +129,7 @@ fn write_losses(text: &mut String, decisions: &DecisionSummary) {
         );
     }
     if let Some(audit) = &decisions.audit {
-        let _ = writeln!(text, "{}", audited(audit));
+        *text += &format!("{}\n", audited(audit));
     }
 }
 
@@ -177,9 +170,8 @@ fn audited(audit: &Audit) -> String {
 
 fn write_pairs(text: &mut String, settings: &RunSettings, summary: &Summary) {
     if let Some((output, hits)) = summary.output.as_ref().zip(summary.hits) {
-        let _ = writeln!(
-            text,
-            "{output}: {} pairs within {} bits",
+        *text += &format!(
+            "{output}: {} pairs within {} bits\n",
             count(hits),
             summary.max_distance
         );
@@ -189,16 +181,14 @@ fn write_pairs(text: &mut String, settings: &RunSettings, summary: &Summary) {
             Measure::Sketch => ("sketch".to_owned(), "sketch"),
             measure => (format!("text ({measure})"), "text"),
         };
-        let _ = write!(
-            text,
+        *text += &format!(
             "  verified by {by}: {} of {} pairs dropped, with a similarity below {}",
             count(verified.dropped),
             count(verified.checked),
             verified.min_similarity,
         );
         if verified.without_text > 0 {
-            let _ = write!(
-                text,
+            *text += &format!(
                 "; {} pairs not verified, because a {what} was not found: they drop no document",
                 count(verified.without_text)
             );
@@ -208,9 +198,8 @@ fn write_pairs(text: &mut String, settings: &RunSettings, summary: &Summary) {
         text.push_str("  not verified: pairs of near fingerprints, whatever their texts\n");
     }
     if let Some(limit) = settings.max_hits {
-        let _ = writeln!(
-            text,
-            "  {} more pairs left out: each document keeps its {limit} nearest",
+        *text += &format!(
+            "  {} more pairs left out: each document keeps its {limit} nearest\n",
             count(summary.hits_left_out)
         );
     }
@@ -218,9 +207,8 @@ fn write_pairs(text: &mut String, settings: &RunSettings, summary: &Summary) {
 
 fn write_inputs(text: &mut String, settings: &RunSettings, summary: &Summary) {
     let (new, base) = (&summary.new, &summary.base);
-    let _ = writeln!(
-        text,
-        "  batch: {} documents{}",
+    *text += &format!(
+        "  batch: {} documents{}\n",
         count(new.documents),
         some(&[
             (new.without_fingerprint, without_fingerprint(new.only_empty)),
@@ -235,9 +223,8 @@ fn write_inputs(text: &mut String, settings: &RunSettings, summary: &Summary) {
             0 => String::new(),
             passages => format!(", and {} that many sources share", count(passages)),
         };
-        let _ = writeln!(
-            text,
-            "  templates: left out of the texts of {} of {} sources: {} passages{of_many}",
+        *text += &format!(
+            "  templates: left out of the texts of {} of {} sources: {} passages{of_many}\n",
             count(templates.with_template),
             count(templates.sources),
             count(templates.passages)
@@ -260,9 +247,8 @@ fn write_inputs(text: &mut String, settings: &RunSettings, summary: &Summary) {
     let version = base
         .version
         .map_or(String::new(), |version| format!(" (version {version})"));
-    let _ = writeln!(
-        text,
-        "  archive: {} fingerprints in {} files of {}{version}, {} read",
+    *text += &format!(
+        "  archive: {} fingerprints in {} files of {}{version}, {} read\n",
         count(base.fingerprints),
         count(base.files),
         name,
@@ -289,33 +275,27 @@ fn write_commit(text: &mut String, settings: &RunSettings, summary: &Summary) {
     let day = summary.day.as_deref().unwrap_or_default();
     match summary.commit {
         Commit::NotAsked if settings.day.is_none() && summary.day.is_some() => {
-            let _ = writeln!(
-                text,
-                "  the batch is already day {day} of the archive: compared only with what was committed before it"
+            *text += &format!(
+                "  the batch is already day {day} of the archive: compared only with what was committed before it\n"
             );
         }
         Commit::NotAsked => {}
         Commit::Committed(version) => {
-            let _ = writeln!(text, "  day {day}: committed as version {version}");
+            *text += &format!("  day {day}: committed as version {version}\n");
         }
         Commit::AlreadyThere => {
-            let _ = writeln!(
-                text,
-                "  day {day}: committed already; the archive is unchanged"
-            );
+            *text += &format!("  day {day}: committed already; the archive is unchanged\n");
         }
     }
     if summary.removed > 0 {
-        let _ = writeln!(
-            text,
-            "  {} documents of the day were removed from the archive later, and are not compared",
+        *text += &format!(
+            "  {} documents of the day were removed from the archive later, and are not compared\n",
             count(summary.removed)
         );
     }
     if summary.comparisons > 1 {
-        let _ = writeln!(
-            text,
-            "  compared {} times, because the archive changed during the run",
+        *text += &format!(
+            "  compared {} times, because the archive changed during the run\n",
             summary.comparisons
         );
     }
@@ -324,9 +304,8 @@ fn write_commit(text: &mut String, settings: &RunSettings, summary: &Summary) {
 fn write_traffic(text: &mut String, summary: &Summary) {
     let network = &summary.network;
     if network.requests > 0 {
-        let _ = writeln!(
-            text,
-            "  storage: {} requests, {} of them failed temporarily; {} received, {} sent",
+        *text += &format!(
+            "  storage: {} requests, {} of them failed temporarily; {} received, {} sent\n",
             count(network.requests),
             count(network.retries),
             size(network.bytes_received),
@@ -348,9 +327,8 @@ fn write_times(text: &mut String, summary: &Summary) {
     let peak = process::peak_memory().map_or(String::new(), |bytes| {
         format!("; peak memory {}", size(bytes))
     });
-    let _ = writeln!(
-        text,
-        "  {:.2} s: open {:.2}, fingerprint {:.2}, build {:.2} ({}{passes}), probe {:.2} ({}){verify}, commit {:.2}{peak}",
+    *text += &format!(
+        "  {:.2} s: open {:.2}, fingerprint {:.2}, build {:.2} ({}{passes}), probe {:.2} ({}){verify}, commit {:.2}{peak}\n",
         seconds.total,
         seconds.open,
         seconds.fingerprint,

@@ -1,8 +1,6 @@
 //! Lays out pairs for the terminal: two columns or, if the terminal is narrow, one text below the
 //! other.
 
-use std::fmt::Write as _;
-
 use anstyle::{AnsiColor, Style as AnsiStyle};
 use engine::template::CutTexts;
 use unicode_width::UnicodeWidthStr as _;
@@ -45,17 +43,14 @@ impl Style {
     }
 }
 
-/// A pair to be shown.
-pub(super) struct Shown<'a> {
-    pub(super) number: usize,
-    pub(super) pair: &'a Pair,
-    /// The texts that were found; `None` if none were looked up.
-    pub(super) texts: Option<&'a CutTexts>,
-}
-
-/// Writes a pair: a heading, then both texts.
-pub(super) fn write_pair(text: &mut String, shown: &Shown<'_>, style: &Style) {
-    let pair = shown.pair;
+/// Writes a pair: a heading with its `number`, then both texts, if `texts` were looked up.
+pub(super) fn write_pair(
+    text: &mut String,
+    number: usize,
+    pair: &Pair,
+    texts: Option<&CutTexts>,
+    style: &Style,
+) {
     let similarity = pair.similarity.map_or(String::new(), |similarity| {
         format!(", similarity {similarity:.2}")
     });
@@ -63,14 +58,13 @@ pub(super) fn write_pair(text: &mut String, shown: &Shown<'_>, style: &Style) {
         .base_day
         .map_or(String::new(), |day| format!(" ({})", date(day)));
     let title = format!(
-        "{}. {} and {}{day}: distance {}{similarity}",
-        shown.number,
+        "{number}. {} and {}{day}: distance {}{similarity}",
         visible(&pair.new_id),
         visible(&pair.base_id),
         pair.distance
     );
-    let _ = writeln!(text, "{}", heading(&title, style.colours));
-    let Some(texts) = shown.texts else {
+    *text += &format!("{}\n", heading(&title, style.colours));
+    let Some(texts) = texts else {
         return;
     };
     match texts.of_pair(pair.ids()) {
@@ -83,7 +77,7 @@ pub(super) fn write_pair(text: &mut String, shown: &Shown<'_>, style: &Style) {
         [new, base] => {
             let missing = [(new, &pair.new_id), (base, &pair.base_id)].into_iter();
             for (_, id) in missing.filter(|(found, _)| found.is_none()) {
-                let _ = writeln!(text, "  the text of {} is not in --documents", visible(id));
+                *text += &format!("  the text of {} is not in --documents\n", visible(id));
             }
         }
     }
@@ -97,18 +91,13 @@ fn write_template(text: &mut String, id: &str, template: &str, style: &Style) {
     };
     let line = format!("template of {}, left out: {}", visible(id), visible(&start));
     let grey = AnsiStyle::new().fg_color(Some(AnsiColor::BrightBlack.into()));
-    let part = Part::Equal(line);
-    for (line, _) in wrap(
-        &[part],
-        style.width.saturating_sub(2).max(10),
-        style,
-        AnsiColor::Red,
-    ) {
+    let width = style.width.saturating_sub(2).max(10);
+    for (line, _) in wrap(&[Part::Equal(line)], width, style, AnsiColor::Red) {
         let line = line.trim_end();
-        let _ = if style.colours {
-            writeln!(text, "  {grey}{line}{grey:#}")
+        *text += &if style.colours {
+            format!("  {grey}{line}{grey:#}\n")
         } else {
-            writeln!(text, "  {line}")
+            format!("  {line}\n")
         };
     }
 }
@@ -125,7 +114,7 @@ fn write_sides(text: &mut String, new: &str, base: &str, style: &Style) {
     let right = wrap(&sides.right, width, style, AnsiColor::Green);
     if !beside {
         for (line, _) in left.iter().chain([&(String::new(), 0)]).chain(&right) {
-            let _ = writeln!(text, "{}", format!("  {line}").trim_end());
+            *text += &format!("{}\n", format!("  {line}").trim_end());
         }
         return;
     }
@@ -135,7 +124,7 @@ fn write_sides(text: &mut String, new: &str, base: &str, style: &Style) {
         let (other, _) = right.get(at).unwrap_or(&none);
         let fill = " ".repeat(width - columns.min(&width));
         let line = format!("  {one}{fill}{BETWEEN}{other}");
-        let _ = writeln!(text, "{}", line.trim_end());
+        *text += &format!("{}\n", line.trim_end());
     }
 }
 

@@ -11,12 +11,12 @@ use engine::template::{CutText, CutTexts};
 use serde_json::json;
 use simhash::hash::murmur3_low64;
 
-use self::layout::{Shown, Style};
+use self::layout::Style;
 use super::pairs::{Pair, Smallest};
 use super::report::sources::source_of_row;
 use super::{ShownDocuments, check_near, texts_to_show};
 use crate::args::{CommonArgs, ShowArgs, SortPairs};
-use crate::exit::Failure;
+use crate::exit::{Failure, usage};
 use crate::printing::{count, date, print};
 use crate::process::{self, Process};
 
@@ -25,9 +25,7 @@ const DEFAULT_COUNT: u32 = 10;
 
 pub fn run(common: &CommonArgs, args: &ShowArgs) -> Result<(), Failure> {
     let Some(path) = &args.pairs else {
-        return Err(Failure::Usage(
-            "the pairs are missing: name the output of `dedup-job run`; see --help".into(),
-        ));
+        return usage("the pairs are missing: name the output of `dedup-job run`; see --help");
     };
     if let Some(near) = args.near {
         check_near(near)?;
@@ -58,12 +56,7 @@ pub fn run(common: &CommonArgs, args: &ShowArgs) -> Result<(), Failure> {
     let style = Style::of_stdout();
     let mut text = String::new();
     for (number, pair) in (1..).zip(&pairs) {
-        let shown = Shown {
-            number,
-            pair,
-            texts: texts.as_ref(),
-        };
-        layout::write_pair(&mut text, &shown, &style);
+        layout::write_pair(&mut text, number, pair, texts.as_ref(), &style);
     }
     if total > pairs.len() as u64 {
         text.push_str(&format!(

@@ -1,8 +1,6 @@
 //! What `tune` says about short texts: from which length on texts are found again in which one word
 //! was replaced, and how many documents are shorter.
 
-use std::fmt::Write as _;
-
 use engine::Profile;
 use engine::tune::Tuned;
 use engine::tune::one_word::{AtLength, reliable};
@@ -25,25 +23,22 @@ pub(super) fn write(text: &mut String, compared: &[Tuned], (tuned, k): (&Tuned, 
         return;
     }
     let columns = columns(compared, (tuned, k));
-    let _ = writeln!(
-        text,
-        "texts cut from the sample in which one word is replaced: the share that is found, by length"
-    );
-    let _ = write!(text, "  {:>5} {:>7}", "words", "texts");
+    *text += "texts cut from the sample in which one word is replaced: the share that is found, by length\n";
+    *text += &format!("  {:>5} {:>7}", "words", "texts");
     for Settings { name, k, .. } in &columns {
         let heading = format!("{name}, -k {k}");
-        let _ = write!(text, " {heading:>17}");
+        *text += &format!(" {heading:>17}");
     }
-    let _ = writeln!(text, " {:>17}", "shorter documents");
+    *text += &format!(" {:>17}\n", "shorter documents");
     for (row, at) in tuned.lengths.iter().enumerate() {
-        let _ = write!(text, "  {:>5} {:>7}", at.words, count(at.texts as u64));
+        *text += &format!("  {:>5} {:>7}", at.words, count(at.texts as u64));
         for Settings { tuned, k, .. } in &columns {
-            let _ = write!(text, " {:>17.3}", tuned.lengths[row].recall_within(*k));
+            *text += &format!(" {:>17.3}", tuned.lengths[row].recall_within(*k));
         }
-        let _ = writeln!(text, " {:>17}", count(at.shorter_documents));
+        *text += &format!(" {:>17}\n", count(at.shorter_documents));
     }
     for settings in &columns {
-        let _ = writeln!(text, "{}", reliable_length(settings));
+        *text += &format!("{}\n", reliable_length(settings));
     }
 }
 

@@ -15,7 +15,7 @@ use serde_json::json;
 use simhash::{Tokenizer, Weight};
 
 use crate::args::{CommonArgs, SpecArgs, TuneArgs};
-use crate::exit::Failure;
+use crate::exit::{Failure, usage};
 use crate::printing::{print, print_json};
 use crate::process::{self, Process};
 
@@ -33,15 +33,13 @@ const WEIGHTS: [Weight; 3] = [Weight::SqrtTf, Weight::LogTf, Weight::Tf];
 
 pub fn run(common: &CommonArgs, args: &TuneArgs) -> Result<(), Failure> {
     if args.documents.is_empty() {
-        return Err(Failure::Usage(
-            "documents are needed: the files to take a sample of; see --help".into(),
-        ));
+        return usage("documents are needed: the files to take a sample of; see --help");
     }
     let min_similarity = args.min_similarity.unwrap_or(DEFAULT_MIN_SIMILARITY);
     if !(0.5..=1.0).contains(&min_similarity) {
-        return Err(Failure::Usage(format!(
+        return usage(format!(
             "--min-similarity {min_similarity} is not between 0.5 and 1"
-        )));
+        ));
     }
     let asked = Tune {
         sample: args.sample.unwrap_or(DEFAULT_SAMPLE) as usize,
@@ -85,7 +83,7 @@ pub fn run(common: &CommonArgs, args: &TuneArgs) -> Result<(), Failure> {
     };
     let advice = best::advice(&compared, fixed_bits);
     let Some((tuned, k)) = advice.spec(&compared) else {
-        return Err(Failure::Usage("no settings to compare".into()));
+        return usage("no settings to compare");
     };
     let commands = next_commands::lines(args, &advice, tuned, min_similarity);
     if common.json {

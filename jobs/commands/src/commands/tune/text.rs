@@ -1,7 +1,5 @@
 //! The result of `tune` as text: a table of distances, a recommendation, and commands to copy.
 
-use std::fmt::Write as _;
-
 use engine::Profile;
 use engine::tune::{AtDistance, Estimate, FEW_WORDS, Tune, Tuned};
 use serde_json::{Value, json};
@@ -24,30 +22,28 @@ pub(super) fn render(
     commands: &[String],
 ) -> String {
     let mut text = String::new();
-    let _ = writeln!(
-        text,
-        "{} of {} documents compared, {} more have the text of another, {} are too short to compare by their features",
+    text += &format!(
+        "{} of {} documents compared, {} more have the text of another, {} are too short to compare by their features\n",
         count(tuned.sampled as u64),
         count(tuned.documents),
         count(tuned.copies as u64),
         count(tuned.without_fingerprint as u64)
     );
     let [a, b, c, d] = tuned.alike.map(|pairs| count(pairs as u64));
-    let _ = writeln!(
-        text,
-        "pairs in the sample by exact similarity (Jaccard, 3-word shingles): {a} from 0.95, {b} from 0.9, {c} from 0.8, {d} from 0.5"
+    text += &format!(
+        "pairs in the sample by exact similarity (Jaccard, 3-word shingles): {a} from 0.95, {b} from 0.9, {c} from 0.8, {d} from 0.5\n"
     );
     if compared.len() > 1 {
         write_compared(&mut text, compared, tuned, asked);
     }
-    let _ = writeln!(text, "spec: {}", tuned.spec.to_json());
+    text += &format!("spec: {}\n", tuned.spec.to_json());
     write_table(&mut text, tuned, asked);
     lengths::write(&mut text, compared, (tuned, k));
     write_templates(&mut text, tuned);
     write_advice(&mut text, compared, advice, asked);
-    let _ = writeln!(text, "to run with these settings:");
+    text += "to run with these settings:\n";
     for line in commands {
-        let _ = writeln!(text, "  {line}");
+        text += &format!("  {line}\n");
     }
     text
 }
@@ -59,24 +55,21 @@ fn write_advice(text: &mut String, compared: &[Tuned], advice: &Advice<'_>, aske
         return;
     };
     if matches!(advice, Advice::Nothing) {
-        let _ = writeln!(
-            text,
-            "no two documents of the sample have a similarity of {min_similarity} or more, so nothing speaks against the defaults: take a larger --sample, or documents with near-duplicates among them"
+        *text += &format!(
+            "no two documents of the sample have a similarity of {min_similarity} or more, so nothing speaks against the defaults: take a larger --sample, or documents with near-duplicates among them\n"
         );
         return;
     }
     let groups = sharp.groups_wanted;
-    let _ = writeln!(
-        text,
-        "{} documents of the sample, in {} groups, have near-duplicates of a similarity of {min_similarity} or more; each counts alike in recall, precision and F1",
+    *text += &format!(
+        "{} documents of the sample, in {} groups, have near-duplicates of a similarity of {min_similarity} or more; each counts alike in recall, precision and F1\n",
         count(sharp.documents_wanted as u64),
         count(groups as u64)
     );
     let line = |text: &mut String, name: &str, recall: f64, precision: f64, f1: f64| {
         let (low, high) = interval(recall, groups);
-        let _ = writeln!(
-            text,
-            "  {name}: recall {recall:.3} ({low:.3} to {high:.3} with 95 % confidence), precision {precision:.3}, F1 {f1:.3}"
+        *text += &format!(
+            "  {name}: recall {recall:.3} ({low:.3} to {high:.3} with 95 % confidence), precision {precision:.3}, F1 {f1:.3}\n"
         );
     };
     if let Some(found) = &sharp.sharp {
@@ -98,36 +91,34 @@ fn write_advice(text: &mut String, compared: &[Tuned], advice: &Advice<'_>, aske
             settings.f1(),
         );
     }
-    let _ = match advice {
+    match advice {
         Advice::Settings(settings) => {
             let unrelated = unrelated(settings.at);
-            let _ = writeln!(text, "recommended: {}", named(settings));
+            *text += &format!("recommended: {}\n", named(settings));
             let lost = sharp
                 .sharp
                 .map_or(0.0, |sharp| sharp.recall - settings.recall());
             if lost >= 0.001 {
-                let _ = writeln!(
-                    text,
-                    "  it finds {:.1} % of the near-duplicates fewer than sharp does",
+                *text += &format!(
+                    "  it finds {:.1} % of the near-duplicates fewer than sharp does\n",
                     100.0 * lost
                 );
             }
-            writeln!(
-                text,
-                "  in an archive of {} documents like these, a new document meets {unrelated} documents whose similarity is below 0.5",
+            *text += &format!(
+                "  in an archive of {} documents like these, a new document meets {unrelated} documents whose similarity is below 0.5\n",
                 count(asked.archive)
-            )
+            );
         }
-        _ => writeln!(
-            text,
-            "recommended: sharp: others are not better by more than {}, or there is too little to tell",
-            best::ABOUT
-        ),
-    };
+        _ => {
+            *text += &format!(
+                "recommended: sharp: others are not better by more than {}, or there is too little to tell\n",
+                best::ABOUT
+            );
+        }
+    }
     if groups < FEW_GROUPS {
-        let _ = writeln!(
-            text,
-            "warning: {groups} groups of near-duplicates are few to choose by: take a larger --sample"
+        *text += &format!(
+            "warning: {groups} groups of near-duplicates are few to choose by: take a larger --sample\n"
         );
     }
 }
@@ -171,9 +162,8 @@ pub(super) fn advice_json(advice: &Advice<'_>) -> Value {
 /// Warns of pages that come from one template.
 fn write_templates(text: &mut String, tuned: &Tuned) {
     for source in tuned.alike_sources.iter().take(ALIKE_SOURCES) {
-        let _ = writeln!(
-            text,
-            "warning: {} of {} pages of {} differ from another page there in fewer than {FEW_WORDS} words: they may come from one template, and be about different things",
+        *text += &format!(
+            "warning: {} of {} pages of {} differ from another page there in fewer than {FEW_WORDS} words: they may come from one template, and be about different things\n",
             count(source.alike as u64),
             count(source.pages as u64),
             visible(&source.source)
@@ -181,9 +171,8 @@ fn write_templates(text: &mut String, tuned: &Tuned) {
     }
     let names = tuned.differ_in_a_name;
     if names.whole >= MIN_TEMPLATE_PAIRS && 5 * names.part > names.whole {
-        let _ = writeln!(
-            text,
-            "warning: of {} pairs with that similarity, {} have the same words but for one or two names. They come from templates, and may be about different things; a larger --min-similarity does not tell them from revisions",
+        *text += &format!(
+            "warning: of {} pairs with that similarity, {} have the same words but for one or two names. They come from templates, and may be about different things; a larger --min-similarity does not tell them from revisions\n",
             count(names.whole as u64),
             count(names.part as u64)
         );
@@ -210,14 +199,12 @@ fn unrelated(at: &AtDistance) -> String {
 
 /// Writes a line for each spec that was compared.
 fn write_compared(text: &mut String, compared: &[Tuned], best: &Tuned, asked: &Tune) {
-    let _ = writeln!(
-        text,
-        "the best k, --sketch and least similarity of each spec; unrelated: documents below 0.5 that a new document meets in an archive of {} (~ extrapolated, < upper bound)",
+    *text += &format!(
+        "the best k, --sketch and least similarity of each spec; unrelated: documents below 0.5 that a new document meets in an archive of {} (~ extrapolated, < upper bound)\n",
         count(asked.archive)
     );
-    let _ = writeln!(
-        text,
-        "  {:<18} {:<8} {:>4} {:>3} {:>8} {:>6} {:>7} {:>9} {:>6} {:>15} {:>11} {:>9}",
+    *text += &format!(
+        "  {:<18} {:<8} {:>4} {:>3} {:>8} {:>6} {:>7} {:>9} {:>6} {:>15} {:>11} {:>9}\n",
         "tokenizer",
         "weight",
         "idf",
@@ -237,18 +224,16 @@ fn write_compared(text: &mut String, compared: &[Tuned], best: &Tuned, asked: &T
             Some(_) => spec.idf_power.to_string(),
             None => "-".into(),
         };
-        let _ = write!(
-            text,
+        *text += &format!(
             "{} {:<18} {:<8} {idf:>4}",
             if std::ptr::eq(tuned, best) { '*' } else { ' ' },
             spec.tokenizer.to_string(),
             spec.weight.to_string()
         );
         let settings = best::best_of_spec(compared, tuned);
-        let _ = match settings.and_then(|settings| Some((settings, settings.sketch?))) {
-            Some((Settings { at, .. }, sketch)) => writeln!(
-                text,
-                " {:>3} {:>8} {:>6.3} {:>7.3} {:>9.3} {:>6.3} {:>15} {:>11} {:>9.1}",
+        *text += &match settings.and_then(|settings| Some((settings, settings.sketch?))) {
+            Some((Settings { at, .. }, sketch)) => format!(
+                " {:>3} {:>8} {:>6.3} {:>7.3} {:>9.3} {:>6.3} {:>15} {:>11} {:>9.1}\n",
                 at.max_distance,
                 sketch.bits,
                 sketch.min_similarity,
@@ -259,23 +244,21 @@ fn write_compared(text: &mut String, compared: &[Tuned], best: &Tuned, asked: &T
                 size(at.table_bytes as u64),
                 at.core_seconds
             ),
-            None => writeln!(text, "   -"),
+            None => "   -\n".to_owned(),
         };
     }
-    let _ = writeln!(text, "* is the spec that is recommended");
+    *text += "* is the spec that is recommended\n";
 }
 
 fn write_table(text: &mut String, tuned: &Tuned, asked: &Tune) {
-    let _ = writeln!(
-        text,
-        "pairs that each -k finds; recall and precision from similarity {}, before pairs are verified; predicted cost of {} against {} fingerprints, on one core:",
+    *text += &format!(
+        "pairs that each -k finds; recall and precision from similarity {}, before pairs are verified; predicted cost of {} against {} fingerprints, on one core:\n",
         asked.min_similarity,
         count(asked.batch as u64),
         count(asked.archive)
     );
-    let _ = writeln!(
-        text,
-        "  {:>2} {:>10} {:>9} {:>9} {:>9} {:>9} {:>10} {:>7} {:>9} {:>12} {:>11} {:>9}",
+    *text += &format!(
+        "  {:>2} {:>10} {:>9} {:>9} {:>9} {:>9} {:>10} {:>7} {:>9} {:>12} {:>11} {:>9}\n",
         "k",
         "pairs",
         ">= .95",
@@ -291,9 +274,8 @@ fn write_table(text: &mut String, tuned: &Tuned, asked: &Tune) {
     );
     for at in &tuned.distances {
         let [a, b, c, d, e] = at.by_similarity.map(|pairs| count(pairs as u64));
-        let _ = writeln!(
-            text,
-            "  {:>2} {:>10} {a:>9} {b:>9} {c:>9} {d:>9} {e:>10} {:>7.3} {:>9.3} {:>12} {:>11} {:>9.1}",
+        *text += &format!(
+            "  {:>2} {:>10} {a:>9} {b:>9} {c:>9} {d:>9} {e:>10} {:>7.3} {:>9.3} {:>12} {:>11} {:>9.1}\n",
             at.max_distance,
             count(at.pairs as u64),
             at.recall,
