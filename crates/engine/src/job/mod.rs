@@ -101,7 +101,7 @@ pub(crate) struct Pins {
     pub(crate) day: Option<NaiveDate>,
     /// Digest of the spec of the fingerprints.
     pub(crate) spec: String,
-    /// The batch's files, then those of `--base`, if it is plain files.
+    /// The batch's files, then those of `--base`, if it is plain files, or the archive's log entry, then those of `--base-text`.
     pub(crate) inputs: Vec<FileVersion>,
     /// The rules of `--prefer`, with the names from a file of sources.
     pub(crate) prefer: String,
@@ -246,9 +246,6 @@ impl Job {
     ) -> Result<Self> {
         let root = stores.locate(job)?;
         let location = work(&root, &record.id)?;
-        if let Some(local) = location.local().filter(|_| splits) {
-            storage::create_dir_all_synced(local).map_err(StorageError::io(local.display()))?;
-        }
         let mut rounds = Vec::new();
         loop {
             let path = location.child(&format!("round-{}/{PLAN}", rounds.len() + 1))?;
@@ -367,6 +364,27 @@ impl Job {
             Some(path) => Err(self.changed(path)),
             None => Ok(()),
         }
+    }
+
+    /// The error when the inputs cannot be opened: if one of them changed since the first `split`, that it did; otherwise `error`.
+    pub(crate) async fn changed_input(&self, error: EngineError) -> EngineError {
+        let pins = self.state().pins.clone();
+        let inputs = pins.map(|pins| pins.inputs).unwrap_or_default();
+        let looking = inputs.iter().map(async |input| {
+            let version = match self.stores.locate(&input.path) {
+                Ok(location) => location.version().await,
+                Err(error) => Err(error),
+            };
+            let is_changed = match version {
+                Ok(version) => version != input.version,
+                Err(StorageError::NotFound { .. } | StorageError::Gone { .. }) => true,
+                Err(_) => false,
+            };
+            is_changed.then(|| self.changed(&input.path))
+        });
+        let looking = futures::stream::iter(looking).buffered(AT_ONCE);
+        let mut changed = std::pin::pin!(looking.filter_map(std::future::ready));
+        changed.next().await.unwrap_or(error)
     }
 
     /// The error for an input that changed since the first `split`.

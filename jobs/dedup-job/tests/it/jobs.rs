@@ -582,6 +582,87 @@ fn what_is_no_answer() {
     assert!(work(&job).join("round-1/plan.json").exists());
 }
 
+/// An archive that was made anew or restored, with as many versions as before, is another one. So are other texts of its documents.
+#[test]
+fn another_archive_and_other_texts_of_it_are_refused() {
+    let mut random = ChaCha8Rng::seed_from_u64(37);
+    let dir = Dir::new();
+    for name in ["old", "other", "new"] {
+        let text = format!("all that anybody said in the {name} document");
+        write_documents(
+            dir.join(&format!("{name}.parquet")),
+            &[(name, text.as_str())],
+        );
+    }
+    let archive = dir.archive("archive", "");
+    let created = contents(&archive);
+    let append = |name: &str| {
+        let [new, output] = ["parquet", "csv"].map(|ending| dir.at(&format!("{name}.{ending}")));
+        dedup_ok(&format!(
+            "run {new} --base {archive} --append --day 2026-01-01 --output {output}"
+        ));
+    };
+    append("old");
+    let (texts, job) = (dir.at("texts.parquet"), dir.at("JOB"));
+    fs::copy(dir.join("old.parquet"), &texts).unwrap();
+    let options = format!(
+        "{} --base {archive} --append --day 2026-01-02 -k 6 --verify jaccard --base-text {texts} --output {}",
+        dir.at("new.parquet"),
+        dir.at("h.csv")
+    );
+    do_rounds(&command, &job, &options, NONE, &mut random);
+    let refused = |path: &str| {
+        dedup(&format!("reduce {job}")).fails(78, &[path, "since the job was split", "--restart"]);
+    };
+    let aside = dir.at("aside");
+    fs::rename(&archive, &aside).unwrap();
+    refused("_delta_log");
+    for (path, bytes) in created {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, bytes).unwrap();
+    }
+    refused("_delta_log");
+    append("other");
+    refused("_delta_log");
+    fs::remove_dir_all(&archive).unwrap();
+    fs::rename(&aside, &archive).unwrap();
+
+    fs::rename(&texts, &aside).unwrap();
+    refused("texts.parquet");
+    fs::copy(dir.join("other.parquet"), &texts).unwrap();
+    refused("texts.parquet");
+    fs::rename(&aside, &texts).unwrap();
+    dedup_ok(&format!("reduce {job}"));
+}
+
+/// Options that no job can have are refused before anything is written.
+#[test]
+fn a_job_that_is_refused_leaves_nothing() {
+    let dir = Dir::new();
+    for name in ["new", "old"] {
+        write_documents(
+            dir.join(&format!("{name}.parquet")),
+            &[(name, "one two three four five")],
+        );
+    }
+    let job = dir.at("JOB");
+    let options = format!(
+        "{} -k 6 --output {}",
+        dir.at("new.parquet"),
+        dir.at("h.csv")
+    );
+    let documents = format!("--base {}", dir.at("old.parquet"));
+    let classes = "--verify jaccard --pairs classes --decisions d.csv";
+    for (more, reason) in [
+        (classes, "--pairs classes"),
+        (documents.as_str(), "parts of a job"),
+    ] {
+        dedup(&format!("split {job} {options} {more}")).fails(64, &[reason]);
+        assert!(!Path::new(&job).exists(), "{more}");
+    }
+    dedup_ok(&format!("split {job} {options}"));
+}
+
 /// Copies of kept documents that are missing or damaged are named by their part, and made again.
 #[test]
 fn damaged_copies_are_made_again() {
