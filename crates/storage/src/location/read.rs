@@ -93,17 +93,21 @@ impl Location {
                 _ => Ok(()),
             };
         }
-        let listed = self.store.list(Some(&self.path));
-        let removed = listed.map_ok(|object| async move {
-            match self.store.delete(&object.location).await {
-                // Somebody else removes it, too.
-                Err(object_store::Error::NotFound { .. }) => Ok(()),
-                removed => removed,
-            }
-        });
-        let removed = removed.try_buffer_unordered(REMOVED_AT_ONCE);
-        let removed = removed.try_collect::<()>().await;
-        removed.map_err(|error| self.store_error(error))
+        // One list may leave out objects, which nobody would find afterwards.
+        for _ in 0..2 {
+            let listed = self.store.list(Some(&self.path));
+            let removed = listed.map_ok(|object| async move {
+                match self.store.delete(&object.location).await {
+                    // Somebody else removes it, too.
+                    Err(object_store::Error::NotFound { .. }) => Ok(()),
+                    removed => removed,
+                }
+            });
+            let removed = removed.try_buffer_unordered(REMOVED_AT_ONCE);
+            let removed = removed.try_collect::<()>().await;
+            removed.map_err(|error| self.store_error(error))?;
+        }
+        Ok(())
     }
 
     /// Whether there is a file or object at the path.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use rand::seq::SliceRandom as _;
@@ -926,6 +927,62 @@ fn jobs_that_were_left_behind() {
     );
     assert!(kept.len() > 2, "{kept:?}");
     dedup("archive vacuum").fails(64, &["<DIR>"]);
+}
+
+/// A list that leaves out objects: what runs and what was kept on purpose stays, and what is removed is removed as a whole.
+#[test]
+fn jobs_do_not_depend_on_one_list() {
+    let Some(storage) = seaweed() else { return };
+    let mut random = ChaCha8Rng::seed_from_u64(41);
+    let root = storage.unique("jobs");
+    let documents =
+        (0..20).map(|id| format!("{{\"id\":\"{id}\",\"text\":\"all that {id} says\"}}\n"));
+    storage.put(
+        &format!("{root}/new.jsonl"),
+        documents.collect::<String>().into(),
+    );
+    let direct = || storage.command();
+    let [runs, kept, ends] = ["runs", "kept", "ends"].map(|name| format!("{root}/jobs/{name}"));
+    let options = |job: &str| format!("{root}/new.jsonl --output {job}.csv");
+    storage.dedup_ok(&format!("split {runs} {}", options(&runs)));
+    do_rounds(&direct, &kept, &options(&kept), NONE, &mut random);
+    storage.dedup_ok(&format!("reduce {kept} --keep-job"));
+    // It shows the records alone, and these as old.
+    let entries = [&runs, &kept].map(|job| {
+        let key = job.strip_prefix("s3://crawl/").unwrap();
+        format!(
+            "<Contents><Key>{key}/job.json</Key><LastModified>2020-01-01T00:00:00.000Z</LastModified><Size>1</Size></Contents>"
+        )
+    });
+    let list = |entries: &str| {
+        format!("<ListBucketResult><IsTruncated>false</IsTruncated>{entries}</ListBucketResult>")
+    };
+    let short = list(&entries.concat());
+    let (through, _proxy) = storage.through(move |request: &Request| {
+        if request.target.contains("list-type=2") {
+            Fault::ReplaceBody(short.clone().into())
+        } else {
+            Fault::Pass
+        }
+    });
+    let before = storage.contents(&format!("{root}/jobs"));
+    let vacuum = format!("archive vacuum --jobs {root}/jobs --older-than 24h --json");
+    assert_eq!(through.dedup_ok(&vacuum).json()["jobs"], json!([]));
+    assert!(storage.contents(&format!("{root}/jobs")) == before);
+
+    let (empty, lists) = (list(""), AtomicU64::new(0));
+    let (through, _proxy) = storage.through(move |request: &Request| {
+        let is_list = request.target.contains("list-type=2") && request.target.contains("work-");
+        if is_list && lists.fetch_add(1, Ordering::Relaxed) == 0 {
+            Fault::ReplaceBody(empty.clone().into())
+        } else {
+            Fault::Pass
+        }
+    });
+    let faulty = || through.command();
+    do_rounds(&direct, &ends, &options(&ends), NONE, &mut random);
+    ran(&faulty, &format!("reduce {ends}")).ok();
+    assert_eq!(storage.list(&ends), [format!("{ends}/done.json")]);
 }
 
 /// Documents that were removed after a `reduce` that was killed behind its commit: the rest is what a rerun of `run` gives.
