@@ -452,19 +452,14 @@ impl Job {
         Ok(Split::new(self.name(), number, &round))
     }
 
-    /// Ends a `reduce`: leaves the marker, and removes all else unless `keep`.
-    pub async fn finish_reduce(&self, keep: bool) -> Result<()> {
+    /// Leaves the marker of a job that is done; it says whether all else is kept on purpose.
+    pub async fn mark_done(&self, keep: bool) -> Result<()> {
         let done = self.root.child(DONE)?;
         let record = Record {
             kept: Some(keep),
             ..self.record.clone()
         };
-        done.write(to_json(&done, &record)?).await?;
-        if !keep {
-            self.location.remove_all().await?;
-            self.root.child(RECORD)?.remove().await?;
-        }
-        Ok(())
+        Ok(done.write(to_json(&done, &record)?).await?)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -472,7 +467,7 @@ impl Job {
     }
 }
 
-/// Removes what a `reduce` that was killed left of a job that is done.
+/// Removes what a job that is done has beside its marker.
 pub async fn clean(stores: &Stores, job: &str) -> Result<()> {
     let root = stores.locate(job)?;
     let record = root.child(RECORD)?;

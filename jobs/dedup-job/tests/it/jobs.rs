@@ -985,6 +985,47 @@ fn jobs_do_not_depend_on_one_list() {
     assert_eq!(storage.list(&ends), [format!("{ends}/done.json")]);
 }
 
+/// What fails behind the commit says that the run is done: the marker, and the removal of the rest.
+#[test]
+fn a_reduce_that_fails_behind_its_commit_says_so() {
+    let Some(storage) = seaweed() else { return };
+    let mut random = ChaCha8Rng::seed_from_u64(43);
+    let root = storage.unique("behind");
+    let [archive, job, new] = ["archive", "JOB", "new.jsonl"].map(|name| format!("{root}/{name}"));
+    let document = json!({ "id": "a", "text": "all that is said in one document" });
+    storage.put(&new, document.to_string().into());
+    storage.dedup_ok(&format!("archive create {archive}"));
+    let options = format!("{new} --base {archive} --append --day 2026-01-01 --output {root}/h.csv");
+    do_rounds(&|| storage.command(), &job, &options, NONE, &mut random);
+    let reduce = |is_refused: fn(&Request) -> bool| {
+        let (through, _proxy) = storage.through(move |request: &Request| {
+            if is_refused(request) {
+                Fault::Status {
+                    code: 403,
+                    body: "<Error><Code>AccessDenied</Code></Error>".into(),
+                }
+            } else {
+                Fault::Pass
+            }
+        });
+        through.dedup(&format!("reduce {job}"))
+    };
+    let is_marker =
+        |request: &Request| request.method == "PUT" && request.path().ends_with("/JOB/done.json");
+    let committed = "and the outputs are in place, but the job cannot be marked";
+    reduce(is_marker).fails(77, &[committed, "JOB/done.json", "the same command again"]);
+    let is_removal = |request: &Request| {
+        request.method == "DELETE" || request.method == "POST" && request.target.contains("delete")
+    };
+    let ran = reduce(is_removal).ok();
+    for part in ["the run is done", "work-", "vacuum --jobs"] {
+        assert!(ran.stderr.contains(part), "{}", ran.stderr);
+    }
+    assert!(storage.list(&job).len() > 2);
+    storage.dedup_ok(&format!("reduce {job}"));
+    assert_eq!(storage.list(&job), [format!("{job}/done.json")]);
+}
+
 /// Documents that were removed after a `reduce` that was killed behind its commit: the rest is what a rerun of `run` gives.
 #[test]
 fn documents_are_removed_before_a_reduce_is_repeated() {
