@@ -285,6 +285,17 @@ impl Job {
         self.rounds.get(number.checked_sub(1)? as usize)
     }
 
+    /// The error for a round that is not planned: the next one may be later, or the store may not have found its plan.
+    fn no_round(&self, number: u32) -> EngineError {
+        let name = self.name();
+        if !self.is_ready() && number.max(1) as usize == self.rounds.len() + 1 {
+            let what = format!("{name}: round {} is not planned", number.max(1));
+            EngineError::TryAgain(format!("{what}; run: dedup-job split {name}"))
+        } else {
+            EngineError::Usage(format!("{name}: it has no round {number}"))
+        }
+    }
+
     /// The current round, as `split` described it when it planned it.
     pub fn current_split(&self) -> Option<Split> {
         let number = self.current_round();
@@ -491,7 +502,7 @@ fn check_version(location: &Location, record: &Record) -> Result<()> {
         return Ok(());
     }
     Err(EngineError::Configuration(format!(
-        "{location}: version {} of dedup-job made this job (format {}), and this is version {own} (format {FORMAT}): use one version for all of a job, or begin anew by `dedup-job split {location} --restart`",
+        "{location}: version {} of dedup-job made this job (format {}), and this is version {own} (format {FORMAT}): use one version for all of a job, or begin anew by `dedup-job split {location} --restart` with the options of the run",
         record.version, record.format
     )))
 }

@@ -10,6 +10,7 @@ use super::Location;
 use crate::digest::Digester;
 use crate::error::{Result, StorageError};
 use crate::error_kind::ErrorKind;
+use crate::explain::has_known_code;
 use crate::unchanged_file::UnchangedFile;
 
 /// Objects that are removed at the same time.
@@ -157,6 +158,10 @@ impl Location {
     pub fn store_error(&self, error: object_store::Error) -> StorageError {
         let path = || self.given.clone();
         match error {
+            // Not the object is missing, but its bucket.
+            object_store::Error::NotFound { .. } if has_known_code(&error) => {
+                StorageError::store(self)(error)
+            }
             object_store::Error::NotFound { .. } if self.is_found => {
                 StorageError::Gone { path: path() }
             }

@@ -518,7 +518,8 @@ fn what_is_no_answer() {
         format!("map {job} --part 1"),
         format!("reduce {job}"),
     ] {
-        dedup(&line).fails(78, &["0.0.9", env!("CARGO_PKG_VERSION")]);
+        let with = "--restart` with the options of the run";
+        dedup(&line).fails(78, &["0.0.9", env!("CARGO_PKG_VERSION"), with]);
     }
     fs::write(&record, json).unwrap();
 
@@ -1150,7 +1151,44 @@ fn what_is_beside_a_job_stays() {
         .fails(64, &["is a file", "the place of the job"]);
     let archive = dir.archive("archive", "--profile paper");
     let options = format!("{} --base {archive}", dir.at("p/copies/a.parquet"));
-    dedup(&format!("split {archive}/job {options}")).fails(64, &["a place of its own"]);
+    let other = dir.archive("other", "");
+    for archive in [archive, other] {
+        let split = dedup(&format!("split {archive}/job {options}"));
+        split.fails(64, &["a place of its own"]);
+    }
+}
+
+/// A store that does not find the bucket, or the plan of a round, does not say that there is no job.
+#[test]
+fn what_a_store_does_not_find_is_no_missing_job() {
+    let Some(storage) = seaweed() else { return };
+    let root = storage.unique("not-found");
+    let (job, new) = (format!("{root}/JOB"), format!("{root}/new.jsonl"));
+    storage.put(&new, br#"{"id": "a", "text": "one two three"}"#.to_vec());
+    storage.dedup_ok(&format!("split {job} {new} --output {root}/h.csv"));
+    for (name, error, code, reason) in [
+        ("", "NoSuchBucket", 64, "there is no such bucket"),
+        (
+            "round-1/plan.json",
+            "NoSuchKey",
+            75,
+            "round 1 is not planned",
+        ),
+    ] {
+        let (through, _proxy) = storage.through(move |request: &Request| {
+            if request.method == "GET" && request.path().ends_with(name) {
+                Fault::Status {
+                    code: 404,
+                    body: format!("<Error><Code>{error}</Code></Error>"),
+                }
+            } else {
+                Fault::Pass
+            }
+        });
+        let map = through.dedup(&format!("map {job} --part 0"));
+        map.fails(code, &[&job, reason]);
+    }
+    storage.dedup_ok(&format!("map {job} --part 0"));
 }
 
 /// Two `reduce` at once: one day is committed, and both succeed.

@@ -31,7 +31,7 @@ pub fn split(common: &CommonArgs, args: &SplitArgs) -> Result<(), Failure> {
         };
         let run = run_options(&record.options)?;
         run.check().map_err(Failure::Usage)?;
-        check_place(process, &args.job, &run)?;
+        check_place(process, &args.job, &run).await?;
         let settings = run::settings::build(process, &run, &mut None).await?;
         if args.restart {
             job::remove(process.stores(), &args.job).await?;
@@ -132,18 +132,24 @@ async fn prepare(process: &Process, args: &SplitArgs) -> Result<Option<Record>, 
     }
 }
 
-/// Refuses a job inside its archive, or at one of its documents.
-fn check_place(process: &Process, job: &str, run: &RunArgs) -> Result<(), Failure> {
+/// Refuses a job inside an archive or another table, or at one of its documents.
+async fn check_place(process: &Process, job: &str, run: &RunArgs) -> Result<(), Failure> {
     let job = process.locate(job)?;
+    let inside = |place: &str| {
+        Failure::Usage(format!(
+            "{job}: a job needs a place of its own, and this is inside {place}"
+        ))
+    };
+    if let Some(table) = job.table_above().await? {
+        return Err(inside(&table));
+    }
     let texts = &run.verify.base_text;
     for path in run.base.iter().chain(run.batch()).chain(texts) {
         let Ok(input) = process.locate(path) else {
             continue;
         };
         if job.is_within(&input) || input.is(&job) {
-            return Err(Failure::Usage(format!(
-                "{job}: a job needs a place of its own, and this is inside {path}"
-            )));
+            return Err(inside(path));
         }
     }
     Ok(())
