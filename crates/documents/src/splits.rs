@@ -164,7 +164,8 @@ impl Split {
 
     /// Where it begins among all splits.
     fn place(&self) -> (usize, Option<usize>, u64) {
-        (self.part_number, self.row_group(), self.first_row())
+        let row_group = self.rows.as_ref().map(|rows| rows.row_group);
+        (self.part_number, row_group, self.first_row())
     }
 
     /// Whether its file is in a store.
@@ -184,18 +185,17 @@ impl Split {
     /// Its rows among all of its row group, and their number; `None` if it cannot be cut into ranges of rows: its footer
     /// contradicts itself about them, or they are too few or too many.
     fn own_rows(&self) -> Option<(Range<usize>, usize)> {
-        let (row_group, footer) = self.row_group().zip(self.file.footer.as_ref())?;
-        let all = parquet::rows(&self.file, footer, row_group)?;
-        let own = self.rows.as_ref().and_then(|rows| rows.cut.clone());
-        (2..=MAX_ROWS)
-            .contains(&all)
-            .then(|| (own.unwrap_or(0..all), all))
+        let (RowRange { row_group, cut }, footer) =
+            self.rows.as_ref().zip(self.file.footer.as_ref())?;
+        let all = parquet::rows(&self.file, footer, *row_group)?;
+        let own = || cut.clone().unwrap_or(0..all);
+        (2..=MAX_ROWS).contains(&all).then(|| (own(), all))
     }
 
     /// The rows `cut` of its row group, which has `all`.
     fn with_rows(&self, cut: Range<usize>, all: usize) -> Option<Self> {
         let cut = Some(cut).filter(|cut| cut.len() < all);
-        let row_group = self.row_group()?;
+        let row_group = self.rows.as_ref()?.row_group;
         let rows = RowRange { row_group, cut };
         Self::of_rows(self.file_number, self.part_number, &self.file, rows)
     }

@@ -107,6 +107,11 @@ pub(crate) fn explain(error: &Error) -> Explained {
     explain_code(&whole).unwrap_or_else(|| explain_without_code(error, &whole))
 }
 
+/// Whether the service's answer has a code that says more than the kind of the error.
+pub(crate) fn has_known_code(error: &Error) -> bool {
+    explain_code(&chain_text(error)).is_some()
+}
+
 pub fn store_kind(error: &Error) -> ErrorKind {
     explain(error).kind
 }

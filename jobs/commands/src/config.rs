@@ -12,7 +12,7 @@ use clap::{ArgMatches, Command, CommandFactory as _, FromArgMatches as _, Parser
 use engine::run::DaySource;
 use toml::{Table, Value};
 
-use crate::args::{Cli, DEFAULT_OUTPUT, RunArgs, definition};
+use crate::args::{Cli, DEFAULT_OUTPUT, FILE_OF_SOURCES, RunArgs, definition};
 use crate::exit::Failure;
 
 /// Parses the command line, together with the options of the configuration file.
@@ -88,10 +88,17 @@ fn kept_options(matches: &ArgMatches, day: Option<&DaySource>) -> Vec<String> {
         );
         for value in matches.get_raw(id).into_iter().flatten() {
             let value = value.to_string_lossy();
-            let value = if is_path && value != "-" && !value.contains("://") {
-                absolute(&value)
-            } else {
-                value.to_string()
+            // As in `--prefer longest,source=@FILE`.
+            let file = value.rfind(FILE_OF_SOURCES).filter(|_| id == "prefer");
+            let path = match file {
+                Some(at) => Some(at + FILE_OF_SOURCES.len()),
+                None => is_path.then_some(0),
+            };
+            let value = match path.map(|at| value.split_at(at)) {
+                Some((before, path)) if path != "-" && !path.contains("://") => {
+                    format!("{before}{}", absolute(path))
+                }
+                _ => value.to_string(),
             };
             options.push(format!("--{name}={value}"));
         }

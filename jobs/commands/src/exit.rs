@@ -4,7 +4,8 @@ use std::io::Write as _;
 
 use archive::ArchiveError;
 use documents::DocumentsError;
-use engine::EngineError;
+use engine::run::Commit;
+use engine::{EngineError, Summary};
 use storage::{ErrorKind, StorageError};
 
 use crate::own_names::{by_own_names, hint};
@@ -41,10 +42,11 @@ pub enum Failure {
         number: u8,
         when: StoppedWhile,
     },
-    /// The run is done, but its summary could not be written.
-    #[error("{}, and the outputs are in place, but the summary cannot be written: {source}", done(*.committed))]
-    Unsaid {
+    /// The run is done, but what comes behind it failed.
+    #[error("{}, and the outputs are in place, but {what}: {source}", done(*.committed))]
+    BehindRun {
         committed: Option<u64>,
+        what: &'static str,
         source: Box<Failure>,
     },
     /// The reader closed standard output, because it has read enough.
@@ -91,6 +93,18 @@ pub enum StoppedWhile {
 }
 
 impl Failure {
+    /// This failure, of what comes behind a run with this summary.
+    pub fn behind(self, summary: &Summary, what: &'static str) -> Self {
+        Self::BehindRun {
+            committed: match summary.commit {
+                Commit::Committed(version) => Some(version),
+                Commit::NotAsked | Commit::AlreadyThere => None,
+            },
+            what,
+            source: Box::new(self),
+        }
+    }
+
     /// Prints the failure on standard error and returns its exit code.
     pub fn report(&self) -> u8 {
         if let Self::Clap(error) = self {
@@ -119,7 +133,7 @@ impl Failure {
             Self::Usage(_) => ErrorKind::Usage,
             Self::Configuration(_) => ErrorKind::Configuration,
             Self::Signal { number, .. } => return 128 + number,
-            Self::Unsaid { source, .. } => return source.code(),
+            Self::BehindRun { source, .. } => return source.code(),
             Self::Clap(error) if error.use_stderr() => ErrorKind::Usage,
             Self::Clap(_) | Self::ClosedPipe => return 0,
         };

@@ -9,10 +9,11 @@ use std::fs::File;
 use std::io::Write as _;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use datafusion::common::runtime::SpawnedTask;
 use datafusion::prelude::SessionContext;
-use futures::{StreamExt as _, TryStreamExt as _};
+use futures::StreamExt as _;
 use rayon::ThreadPool;
 use storage::{Draft, Location, StorageError, Stores, UnchangedFile};
 use tokio::runtime::{Handle, RuntimeFlavor};
@@ -79,28 +80,44 @@ impl KeptDrafts {
     /// Puts the files in their places, one after the other, and removes old copies of documents that are not kept now. Adds the
     /// names of those in place to `placed`: of many the first, and how many there are.
     pub async fn publish(self, placed: &mut Vec<String>) -> Result<()> {
-        let (mut first, mut done) = (None, 0);
-        let mut published = Ok(());
+        let mut done = Vec::new();
+        let published = self.place(&mut done).await;
+        let others = done.len().saturating_sub(1);
+        placed.extend(done.into_iter().next().map(|first| match others {
+            0 => first,
+            _ => format!("{first} and {others} other kept files"),
+        }));
+        published
+    }
+
+    /// As [`Self::publish`]; adds the names of all files in place to `done`.
+    async fn place(self, done: &mut Vec<String>) -> Result<()> {
         for draft in self.drafts {
             let target = draft.target().map(ToString::to_string);
-            published = draft.publish().await;
-            if published.is_err() {
-                break;
-            }
-            first = first.or(target);
-            done += 1;
+            draft.publish().await?;
+            done.extend(target);
         }
-        placed.extend(first.map(|first| match done {
-            1 => first,
-            _ => format!("{first} and {} other kept files", done - 1),
-        }));
-        published?;
-        let copying = self.copies.iter();
-        let copying = copying.map(|(copy, target)| copy.copy_within_store(target));
-        futures::stream::iter(copying)
-            .buffer_unordered(COPIED_AT_ONCE)
-            .try_collect::<()>()
-            .await?;
+        let has_failed = AtomicBool::new(false);
+        let copies = self.copies.into_iter();
+        let copying = copies
+            .take_while(|_| !has_failed.load(Ordering::Relaxed))
+            .map(|(copy, target)| async move {
+                copy.copy_within_store(&target).await?;
+                Ok::<_, StorageError>(target.to_string())
+            });
+        let mut copied = futures::stream::iter(copying).buffer_unordered(COPIED_AT_ONCE);
+        let mut all = Ok(());
+        // Behind a failure, those that have begun end.
+        while let Some(copy) = copied.next().await {
+            match copy {
+                Ok(target) => done.push(target),
+                Err(error) => {
+                    has_failed.store(true, Ordering::Relaxed);
+                    all = all.and(Err(error));
+                }
+            }
+        }
+        all?;
         for file in self.stale {
             file.remove().await?;
         }

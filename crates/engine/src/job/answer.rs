@@ -84,6 +84,8 @@ pub(super) struct Copy {
     pub(super) object: String,
     pub(super) bytes: u64,
     pub(super) sha256: String,
+    /// [`Location::version`] of the object.
+    pub(super) version: String,
 }
 
 /// The answers of a map, all whole, in files of this machine.
@@ -249,20 +251,28 @@ impl Job {
             ));
         }
         let copies = receipt.copies.iter().filter_map(|file| file.copy.as_ref());
-        let checked =
-            copies.map(
-                async |copy| match self.copy_location(&copy.object)?.current_size().await {
-                    Ok(size) if size == copy.bytes => Ok(()),
-                    Ok(_) | Err(StorageError::NotFound { .. }) => Err(NoAnswer::Damaged),
-                    Err(error) => Err(NoAnswer::Failed(error.into())),
-                },
-            );
+        let checked = copies.map(async |copy| match self.is_whole(copy).await {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(NoAnswer::Damaged),
+            Err(error) => Err(NoAnswer::Failed(error)),
+        });
         let checked: Vec<_> = checked.collect();
         futures::stream::iter(checked)
             .buffer_unordered(AT_ONCE)
             .try_collect::<()>()
             .await?;
         Ok(Answer { path, receipt })
+    }
+
+    /// Whether a copy is the one that a part made, or has the same bytes: another attempt may have put it there again.
+    async fn is_whole(&self, copy: &Copy) -> Result<bool> {
+        let location = self.copy_location(&copy.object)?;
+        match location.version().await {
+            Ok(version) if version == copy.version => Ok(true),
+            Ok(_) => Ok(location.digest().await? == (copy.bytes, copy.sha256.clone())),
+            Err(StorageError::NotFound { .. }) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Writes the answer of a part: the rows in the file at `path`, which has a receipt.

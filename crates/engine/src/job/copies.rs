@@ -38,6 +38,7 @@ impl Job {
                     self.put(&target, &path).await?;
                 }
                 Some(Copy {
+                    version: target.version().await?,
                     object,
                     bytes,
                     sha256,

@@ -1,14 +1,15 @@
 //! Jobs that were left behind: begun, and never reduced, or by a `reduce` that was killed before it had removed them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use futures::TryStreamExt as _;
+use futures::{StreamExt as _, TryStreamExt as _};
 use serde::Serialize;
-use storage::Stores;
+use storage::{Location, Stores};
 
-use super::{DONE, RECORD, Record, clean, read_json, remove};
-use crate::error::Result;
+use super::{AT_ONCE, DONE, Job, PLAN, RECORD, Record, clean, read_json, remove};
+use crate::error::{EngineError, Result};
 
 /// A job that was left behind.
 #[derive(Debug, Clone, Serialize)]
@@ -52,7 +53,7 @@ pub async fn left_behind(
         let parts: Vec<&str> = parts.iter().map(|part| part.as_ref()).collect();
         Some(parts.join("/"))
     };
-    let mut jobs: BTreeMap<String, LeftJob> = BTreeMap::new();
+    let mut jobs: BTreeMap<String, (LeftJob, Record)> = BTreeMap::new();
     let directory_of = |path: &str, name: &str| -> Option<String> {
         let directory = path.strip_suffix(name)?;
         (directory.is_empty() || directory.ends_with('/'))
@@ -62,10 +63,6 @@ pub async fn left_behind(
         .iter()
         .filter_map(|meta| Some((below(&meta.location)?, meta)))
         .collect();
-    let done: BTreeSet<String> = paths
-        .iter()
-        .filter_map(|(path, _)| directory_of(path, DONE))
-        .collect();
     for (path, _) in &paths {
         let Some(directory) = directory_of(path, RECORD) else {
             continue;
@@ -74,12 +71,18 @@ pub async fn left_behind(
             "" => root.clone(),
             directory => root.child(directory)?,
         };
-        let is_done = done.contains(&directory);
-        let record = job.child(if is_done { DONE } else { RECORD })?;
-        // Other programs have files of this name; and a job that was reduced may have been kept on purpose.
-        if let Ok(Some(record)) = read_json::<Record>(&record).await
-            && (!is_done || record.kept == Some(false))
-        {
+        // The list may leave out the marker, so it is asked for by name.
+        let (record, is_done) = match read_json::<Record>(&job.child(DONE)?).await {
+            Ok(Some(done)) => (done, true),
+            Ok(None) => match read_json::<Record>(&job.child(RECORD)?).await {
+                Ok(Some(record)) => (record, false),
+                // Other programs have files of this name.
+                _ => continue,
+            },
+            Err(_) => continue,
+        };
+        // A job that was reduced may have been kept on purpose.
+        if !is_done || record.kept == Some(false) {
             let found = LeftJob {
                 job: job.given().to_owned(),
                 objects: 0,
@@ -87,10 +90,14 @@ pub async fn left_behind(
                 idle_seconds: u64::MAX,
                 is_done,
             };
-            jobs.insert(directory, found);
+            jobs.insert(directory, (found, record));
         }
     }
     let now = SystemTime::now();
+    let idle_since = |written: SystemTime| {
+        let idle = now.duration_since(written);
+        idle.unwrap_or_default().as_secs()
+    };
     for (path, meta) in &paths {
         // The nearest directory above that is a job owns the object.
         let mut directory = path.as_str();
@@ -99,15 +106,49 @@ pub async fn left_behind(
             .or((!directory.is_empty()).then_some(("", "")))
         {
             directory = above;
-            if let Some(job) = jobs.get_mut(directory) {
-                let idle = now.duration_since(meta.last_modified.into());
+            if let Some((job, _)) = jobs.get_mut(directory) {
                 job.objects += 1;
                 job.bytes += meta.size;
-                job.idle_seconds = job.idle_seconds.min(idle.unwrap_or_default().as_secs());
+                let idle = idle_since(meta.last_modified.into());
+                job.idle_seconds = job.idle_seconds.min(idle);
                 break;
             }
         }
     }
     let is_old = |job: &LeftJob| job.idle_seconds >= older_than.as_secs();
-    Ok(jobs.into_values().filter(is_old).collect())
+    let mut left = Vec::new();
+    for (mut job, record) in jobs.into_values().filter(|(job, _)| is_old(job)) {
+        if let Some(written) = last_written(stores, &job.job, record).await? {
+            job.idle_seconds = job.idle_seconds.min(idle_since(written));
+        }
+        if is_old(&job) {
+            left.push(job);
+        }
+    }
+    Ok(left)
+}
+
+/// When an object of a job was written last, of those that can be asked for by name: a store's list may leave out the newest.
+async fn last_written(stores: &Stores, job: &str, record: Record) -> Result<Option<SystemTime>> {
+    let job = match Job::open(stores, job, record, Path::new(""), false).await {
+        // Nothing goes on with a damaged job.
+        Err(EngineError::BadData { .. }) => return Ok(None),
+        job => job?,
+    };
+    let mut objects = vec![job.root.child(RECORD)?, job.root.child(DONE)?];
+    for number in 1..=job.rounds.len() {
+        let plan = job.location.child(&format!("round-{number}/{PLAN}"))?;
+        objects.push(plan);
+    }
+    let round = job.current_round();
+    let parts = job.planned_round(round).map_or(0, |round| round.parts());
+    for part in 0..parts {
+        objects.push(job.answer_location(round, part)?);
+    }
+    let times: Vec<Option<SystemTime>> =
+        futures::stream::iter(objects.iter().map(Location::last_modified))
+            .buffer_unordered(AT_ONCE)
+            .try_collect()
+            .await?;
+    Ok(times.into_iter().flatten().max())
 }

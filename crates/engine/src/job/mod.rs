@@ -101,7 +101,7 @@ pub(crate) struct Pins {
     pub(crate) day: Option<NaiveDate>,
     /// Digest of the spec of the fingerprints.
     pub(crate) spec: String,
-    /// The batch's files, then those of `--base`, if it is plain files.
+    /// The batch's files, then those of `--base`, if it is plain files, or the archive's log entry, then those of `--base-text`.
     pub(crate) inputs: Vec<FileVersion>,
     /// The rules of `--prefer`, with the names from a file of sources.
     pub(crate) prefer: String,
@@ -246,9 +246,6 @@ impl Job {
     ) -> Result<Self> {
         let root = stores.locate(job)?;
         let location = work(&root, &record.id)?;
-        if let Some(local) = location.local().filter(|_| splits) {
-            storage::create_dir_all_synced(local).map_err(StorageError::io(local.display()))?;
-        }
         let mut rounds = Vec::new();
         loop {
             let path = location.child(&format!("round-{}/{PLAN}", rounds.len() + 1))?;
@@ -286,6 +283,17 @@ impl Job {
 
     fn planned_round(&self, number: u32) -> Option<&Round> {
         self.rounds.get(number.checked_sub(1)? as usize)
+    }
+
+    /// The error for a round that is not planned: the next one may be later, or the store may not have found its plan.
+    fn no_round(&self, number: u32) -> EngineError {
+        let name = self.name();
+        if !self.is_ready() && number.max(1) as usize == self.rounds.len() + 1 {
+            let what = format!("{name}: round {} is not planned", number.max(1));
+            EngineError::TryAgain(format!("{what}; run: dedup-job split {name}"))
+        } else {
+            EngineError::Usage(format!("{name}: it has no round {number}"))
+        }
     }
 
     /// The current round, as `split` described it when it planned it.
@@ -369,6 +377,27 @@ impl Job {
         }
     }
 
+    /// The error when the inputs cannot be opened: if one of them changed since the first `split`, that it did; otherwise `error`.
+    pub(crate) async fn changed_input(&self, error: EngineError) -> EngineError {
+        let pins = self.state().pins.clone();
+        let inputs = pins.map(|pins| pins.inputs).unwrap_or_default();
+        let looking = inputs.iter().map(async |input| {
+            let version = match self.stores.locate(&input.path) {
+                Ok(location) => location.version().await,
+                Err(error) => Err(error),
+            };
+            let is_changed = match version {
+                Ok(version) => version != input.version,
+                Err(StorageError::NotFound { .. } | StorageError::Gone { .. }) => true,
+                Err(_) => false,
+            };
+            is_changed.then(|| self.changed(&input.path))
+        });
+        let looking = futures::stream::iter(looking).buffered(AT_ONCE);
+        let mut changed = std::pin::pin!(looking.filter_map(std::future::ready));
+        changed.next().await.unwrap_or(error)
+    }
+
     /// The error for an input that changed since the first `split`.
     fn changed(&self, path: &str) -> EngineError {
         EngineError::Configuration(format!(
@@ -434,19 +463,14 @@ impl Job {
         Ok(Split::new(self.name(), number, &round))
     }
 
-    /// Ends a `reduce`: leaves the marker, and removes all else unless `keep`.
-    pub async fn finish_reduce(&self, keep: bool) -> Result<()> {
+    /// Leaves the marker of a job that is done; it says whether all else is kept on purpose.
+    pub async fn mark_done(&self, keep: bool) -> Result<()> {
         let done = self.root.child(DONE)?;
         let record = Record {
             kept: Some(keep),
             ..self.record.clone()
         };
-        done.write(to_json(&done, &record)?).await?;
-        if !keep {
-            self.location.remove_all().await?;
-            self.root.child(RECORD)?.remove().await?;
-        }
-        Ok(())
+        Ok(done.write(to_json(&done, &record)?).await?)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -454,7 +478,7 @@ impl Job {
     }
 }
 
-/// Removes what a `reduce` that was killed left of a job that is done.
+/// Removes what a job that is done has beside its marker.
 pub async fn clean(stores: &Stores, job: &str) -> Result<()> {
     let root = stores.locate(job)?;
     let record = root.child(RECORD)?;
@@ -478,7 +502,7 @@ fn check_version(location: &Location, record: &Record) -> Result<()> {
         return Ok(());
     }
     Err(EngineError::Configuration(format!(
-        "{location}: version {} of dedup-job made this job (format {}), and this is version {own} (format {FORMAT}): use one version for all of a job, or begin anew by `dedup-job split {location} --restart`",
+        "{location}: version {} of dedup-job made this job (format {}), and this is version {own} (format {FORMAT}): use one version for all of a job, or begin anew by `dedup-job split {location} --restart` with the options of the run",
         record.version, record.format
     )))
 }

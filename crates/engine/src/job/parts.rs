@@ -91,9 +91,8 @@ pub async fn do_parts(
     parts: &[u32],
     each: impl FnMut(&PartDone),
 ) -> Result<()> {
-    let round = job
-        .planned_round(number)
-        .ok_or_else(|| EngineError::Usage(format!("{}: it has no round {number}", job.name())))?;
+    let round = job.planned_round(number);
+    let round = round.ok_or_else(|| job.no_round(number))?;
     let chosen = parts.iter().map(|&part| {
         let map = round.map_of_part(part);
         map.map(|(map, number)| Chosen { part, map, number })

@@ -4,6 +4,7 @@ use archive::{ArchiveError, DecisionSettings, Existing, IdType, Pin};
 use chrono::NaiveDate;
 use datafusion::prelude::SessionContext;
 use simhash::{Measure, Model, Spec, Template};
+use storage::Location;
 
 use super::base::Base;
 use super::decided_by::{decision_settings, pins_digest};
@@ -249,19 +250,6 @@ impl Inputs {
             (None, Some(day)) => Some(day.resolve(context, &mut documents).await?),
             (None, None) => None,
         };
-        if let Some(job) = run.job() {
-            let base = opened.plain_files();
-            let pins = Pins {
-                archive_version: opened.version(),
-                day,
-                spec: recipe.spec().digest(),
-                inputs: documents::file_versions(documents.locations().chain(base)).await?,
-                prefer: settings.columns.prefer.to_string(),
-                pins: pins_digest(&settings.pins),
-                cuts: documents.cuts(),
-            };
-            job.pin(pins).await?;
-        }
         let rerun = match (opened, day, settings.existing) {
             (OpenedArchive::Archive(archive), Some(day), Existing::Keep) => {
                 let committed = archive.committed(settings.day_batch(day)).await?;
@@ -337,6 +325,25 @@ impl Inputs {
             }
             None => None,
         };
+        if let Some(job) = run.job() {
+            // Behind all checks: a job that is refused leaves nothing.
+            let texts = [&verifier, &auditor].into_iter().flatten();
+            let texts = texts.filter_map(|texts| texts.archive.as_ref());
+            let base = opened.pinned_files().await?;
+            let inputs = documents.locations().chain(&base);
+            let inputs: Vec<&Location> =
+                inputs.chain(texts.flat_map(Documents::locations)).collect();
+            let pins = Pins {
+                archive_version: opened.version(),
+                day,
+                spec: recipe.spec().digest(),
+                inputs: documents::file_versions(inputs).await?,
+                prefer: settings.columns.prefer.to_string(),
+                pins: pins_digest(&settings.pins),
+                cuts: documents.cuts(),
+            };
+            job.pin(pins).await?;
+        }
         Ok(Self {
             base,
             documents,

@@ -120,7 +120,10 @@ pub async fn run(
         settings,
     };
     let mut clock = Clock::start();
-    let mut inputs = Inputs::open(run).await?;
+    let mut inputs = match (Inputs::open(run).await, run.job()) {
+        (Err(error), Some(job)) => return Err(job.changed_input(error).await),
+        (inputs, _) => inputs?,
+    };
     clock.end(Stage::Open);
     let fingerprints = Fingerprints::make(run, &mut inputs).await?;
     inputs.fingerprint_base(run).await?;

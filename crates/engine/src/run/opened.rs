@@ -2,7 +2,7 @@
 
 use archive::{Archive, ColumnNames, IdType, Snapshot};
 use simhash::Spec;
-use storage::{Location, Stores};
+use storage::{LOG_DIRECTORY, Location, Stores};
 
 use crate::error::{EngineError, Result};
 use crate::profile::{Against, CompareOptions, CompareSettings};
@@ -98,13 +98,22 @@ impl OpenedArchive {
         self.archive().map(Archive::version)
     }
 
-    /// The plain files; none of an archive.
-    pub(super) fn plain_files(&self) -> impl Iterator<Item = &Location> {
-        let files = match self {
-            Self::Archive(_) => &[][..],
-            Self::Plain(files) => &files.files,
-        };
-        files.iter().map(|file| &file.location)
+    /// The files that all commands of a job must see: the plain files, or the log entry of the archive's version. An archive that
+    /// was made anew or restored has another entry.
+    pub(super) async fn pinned_files(&self) -> Result<Vec<Location>> {
+        match self {
+            Self::Archive(archive) => {
+                let entry = format!("{LOG_DIRECTORY}/{:020}.json", archive.version());
+                let entry = archive.location().child(&entry)?;
+                // Other programs remove old entries.
+                let has_entry = entry.exists().await?;
+                Ok(has_entry.then_some(entry).into_iter().collect())
+            }
+            Self::Plain(files) => {
+                let files = files.files.iter();
+                Ok(files.map(|file| file.location.clone()).collect())
+            }
+        }
     }
 
     pub fn name(&self) -> String {

@@ -10,6 +10,7 @@ use super::Location;
 use crate::digest::Digester;
 use crate::error::{Result, StorageError};
 use crate::error_kind::ErrorKind;
+use crate::explain::has_known_code;
 use crate::unchanged_file::UnchangedFile;
 
 /// Objects that are removed at the same time.
@@ -93,17 +94,21 @@ impl Location {
                 _ => Ok(()),
             };
         }
-        let listed = self.store.list(Some(&self.path));
-        let removed = listed.map_ok(|object| async move {
-            match self.store.delete(&object.location).await {
-                // Somebody else removes it, too.
-                Err(object_store::Error::NotFound { .. }) => Ok(()),
-                removed => removed,
-            }
-        });
-        let removed = removed.try_buffer_unordered(REMOVED_AT_ONCE);
-        let removed = removed.try_collect::<()>().await;
-        removed.map_err(|error| self.store_error(error))
+        // One list may leave out objects, which nobody would find afterwards.
+        for _ in 0..2 {
+            let listed = self.store.list(Some(&self.path));
+            let removed = listed.map_ok(|object| async move {
+                match self.store.delete(&object.location).await {
+                    // Somebody else removes it, too.
+                    Err(object_store::Error::NotFound { .. }) => Ok(()),
+                    removed => removed,
+                }
+            });
+            let removed = removed.try_buffer_unordered(REMOVED_AT_ONCE);
+            let removed = removed.try_collect::<()>().await;
+            removed.map_err(|error| self.store_error(error))?;
+        }
+        Ok(())
     }
 
     /// Whether there is a file or object at the path.
@@ -153,6 +158,10 @@ impl Location {
     pub fn store_error(&self, error: object_store::Error) -> StorageError {
         let path = || self.given.clone();
         match error {
+            // Not the object is missing, but its bucket.
+            object_store::Error::NotFound { .. } if has_known_code(&error) => {
+                StorageError::store(self)(error)
+            }
             object_store::Error::NotFound { .. } if self.is_found => {
                 StorageError::Gone { path: path() }
             }

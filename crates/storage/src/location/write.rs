@@ -21,6 +21,11 @@ impl Location {
     pub async fn write_checked(&self, bytes: Bytes) -> Result<()> {
         let expected = bytes.len() as u64;
         self.write(bytes).await?;
+        self.check_kept(expected).await
+    }
+
+    /// Checks that a store has all bytes that were written.
+    async fn check_kept(&self, expected: u64) -> Result<()> {
         if self.local.is_some() {
             return Ok(());
         }
@@ -51,9 +56,10 @@ impl Location {
     }
 
     /// Copies the file or object to `target` in the same store, without passing its bytes through this process if the store can;
-    /// replaces one that is there.
+    /// replaces one that is there. Checks that the store has all its bytes, and that it is still the one that was seen before.
     pub async fn copy_within_store(&self, target: &Self) -> Result<()> {
         let copied = self.store.copy(&self.path, &target.path).await;
-        copied.map_err(|error| self.store_error(error))
+        copied.map_err(|error| self.store_error(error))?;
+        target.check_kept(self.current_size().await?).await
     }
 }

@@ -34,7 +34,7 @@ pub use self::inspect::{
 };
 pub use self::job::{MapArgs, ReduceArgs, SplitArgs};
 pub use self::lookup::{CacheArgs, IndexBuildArgs, IndexCommand, LookupArgs, ServeArgs};
-pub use self::run::{DEFAULT_OUTPUT, PairRows, RunArgs, UpdateRule};
+pub use self::run::{DEFAULT_OUTPUT, FILE_OF_SOURCES, PairRows, RunArgs, UpdateRule};
 pub use self::setting::Setting;
 pub use self::values::{either, time_span};
 

@@ -15,6 +15,8 @@ use super::values::{appended, choice, day, either, first_given};
 const DECISIONS: &str = "Decisions";
 /// The output of a run without --output.
 pub const DEFAULT_OUTPUT: &str = "hits.parquet";
+/// What is before the path in the rule of --prefer that names a file of sources.
+pub const FILE_OF_SOURCES: &str = "source=@";
 /// The placeholder for the date in paths.
 const DAY: &str = "{day}";
 /// The placeholder for the name of the batch.
@@ -349,7 +351,7 @@ impl RunArgs {
     /// The files that rank sources.
     pub fn preference_files(&self) -> impl Iterator<Item = &str> {
         let rules = self.prefer.iter();
-        rules.filter_map(|rules| Some(rules.rsplit_once("source=@")?.1))
+        rules.filter_map(|rules| Some(rules.rsplit_once(FILE_OF_SOURCES)?.1))
     }
 
     /// What the options say about the comparison.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use rand::seq::SliceRandom as _;
@@ -517,7 +518,8 @@ fn what_is_no_answer() {
         format!("map {job} --part 1"),
         format!("reduce {job}"),
     ] {
-        dedup(&line).fails(78, &["0.0.9", env!("CARGO_PKG_VERSION")]);
+        let with = "--restart` with the options of the run";
+        dedup(&line).fails(78, &["0.0.9", env!("CARGO_PKG_VERSION"), with]);
     }
     fs::write(&record, json).unwrap();
 
@@ -582,6 +584,87 @@ fn what_is_no_answer() {
     assert!(work(&job).join("round-1/plan.json").exists());
 }
 
+/// An archive that was made anew or restored, with as many versions as before, is another one. So are other texts of its documents.
+#[test]
+fn another_archive_and_other_texts_of_it_are_refused() {
+    let mut random = ChaCha8Rng::seed_from_u64(37);
+    let dir = Dir::new();
+    for name in ["old", "other", "new"] {
+        let text = format!("all that anybody said in the {name} document");
+        write_documents(
+            dir.join(&format!("{name}.parquet")),
+            &[(name, text.as_str())],
+        );
+    }
+    let archive = dir.archive("archive", "");
+    let created = contents(&archive);
+    let append = |name: &str| {
+        let [new, output] = ["parquet", "csv"].map(|ending| dir.at(&format!("{name}.{ending}")));
+        dedup_ok(&format!(
+            "run {new} --base {archive} --append --day 2026-01-01 --output {output}"
+        ));
+    };
+    append("old");
+    let (texts, job) = (dir.at("texts.parquet"), dir.at("JOB"));
+    fs::copy(dir.join("old.parquet"), &texts).unwrap();
+    let options = format!(
+        "{} --base {archive} --append --day 2026-01-02 -k 6 --verify jaccard --base-text {texts} --output {}",
+        dir.at("new.parquet"),
+        dir.at("h.csv")
+    );
+    do_rounds(&command, &job, &options, NONE, &mut random);
+    let refused = |path: &str| {
+        dedup(&format!("reduce {job}")).fails(78, &[path, "since the job was split", "--restart"]);
+    };
+    let aside = dir.at("aside");
+    fs::rename(&archive, &aside).unwrap();
+    refused("_delta_log");
+    for (path, bytes) in created {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, bytes).unwrap();
+    }
+    refused("_delta_log");
+    append("other");
+    refused("_delta_log");
+    fs::remove_dir_all(&archive).unwrap();
+    fs::rename(&aside, &archive).unwrap();
+
+    fs::rename(&texts, &aside).unwrap();
+    refused("texts.parquet");
+    fs::copy(dir.join("other.parquet"), &texts).unwrap();
+    refused("texts.parquet");
+    fs::rename(&aside, &texts).unwrap();
+    dedup_ok(&format!("reduce {job}"));
+}
+
+/// Options that no job can have are refused before anything is written.
+#[test]
+fn a_job_that_is_refused_leaves_nothing() {
+    let dir = Dir::new();
+    for name in ["new", "old"] {
+        write_documents(
+            dir.join(&format!("{name}.parquet")),
+            &[(name, "one two three four five")],
+        );
+    }
+    let job = dir.at("JOB");
+    let options = format!(
+        "{} -k 6 --output {}",
+        dir.at("new.parquet"),
+        dir.at("h.csv")
+    );
+    let documents = format!("--base {}", dir.at("old.parquet"));
+    let classes = "--verify jaccard --pairs classes --decisions d.csv";
+    for (more, reason) in [
+        (classes, "--pairs classes"),
+        (documents.as_str(), "parts of a job"),
+    ] {
+        dedup(&format!("split {job} {options} {more}")).fails(64, &[reason]);
+        assert!(!Path::new(&job).exists(), "{more}");
+    }
+    dedup_ok(&format!("split {job} {options}"));
+}
+
 /// Copies of kept documents that are missing or damaged are named by their part, and made again.
 #[test]
 fn damaged_copies_are_made_again() {
@@ -606,10 +689,6 @@ fn damaged_copies_are_made_again() {
                 None => fs::remove_file(copy).unwrap(),
                 Some(bytes) => fs::write(copy, bytes).unwrap(),
             }
-            if damage.is_some_and(|bytes| bytes.len() == sound.len()) {
-                let name = copy.file_name().unwrap().to_str().unwrap();
-                dedup(&format!("reduce {job}")).fails(65, &[name, "is removed"]);
-            }
             let part = format!("dedup-job map {job} --part ");
             let named = dedup(&format!("split {job}"));
             named.fails(75, &["damaged", &part]);
@@ -624,6 +703,60 @@ fn damaged_copies_are_made_again() {
     for name in ["a", "b"] {
         let [before, after] = ["in", "kept"].map(|of| dir.join(&format!("{of}/{name}.jsonl")));
         assert_eq!(fs::read(after).unwrap(), fs::read(before).unwrap());
+    }
+}
+
+/// Copies in a store: one that was changed is made again, one that the store did not make is missed, and those in place are named.
+#[test]
+fn a_store_does_not_copy_what_was_changed_and_says_what_it_copied() {
+    let Some(storage) = seaweed() else { return };
+    let mut random = ChaCha8Rng::seed_from_u64(47);
+    let root = storage.unique("copies");
+    let (job, kept) = (format!("{root}/JOB"), format!("{root}/kept"));
+    let line = |name: &str| {
+        let line = format!("{{\"id\": \"{name}\", \"text\": \"all that {name} says\"}}\n");
+        line.into_bytes()
+    };
+    for name in ["a", "b"] {
+        storage.put(&format!("{root}/in/{name}.jsonl"), line(name));
+    }
+    let options = format!("{root}/in/ --kept {kept}/");
+    do_rounds(&|| storage.command(), &job, &options, NONE, &mut random);
+    let copies = storage.list(&job).into_iter();
+    let copies: Vec<String> = copies.filter(|url| url.contains("/copies/")).collect();
+    assert_eq!(copies.len(), 2);
+    let sound = storage.get(&copies[0]).unwrap();
+    storage.put(&copies[0], [&sound[..9], b"?", &sound[10..]].concat());
+    let reduce = storage.dedup(&format!("reduce {job}"));
+    let part = format!("dedup-job map {job} --part ");
+    let part = reduce.stderr.split(&part).nth(1).unwrap()[..1].to_owned();
+    reduce.fails(75, &["damaged"]);
+    storage.dedup_ok(&format!("map {job} --part {part}"));
+    assert_eq!(storage.get(&copies[0]).unwrap(), sound);
+    // Put there again, it is the same.
+    storage.put(&copies[0], sound);
+    let answered = |code: u16, body: &'static str| {
+        let (through, _proxy) = storage.through(move |request: &Request| {
+            let is_copy = request.header("x-amz-copy-source").is_some();
+            if is_copy && request.path().ends_with("/b.jsonl") {
+                let body = body.into();
+                Fault::Status { code, body }
+            } else {
+                Fault::Pass
+            }
+        });
+        through.dedup(&format!("reduce {job}"))
+    };
+    let refused = answered(403, "<Error><Code>AccessDenied</Code></Error>");
+    refused.fails(77, &["in place already", "/kept/a.jsonl"]);
+    let etag = "<CopyObjectResult><ETag>\"1\"</ETag></CopyObjectResult>";
+    answered(200, etag).fails(69, &["/kept/b.jsonl", "has kept 0 of"]);
+    storage.dedup_ok(&format!("reduce {job}"));
+    for name in ["a", "b"] {
+        assert_eq!(
+            storage.get(&format!("{kept}/{name}.jsonl")).unwrap(),
+            line(name)
+        );
     }
 }
 
@@ -847,6 +980,103 @@ fn jobs_that_were_left_behind() {
     dedup("archive vacuum").fails(64, &["<DIR>"]);
 }
 
+/// A list that leaves out objects: what runs and what was kept on purpose stays, and what is removed is removed as a whole.
+#[test]
+fn jobs_do_not_depend_on_one_list() {
+    let Some(storage) = seaweed() else { return };
+    let mut random = ChaCha8Rng::seed_from_u64(41);
+    let root = storage.unique("jobs");
+    let documents =
+        (0..20).map(|id| format!("{{\"id\":\"{id}\",\"text\":\"all that {id} says\"}}\n"));
+    storage.put(
+        &format!("{root}/new.jsonl"),
+        documents.collect::<String>().into(),
+    );
+    let direct = || storage.command();
+    let [runs, kept, ends] = ["runs", "kept", "ends"].map(|name| format!("{root}/jobs/{name}"));
+    let options = |job: &str| format!("{root}/new.jsonl --output {job}.csv");
+    storage.dedup_ok(&format!("split {runs} {}", options(&runs)));
+    do_rounds(&direct, &kept, &options(&kept), NONE, &mut random);
+    storage.dedup_ok(&format!("reduce {kept} --keep-job"));
+    // It shows the records alone, and these as old.
+    let entries = [&runs, &kept].map(|job| {
+        let key = job.strip_prefix("s3://crawl/").unwrap();
+        format!(
+            "<Contents><Key>{key}/job.json</Key><LastModified>2020-01-01T00:00:00.000Z</LastModified><Size>1</Size></Contents>"
+        )
+    });
+    let list = |entries: &str| {
+        format!("<ListBucketResult><IsTruncated>false</IsTruncated>{entries}</ListBucketResult>")
+    };
+    let short = list(&entries.concat());
+    let (through, _proxy) = storage.through(move |request: &Request| {
+        if request.target.contains("list-type=2") {
+            Fault::ReplaceBody(short.clone().into())
+        } else {
+            Fault::Pass
+        }
+    });
+    let before = storage.contents(&format!("{root}/jobs"));
+    let vacuum = format!("archive vacuum --jobs {root}/jobs --older-than 24h --json");
+    assert_eq!(through.dedup_ok(&vacuum).json()["jobs"], json!([]));
+    assert!(storage.contents(&format!("{root}/jobs")) == before);
+
+    let (empty, lists) = (list(""), AtomicU64::new(0));
+    let (through, _proxy) = storage.through(move |request: &Request| {
+        let is_list = request.target.contains("list-type=2") && request.target.contains("work-");
+        if is_list && lists.fetch_add(1, Ordering::Relaxed) == 0 {
+            Fault::ReplaceBody(empty.clone().into())
+        } else {
+            Fault::Pass
+        }
+    });
+    let faulty = || through.command();
+    do_rounds(&direct, &ends, &options(&ends), NONE, &mut random);
+    ran(&faulty, &format!("reduce {ends}")).ok();
+    assert_eq!(storage.list(&ends), [format!("{ends}/done.json")]);
+}
+
+/// What fails behind the commit says that the run is done: the marker, and the removal of the rest.
+#[test]
+fn a_reduce_that_fails_behind_its_commit_says_so() {
+    let Some(storage) = seaweed() else { return };
+    let mut random = ChaCha8Rng::seed_from_u64(43);
+    let root = storage.unique("behind");
+    let [archive, job, new] = ["archive", "JOB", "new.jsonl"].map(|name| format!("{root}/{name}"));
+    let document = json!({ "id": "a", "text": "all that is said in one document" });
+    storage.put(&new, document.to_string().into());
+    storage.dedup_ok(&format!("archive create {archive}"));
+    let options = format!("{new} --base {archive} --append --day 2026-01-01 --output {root}/h.csv");
+    do_rounds(&|| storage.command(), &job, &options, NONE, &mut random);
+    let reduce = |is_refused: fn(&Request) -> bool| {
+        let (through, _proxy) = storage.through(move |request: &Request| {
+            if is_refused(request) {
+                Fault::Status {
+                    code: 403,
+                    body: "<Error><Code>AccessDenied</Code></Error>".into(),
+                }
+            } else {
+                Fault::Pass
+            }
+        });
+        through.dedup(&format!("reduce {job}"))
+    };
+    let is_marker =
+        |request: &Request| request.method == "PUT" && request.path().ends_with("/JOB/done.json");
+    let committed = "and the outputs are in place, but the job cannot be marked";
+    reduce(is_marker).fails(77, &[committed, "JOB/done.json", "the same command again"]);
+    let is_removal = |request: &Request| {
+        request.method == "DELETE" || request.method == "POST" && request.target.contains("delete")
+    };
+    let ran = reduce(is_removal).ok();
+    for part in ["the run is done", "work-", "vacuum --jobs"] {
+        assert!(ran.stderr.contains(part), "{}", ran.stderr);
+    }
+    assert!(storage.list(&job).len() > 2);
+    storage.dedup_ok(&format!("reduce {job}"));
+    assert_eq!(storage.list(&job), [format!("{job}/done.json")]);
+}
+
 /// Documents that were removed after a `reduce` that was killed behind its commit: the rest is what a rerun of `run` gives.
 #[test]
 fn documents_are_removed_before_a_reduce_is_repeated() {
@@ -921,7 +1151,44 @@ fn what_is_beside_a_job_stays() {
         .fails(64, &["is a file", "the place of the job"]);
     let archive = dir.archive("archive", "--profile paper");
     let options = format!("{} --base {archive}", dir.at("p/copies/a.parquet"));
-    dedup(&format!("split {archive}/job {options}")).fails(64, &["a place of its own"]);
+    let other = dir.archive("other", "");
+    for archive in [archive, other] {
+        let split = dedup(&format!("split {archive}/job {options}"));
+        split.fails(64, &["a place of its own"]);
+    }
+}
+
+/// A store that does not find the bucket, or the plan of a round, does not say that there is no job.
+#[test]
+fn what_a_store_does_not_find_is_no_missing_job() {
+    let Some(storage) = seaweed() else { return };
+    let root = storage.unique("not-found");
+    let (job, new) = (format!("{root}/JOB"), format!("{root}/new.jsonl"));
+    storage.put(&new, br#"{"id": "a", "text": "one two three"}"#.to_vec());
+    storage.dedup_ok(&format!("split {job} {new} --output {root}/h.csv"));
+    for (name, error, code, reason) in [
+        ("", "NoSuchBucket", 64, "there is no such bucket"),
+        (
+            "round-1/plan.json",
+            "NoSuchKey",
+            75,
+            "round 1 is not planned",
+        ),
+    ] {
+        let (through, _proxy) = storage.through(move |request: &Request| {
+            if request.method == "GET" && request.path().ends_with(name) {
+                Fault::Status {
+                    code: 404,
+                    body: format!("<Error><Code>{error}</Code></Error>"),
+                }
+            } else {
+                Fault::Pass
+            }
+        });
+        let map = through.dedup(&format!("map {job} --part 0"));
+        map.fails(code, &[&job, reason]);
+    }
+    storage.dedup_ok(&format!("map {job} --part 0"));
 }
 
 /// Two `reduce` at once: one day is committed, and both succeed.

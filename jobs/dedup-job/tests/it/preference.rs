@@ -193,6 +193,15 @@ fn sources_may_be_ranked_in_a_file() {
     dedup(&format!("{run} --prefer latest")).fails(65, &["time", "WARC-Date", "id, text, url"]);
     dedup(&format!("{run} --prefer a,,b")).fails(64, &["--prefer"]);
     dedup(&format!("{run} --prefer earliest=")).fails(64, &["--prefer", "column is missing"]);
+    // A job has the whole path: its next command may run in another directory.
+    let job = dir.at("JOB");
+    let split = format!("split {job} {new} --decisions d2.csv --prefer longest,source=@ranks.txt");
+    let split = command()
+        .args(split.split_whitespace())
+        .current_dir(dir.at(""))
+        .output();
+    Ran::of(split.unwrap()).ok();
+    dedup(&format!("split {job}")).fails(75, &["is incomplete"]);
 }
 
 #[test]

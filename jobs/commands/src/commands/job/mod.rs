@@ -30,7 +30,7 @@ pub fn split(common: &CommonArgs, args: &SplitArgs) -> Result<(), Failure> {
         };
         let run = run_options(&record.options)?;
         run.check().map_err(Failure::Usage)?;
-        check_place(process, &args.job, &run)?;
+        check_place(process, &args.job, &run).await?;
         let settings = run::settings::build(process, &run, &mut None).await?;
         if args.restart {
             job::remove(process.stores(), &args.job).await?;
@@ -131,18 +131,24 @@ async fn prepare(process: &Process, args: &SplitArgs) -> Result<Option<Record>, 
     }
 }
 
-/// Refuses a job inside its archive, or at one of its documents.
-fn check_place(process: &Process, job: &str, run: &RunArgs) -> Result<(), Failure> {
+/// Refuses a job inside an archive or another table, or at one of its documents.
+async fn check_place(process: &Process, job: &str, run: &RunArgs) -> Result<(), Failure> {
     let job = process.locate(job)?;
+    let inside = |place: &str| {
+        Failure::Usage(format!(
+            "{job}: a job needs a place of its own, and this is inside {place}"
+        ))
+    };
+    if let Some(table) = job.table_above().await? {
+        return Err(inside(&table));
+    }
     let texts = &run.verify.base_text;
     for path in run.base.iter().chain(run.batch()).chain(texts) {
         let Ok(input) = process.locate(path) else {
             continue;
         };
         if job.is_within(&input) || input.is(&job) {
-            return usage(format!(
-                "{job}: a job needs a place of its own, and this is inside {path}"
-            ));
+            return Err(inside(path));
         }
     }
     Ok(())
@@ -266,14 +272,13 @@ pub fn reduce(common: &CommonArgs, args: &ReduceArgs) -> Result<(), Failure> {
         }
         if is_done {
             // What a `reduce` that was killed did not remove.
-            if !args.keep_job {
-                job::clean(process.stores(), &args.job).await?;
-            }
+            clean(process, args).await;
             return run::find_pairs(process, settings).await;
         }
         let reduced = reduce_job(process, args, record, settings.clone()).await;
-        let Err(failure) = reduced else {
-            return reduced;
+        let failure = match reduced {
+            Err(failure) if !matches!(failure, Failure::BehindRun { .. }) => failure,
+            reduced => return reduced,
         };
         // Another `reduce` may have ended the job, and removed what this one needs.
         match job::find(process.stores(), &args.job).await {
@@ -304,9 +309,25 @@ async fn reduce_job(
         job: Some(Arc::clone(&job)),
         ..settings
     };
-    let done = run::find_pairs(process, settings).await?;
-    job.finish_reduce(args.keep_job).await?;
-    Ok(done)
+    let (settings, summary) = run::find_pairs(process, settings).await?;
+    if let Err(error) = job.mark_done(args.keep_job).await {
+        let what = "the job cannot be marked as done, run the same command again";
+        return Err(Failure::from(error).behind(&summary, what));
+    }
+    clean(process, args).await;
+    Ok((settings, summary))
+}
+
+/// Removes what a job that is done has beside its marker, unless it is to be kept.
+async fn clean(process: &Process, args: &ReduceArgs) {
+    let job = &args.job;
+    if !args.keep_job
+        && let Err(error) = job::clean(process.stores(), job).await
+    {
+        tracing::warn!(
+            "{job}: the run is done, but what the job has beside its marker cannot be removed: {error}; `dedup-job archive vacuum --jobs {job}` removes it"
+        );
+    }
 }
 
 fn no_job(job: &str) -> Failure {

@@ -8,7 +8,6 @@ mod summary;
 
 use std::time::Instant;
 
-use engine::run::Commit;
 use engine::{EngineError, RunSettings, Summary};
 use storage::is_closed_pipe;
 
@@ -47,13 +46,7 @@ pub fn run_with(
         done.and_then(
             |(settings, summary)| match print_summary(common, &settings, &summary) {
                 Ok(()) | Err(Failure::ClosedPipe) => Ok(summary),
-                Err(source) => Err(Failure::Unsaid {
-                    committed: match summary.commit {
-                        Commit::Committed(version) => Some(version),
-                        Commit::NotAsked | Commit::AlreadyThere => None,
-                    },
-                    source: Box::new(source),
-                }),
+                Err(failure) => Err(failure.behind(&summary, "the summary cannot be written")),
             },
         );
     if let Some(place) = &args.metrics {
