@@ -7,9 +7,9 @@ use arrow::datatypes::{DataType, Field, SchemaRef};
 use datafusion::prelude::{DataFrame, SessionContext};
 
 use super::file::InputFile;
-use super::partition_reader::Rows;
 use super::splits::{Split, numbered_splits, total_bytes};
 use super::table_columns;
+use super::wanted_rows::Rows;
 use super::{Documents, conform, read_table};
 use crate::error::{DocumentsError, Result};
 

@@ -13,8 +13,8 @@ use datafusion::prelude::{DataFrame, SessionContext};
 use futures::stream;
 use streams::{limit_bytes, locked};
 
-use super::partition_reader::{Rows, are_wanted};
 use super::table_columns::{BYTES, POSITION, TEXT, TextRows, positions_and_bytes};
+use super::wanted_rows::{Rows, are_wanted};
 use crate::error::{DocumentsError, Result};
 
 /// The part of the memory that texts may take, an eighth.

@@ -39,6 +39,7 @@ mod table_columns;
 mod texts;
 mod unread;
 mod versions;
+mod wanted_rows;
 mod xhtml;
 
 use std::collections::{HashMap, HashSet};
@@ -72,7 +73,6 @@ pub use error::DocumentsError;
 pub use formats::extensions;
 pub use kept::{KeptDrafts, KeptFiles, KeptPlace, MadeCopy, Replace};
 pub use left_out::{LeftOut, visible};
-pub use partition_reader::Rows;
 pub use planned::{DocumentsPlan, FileCuts, PlannedDocuments, SplitPlan};
 pub use preference::{NO_PREFERENCE, Prefer, length_key};
 pub use resume_chunks::ResumeChunk;
@@ -88,6 +88,7 @@ pub use template::{source_of_site, source_of_url, source_said};
 pub use texts::MOST_OF_AN_ID;
 pub use unread::{is_no_text, why_unread};
 pub use versions::{FileVersion, file_versions};
+pub use wanted_rows::Rows;
 
 use crate::error::Result;
 use crate::read_counts::{Note, Notes, ReadCounters};

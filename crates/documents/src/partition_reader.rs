@@ -1,13 +1,11 @@
 //! Reads one partition of the table of documents.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use archive::IdType;
 use arrow::array::{Array as _, ArrayRef, AsArray as _, BooleanArray, Int64Array, RecordBatch};
 use arrow::datatypes::SchemaRef;
-use arrow::error::ArrowError;
 use datafusion::common::runtime::SpawnedTask;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
@@ -15,14 +13,14 @@ use datafusion::physical_plan::streaming::PartitionStream;
 use datafusion::prelude::SessionContext;
 use futures::{FutureExt as _, Stream, StreamExt as _, TryStreamExt as _};
 
-use super::DocumentId;
 use super::columns::Content;
 use super::file::{Batches, NumberedRows};
 use super::held_texts::HeldTexts;
-use super::row_set::{RowSet, position};
+use super::row_set::position;
 use super::rows::limit::Limit;
 use super::rows::{ReadRows, RowsToRead, WantedRows};
 use super::splits::Split;
+use super::wanted_rows::{Rows, are_wanted};
 use super::{conform, parquet, rows};
 use crate::error::Result;
 use crate::read_counts::{Note, ReadCounters};
@@ -32,30 +30,6 @@ use crate::session::Reading;
 const AHEAD_BYTES: u64 = 8 << 20;
 /// Files in a store that a partition opens ahead at most. Each occupies a thread.
 const MAX_AHEAD: u64 = 32;
-
-/// The rows of a table of documents.
-#[derive(Debug, Clone)]
-pub enum Rows {
-    All,
-    /// All, with the columns of [`decision_fields`](super::decision_fields).
-    WithDecisionColumns,
-    /// Those with these ids. In Parquet files with an id column, the reader decodes no other text.
-    Wanted(Arc<HashSet<DocumentId>>),
-    /// Those at these positions, with the columns of [`decision_fields`](super::decision_fields). In Parquet files, the reader
-    /// decodes no other text.
-    At(Arc<RowSet>),
-}
-
-impl Rows {
-    /// The rows that are fingerprinted: all, with the decision columns if `decision_columns`.
-    pub fn to_fingerprint(decision_columns: bool) -> Self {
-        if decision_columns {
-            Self::WithDecisionColumns
-        } else {
-            Self::All
-        }
-    }
-}
 
 /// One partition of the table of documents: reads its splits, one after the other.
 #[derive(Clone)]
@@ -297,18 +271,6 @@ fn unread(texts: &ArrayRef) -> [(Note, u64); 3] {
         (Note::Empty, empty as u64),
         (Note::Garbled, garbled as u64),
     ]
-}
-
-/// Which ids of a file are wanted. An id that cannot be converted to `id_type` is not.
-pub(super) fn are_wanted(
-    ids: &ArrayRef,
-    id_type: IdType,
-    wanted: &HashSet<DocumentId>,
-) -> Result<BooleanArray, ArrowError> {
-    let lossy = || arrow::compute::cast(ids, &id_type.data_type());
-    let ids = archive::reader::to_id_type(ids, id_type).or_else(|_| lossy())?;
-    let is_wanted = |row| ids.is_valid(row) && wanted.contains(&DocumentId::read(&ids, row));
-    Ok((0..ids.len()).map(|row| Some(is_wanted(row))).collect())
 }
 
 /// The memory limits of one reader of a row file, if all threads of the process read row files.

@@ -12,9 +12,9 @@ use storage::{Location, StorageError};
 
 use super::carried::carried_columns_table;
 use super::file::RowRange;
-use super::partition_reader::Rows;
 use super::splits::Split;
 use super::splits::first_parts;
+use super::wanted_rows::Rows;
 use super::{Columns, Documents};
 use crate::error::{DocumentsError, Result};
 use crate::read_counts::ReadCounters;

@@ -8,8 +8,8 @@ use datafusion::dataframe::DataFrame;
 use datafusion::prelude::SessionContext;
 
 use super::Documents;
-use super::partition_reader::Rows;
 use super::splits::{Split, total_bytes};
+use super::wanted_rows::Rows;
 use crate::error::Result;
 use crate::read_counts::ReadCounters;
 use crate::versions::file_versions;
