@@ -44,6 +44,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
 use chrono::NaiveDate;
+use futures::StreamExt as _;
 use serde::{Deserialize, Serialize};
 use storage::{Location, StorageError, Stores};
 
