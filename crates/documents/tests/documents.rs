@@ -121,7 +121,8 @@ async fn read_again_without_file(memory: usize) -> Result<[Vec<Row>; 2], EngineE
     let ids = [7, 3, 299, 500].map(DocumentId::Number);
     // In a single file that is not cut, the numbers of the rows are their positions.
     let mut positions = RowSet::default();
-    [3, 150].map(|row| positions.add(row));
+    positions.add(3);
+    positions.add(150);
     for some in [
         Rows::Wanted(Arc::new(ids.into())),
         Rows::At(Arc::new(positions)),
