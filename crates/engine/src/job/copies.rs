@@ -34,7 +34,12 @@ impl Job {
                 let object = format!("copies/{number}-{sha256}");
                 let target = self.location.child(&object)?;
                 // Another attempt may have put it there; or it is damaged.
-                if !target.exists().await? || target.digest().await? != (bytes, sha256.clone()) {
+                let is_there = match target.local() {
+                    // The store would remember a file that is replaced behind its back.
+                    Some(path) => path.exists(),
+                    None => target.exists().await?,
+                };
+                if !is_there || target.digest().await? != (bytes, sha256.clone()) {
                     self.put(&target, &path).await?;
                 }
                 Some(Copy {
