@@ -5,6 +5,9 @@ use std::path::{Path, PathBuf};
 /// Name of the log's directory in the directory of a table.
 pub const LOG_DIRECTORY: &str = "_delta_log";
 
+/// Name of the hint at the latest checkpoint, in the directory of the log.
+pub(crate) const CHECKPOINT_HINT: &str = "_last_checkpoint";
+
 /// The message for a log entry that lost its last lines.
 pub const CUT_OFF: &str = "this entry of the log is cut off: it has fewer actions than it says";
 

@@ -12,7 +12,7 @@ use crate::remembered_log::HINT;
 
 /// The entries of the log at `location`, or those of a version and later ones: their paths and sizes. None if there is no
 /// log.
-pub(super) fn list(
+fn list(
     location: &Location,
     from: Option<u64>,
 ) -> Result<impl Stream<Item = Result<ObjectMeta>> + use<>> {
@@ -92,21 +92,12 @@ async fn behind_checkpoint(location: &Location, from: Option<u64>) -> Result<Opt
 /// what was committed by it would be missing.
 pub(super) async fn has_any(location: &Location) -> Result<bool> {
     let hint = hinted_checkpoint(location).await?;
-    let behind = match hint {
-        Some(_) => behind_checkpoint(location, hint).await?,
-        None => None,
-    };
-    // A hint may name what is not there.
-    let behind = match behind {
-        Some(behind) => Some(behind),
-        None => behind_checkpoint(location, None).await?,
-    };
+    let mut behind = behind_checkpoint(location, hint).await?;
+    // A hint may name what is not there, and a list may be wrong.
+    if behind.is_none() && location.is_table().await? {
+        behind = behind_checkpoint(location, None).await?;
+    }
     let Some(behind) = behind else {
-        let first = entry_name(0);
-        let entry = location.child(&format!("{LOG_DIRECTORY}/{first}"))?;
-        if location.local().is_none() && entry.exists().await? {
-            return Err(short_list(location, first));
-        }
         return Ok(false);
     };
     match behind.entries.iter().find(|(_, entry)| entry.size == 0) {

@@ -12,7 +12,6 @@ use deltalake_core::kernel::transaction::{CommitBuilder, CommitProperties, Table
 use deltalake_core::kernel::{Action, Transaction};
 use deltalake_core::protocol::DeltaOperation;
 use deltalake_core::{DeltaTable, DeltaTableError};
-use futures::StreamExt as _;
 use object_store::ObjectStore;
 use serde_json::Value;
 use simhash::{Model, Spec};
@@ -155,9 +154,7 @@ impl Archive {
 
     /// Whether there is a Delta table at `location`: a log with an entry.
     pub async fn is_at(location: &Location) -> Result<bool> {
-        let entries = log_entries::list(location, None)?;
-        let first = std::pin::pin!(entries).next().await.transpose()?;
-        Ok(first.is_some())
+        Ok(location.is_table().await?)
     }
 
     /// Sets the maximum rows of each data file that the archive writes; 0 counts as 1.
