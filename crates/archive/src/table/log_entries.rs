@@ -4,10 +4,10 @@ use deltalake_core::DeltaTable;
 use futures::{Stream, StreamExt as _, TryStreamExt as _};
 use object_store::{ObjectMeta, ObjectStore as _, ObjectStoreExt as _};
 use serde::de::IgnoredAny;
-use storage::{CUT_OFF, ErrorKind, LOG_DIRECTORY, Location, StorageError, is_log_entry};
+use storage::{DAMAGED_ENTRY, ErrorKind, LOG_DIRECTORY, Location, StorageError, is_log_entry};
 
+use crate::entry_digest::is_damaged;
 use crate::error::{ArchiveError, Result};
-use crate::operations::is_cut_off;
 use crate::remembered_log::HINT;
 
 /// The entries of the log at `location`, or those of a version and later ones: their paths and sizes. None if there is no
@@ -143,7 +143,7 @@ pub(super) async fn dispensable_checkpoint(location: &Location) -> Result<Option
     Ok(has_all.then(|| location.child_name(&format!("{LOG_DIRECTORY}/{name}"))))
 }
 
-/// What is wrong with the log, if it is that an entry is missing, is not JSON, or lost its last lines.
+/// What is wrong with the log, if it is that an entry is missing, is not JSON, or is not what was written.
 pub(super) async fn damage(location: &Location) -> Option<ArchiveError> {
     let behind = behind_checkpoint(location, None).await.ok()??;
     let hint = location.child(&format!("{LOG_DIRECTORY}/{HINT}")).ok()?;
@@ -182,8 +182,8 @@ pub(super) async fn damage(location: &Location) -> Option<ArchiveError> {
                 return Some(damaged(location, entry, reason));
             }
         }
-        if is_cut_off(&bytes) {
-            return Some(damaged(location, entry, CUT_OFF.to_owned()));
+        if is_damaged(entry.location.filename().unwrap_or_default(), &bytes) {
+            return Some(damaged(location, entry, DAMAGED_ENTRY.to_owned()));
         }
     }
     None
