@@ -356,8 +356,8 @@ fn a_server_that_does_not_recover() {
     fixture.rerun();
 }
 
-/// A data file is uploaded in parts, and the answer to its completion is lost: the run finds that
-/// the file is there.
+/// A data file is uploaded in parts. Two answers to its begin are cut off: it is begun again. The answer to its completion is lost: the
+/// run finds that the file is there.
 #[test]
 fn a_lost_answer_to_a_large_upload() {
     let Some(storage) = seaweed() else { return };
@@ -369,7 +369,15 @@ fn a_lost_answer_to_a_large_upload() {
     storage.dedup_ok(&format!("archive create --profile paper {at}/archive"));
     let completed = Arc::new(AtomicU64::new(0));
     let (first, seen) = (times(1), Arc::clone(&completed));
+    let (broken, short) = (times(1), times(1));
     let (lossy, _proxy) = storage.through(move |request| {
+        let begins = request.method == "POST" && request.target.contains("?uploads");
+        if begins && broken() {
+            return Fault::CutBody(60);
+        }
+        if begins && short() {
+            return Fault::ShortBody(60);
+        }
         let completes = request.method == "POST"
             && path(request).contains("/day=")
             && request.target.contains("uploadId");
