@@ -10,7 +10,6 @@ use deltalake_core::protocol::checkpoints::create_checkpoint;
 use crate::commit::{Entry, StagedDay};
 use crate::day_batch::DayBatch;
 use crate::error::{ArchiveError, Result};
-use crate::operations::with_count;
 use crate::table::{Archive, DataFile};
 
 /// After as many entries, a log gets a checkpoint.
@@ -59,8 +58,7 @@ impl<'a> Bulk<'a> {
         self.archive
             .write_record(staged.batch, &entry.record)
             .await?;
-        let count = entry.actions.len() + entry.transactions.len();
-        let metadata = with_count(entry.metadata, count);
+        let metadata = entry.metadata.into_iter().collect();
         let data = CommitData::new(entry.actions, entry.operation, metadata, entry.transactions);
         let failed = |error: TransactionError| ArchiveError::delta(&given)(error.into());
         let bytes = data.get_bytes().map_err(failed)?;

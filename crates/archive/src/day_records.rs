@@ -14,7 +14,7 @@ use std::collections::{BTreeSet, HashMap};
 use arrow::array::RecordBatch;
 use bytes::Bytes;
 use deltalake_core::kernel::Action;
-use futures::TryStreamExt as _;
+use futures::{StreamExt as _, TryStreamExt as _};
 use object_store::path::Path;
 use object_store::{ObjectMeta, ObjectStore as _};
 use serde::{Deserialize, Serialize};
@@ -31,6 +31,9 @@ use crate::table::{Archive, DataFile};
 
 /// The directory of records, below the archive's.
 pub(crate) const DIRECTORY: &str = "_dedup-job/days";
+
+/// Maximum number of records read at a time.
+const CONCURRENT_RECORDS: usize = 32;
 
 /// Transaction version of a day that was removed.
 pub(crate) const REMOVED: i64 = 0;
@@ -154,8 +157,8 @@ impl Archive {
     /// How a day, or a batch of one, was committed, if it was.
     ///
     /// # Errors
-    /// [`ArchiveError`] when the log cannot be read, neither a record nor a tag of the commit is left, or the day's files
-    /// contradict its transaction.
+    /// [`ArchiveError`] when the log cannot be read, neither a record nor a tag of the commit is left, the record of an archive that
+    /// remembers templates is missing, or the day's files contradict its transaction.
     pub async fn committed(&self, batch: impl Into<DayBatch>) -> Result<Option<CommittedDay>> {
         let batch = batch.into();
         let given = self.location().given();
@@ -187,7 +190,14 @@ impl Archive {
                     );
                 }
                 (Some(record), _) => record,
-                (None, Some(by_tags)) => by_tags,
+                // Tags do not say which templates were known.
+                (None, Some(by_tags)) => match self.template_memory().await? {
+                    Some(_) => {
+                        let object = self.location().child_name(&record_path(batch, version));
+                        return Err(ArchiveError::NoTemplateMemory { object });
+                    }
+                    None => by_tags,
+                },
                 (None, None) => {
                     return foreign(
                         "is committed, but its record below _dedup-job/ is missing, and nothing else says with which rows it was committed",
@@ -303,16 +313,60 @@ impl Archive {
     }
 
     pub(crate) async fn recorded_batches(&self) -> Result<BTreeSet<DayBatch>> {
+        let records = self.listed_records().await?;
+        Ok(records.into_iter().map(|(batch, _)| batch).collect())
+    }
+
+    /// The records that there are, also those that no transaction points to.
+    async fn listed_records(&self) -> Result<Vec<(DayBatch, i64)>> {
         let store = self.object_store();
         let listed: Vec<ObjectMeta> = store
             .list(Some(&Path::from(DIRECTORY)))
             .try_collect()
             .await
             .map_err(StorageError::store(self.location().child_name(DIRECTORY)))?;
-        let batches = listed
+        let records = listed
             .iter()
             .filter_map(|object| parse_record_path(object.location.as_ref()));
-        Ok(batches.map(|(batch, _)| batch).collect())
+        Ok(records.collect())
+    }
+
+    /// Reads the record of each batch that has files of its commit.
+    ///
+    /// # Errors
+    /// [`ArchiveError::BadData`] for the first that is missing or damaged.
+    pub(crate) async fn verify_records(&self) -> Result<()> {
+        let mut listed: HashMap<DayBatch, Vec<i64>> = HashMap::new();
+        for (batch, version) in self.listed_records().await? {
+            listed.entry(batch).or_default().push(version);
+        }
+        let files = self.files()?;
+        let digests: HashMap<DayBatch, String> = files
+            .iter()
+            .filter_map(|file| Some((file.batch()?, file.day_digest.clone()?)))
+            .collect();
+        let checks = digests.into_iter().map(async |(batch, digest)| {
+            let listed = listed.get(&batch).map(Vec::as_slice);
+            // If there is one record, it is the one that the log points to. To ask the log reads much of it.
+            if let Some([version]) = listed
+                && let Some(record) = self.read_record(batch, *version).await?
+                && record.digest == digest
+            {
+                return Ok(());
+            }
+            match self.transaction_version(batch).await? {
+                Some(version) if version != REMOVED => {
+                    let object = self.location().child_name(&record_path(batch, version));
+                    let record = self.read_record(batch, version).await?;
+                    record
+                        .map(drop)
+                        .ok_or_else(|| ArchiveError::missing(&object))
+                }
+                _ => Ok(()),
+            }
+        });
+        let checks = futures::stream::iter(checks).buffer_unordered(CONCURRENT_RECORDS);
+        checks.try_collect().await
     }
 
     /// Whether the archive still has exactly the rows that the day's commit wrote: all of its files carry the commit's
@@ -366,6 +420,11 @@ impl Archive {
             .location()
             .child(&record_path(batch, transaction_version))?;
         let bytes = match location.read().await {
+            // A store that has it may deny it once.
+            Err(StorageError::NotFound { .. }) => location.read().await,
+            bytes => bytes,
+        };
+        let bytes = match bytes {
             Err(StorageError::NotFound { .. }) => return Ok(None),
             bytes => bytes?,
         };

@@ -22,6 +22,7 @@ mod direct_read;
 mod document_id;
 mod dropped;
 mod encoded_fingerprints;
+mod entry_digest;
 mod error;
 mod file_checksums;
 pub mod fingerprint_file;

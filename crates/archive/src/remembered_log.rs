@@ -1,5 +1,6 @@
 //! A table's store that remembers the log: the Delta library reads each entry, and each part of a checkpoint, again for each question
-//! about the table, and none of them ever changes. It can leave the checkpoints out.
+//! about the table, and none of them ever changes. It can leave the checkpoints out. Entries get a digest when they are written, which is
+//! checked when they are read.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -16,9 +17,9 @@ use object_store::{
     MultipartUpload, ObjectMeta, ObjectStore, ObjectStoreExt as _, PutMultipartOptions, PutOptions,
     PutPayload, PutResult, Result,
 };
-use storage::{CUT_OFF, is_log_entry};
+use storage::{DAMAGED_ENTRY, is_log_entry};
 
-use crate::operations::is_cut_off;
+use crate::entry_digest::{is_damaged, with_digest};
 
 /// The name of the hint in the directory of the log.
 pub(crate) const HINT: &str = "_last_checkpoint";
@@ -68,7 +69,7 @@ impl RememberedLog {
     /// An entry or a checkpoint: remembered, or read as a whole; `None` if it is a checkpoint that is too large to remember.
     ///
     /// # Errors
-    /// Those of the store, and one for an entry that lost its last lines.
+    /// Those of the store, and one for an entry that is not what was written.
     async fn whole(&self, path: &Path) -> Result<Option<(ObjectMeta, Bytes)>> {
         {
             let remembered = self.remembered();
@@ -81,17 +82,18 @@ impl RememberedLog {
         }
         let found = self.store.get(path).await?;
         let meta = found.meta.clone();
-        let is_entry = path.filename().is_some_and(|name| name.ends_with(".json"));
+        let name = path.filename().unwrap_or_default();
+        let is_entry = name.ends_with(".json");
         let fits = self.remembered().bytes as u64 + meta.size <= MAX_BYTES;
         if !fits && !is_entry {
             self.remembered().too_large.insert(path.clone());
             return Ok(None);
         }
         let bytes = found.bytes().await?;
-        if is_cut_off(&bytes) {
+        if is_damaged(name, &bytes) {
             return Err(Error::Generic {
                 store: "Delta log",
-                source: format!("{path}: {CUT_OFF}").into(),
+                source: format!("{path}: {DAMAGED_ENTRY}").into(),
             });
         }
         let mut remembered = self.remembered();
@@ -146,6 +148,12 @@ impl ObjectStore for RememberedLog {
         payload: PutPayload,
         options: PutOptions,
     ) -> Result<PutResult> {
+        let payload = match location.filename() {
+            Some(name) if is_log_entry(name) && name.ends_with(".json") => {
+                with_digest(name, payload.into()).into()
+            }
+            _ => payload,
+        };
         self.store.put_opts(location, payload, options).await
     }
 

@@ -5,8 +5,11 @@ use std::path::{Path, PathBuf};
 /// Name of the log's directory in the directory of a table.
 pub const LOG_DIRECTORY: &str = "_delta_log";
 
-/// The message for a log entry that lost its last lines.
-pub const CUT_OFF: &str = "this entry of the log is cut off: it has fewer actions than it says";
+/// Name of the hint at the latest checkpoint, in the directory of the log.
+pub(crate) const CHECKPOINT_HINT: &str = "_last_checkpoint";
+
+/// The message for a log entry whose digest is wrong.
+pub const DAMAGED_ENTRY: &str = "this entry of the log is damaged: it is not what was written";
 
 /// Whether a file of this name in `_delta_log/` is an entry, that is, a commit or a checkpoint.
 pub fn is_log_entry(name: &str) -> bool {

@@ -7,7 +7,7 @@ use std::error::Error as StdError;
 
 use object_store::Error;
 
-use crate::delta_log::CUT_OFF;
+use crate::delta_log::DAMAGED_ENTRY;
 use crate::error_kind::{ErrorKind, io_kind};
 use crate::secrets::scrub;
 
@@ -162,7 +162,7 @@ fn explain_quoted(text: &str) -> Option<Explained> {
     let explained = explain_code(text).unwrap_or_else(|| {
         let (kind, what) = if text.contains(REPLACED) {
             (ErrorKind::TryAgain, format!("{REPLACED}; run it again"))
-        } else if text.contains("not found") || text.contains(CUT_OFF) {
+        } else if text.contains("not found") || text.contains(DAMAGED_ENTRY) {
             (ErrorKind::Data, without_bodies(text))
         } else if text.contains("Permission denied (os error 13)") {
             (ErrorKind::Permission, without_bodies(text))
@@ -306,7 +306,7 @@ fn explain_without_code(error: &Error, whole: &str) -> Explained {
             // not the one that was opened.
             (kind.unwrap_or(ErrorKind::Data), "")
         }
-        _ if whole.contains(CUT_OFF) => (ErrorKind::Data, ""),
+        _ if whole.contains(DAMAGED_ENTRY) => (ErrorKind::Data, ""),
         // A listing reports refused access as a generic error.
         _ if is_refused(whole) => (ErrorKind::Permission, ""),
         _ => (ErrorKind::Unreachable, ""),

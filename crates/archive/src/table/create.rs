@@ -13,7 +13,6 @@ use storage::{
 use super::Archive;
 use crate::delta::log_store;
 use crate::error::{ArchiveError, Result};
-use crate::operations::with_count;
 use crate::remembered_log::LogBy;
 use crate::run_defaults::{self, RunDefaults};
 use crate::schema::{DAY, FINGERPRINT, ID, IdType, KEPT, SKETCH, SPEC_KEY};
@@ -59,10 +58,7 @@ impl Archive {
         if kept {
             columns.push(StructField::nullable(KEPT, DataType::BOOLEAN));
         }
-        // The protocol and the metadata.
-        let properties = CommitProperties::default()
-            .with_metadata(with_count([], 2))
-            .with_max_retries(0);
+        let properties = CommitProperties::default().with_max_retries(0);
         CreateBuilder::new()
             .with_log_store(store)
             .with_table_name("fingerprints")

@@ -151,11 +151,12 @@ impl Archive {
     }
 
     /// Reads every data file, and compares its SHA-256 with the log's. Of one without a SHA-256 in the log, which another program
-    /// wrote, it reads all rows.
+    /// wrote, it reads all rows. It also reads the records of days.
     ///
     /// # Errors
     /// [`ArchiveError::Digest`] for the first that differs, [`ArchiveError::BadData`] for one that is missing or cannot be read.
     pub async fn verify(&self) -> Result<Verified> {
+        self.verify_records().await?;
         let (with, without): (Vec<_>, Vec<_>) = self
             .files()?
             .into_iter()

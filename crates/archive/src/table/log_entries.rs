@@ -4,15 +4,15 @@ use deltalake_core::DeltaTable;
 use futures::{Stream, StreamExt as _, TryStreamExt as _};
 use object_store::{ObjectMeta, ObjectStore as _, ObjectStoreExt as _};
 use serde::de::IgnoredAny;
-use storage::{CUT_OFF, ErrorKind, LOG_DIRECTORY, Location, StorageError, is_log_entry};
+use storage::{DAMAGED_ENTRY, ErrorKind, LOG_DIRECTORY, Location, StorageError, is_log_entry};
 
+use crate::entry_digest::is_damaged;
 use crate::error::{ArchiveError, Result};
-use crate::operations::is_cut_off;
 use crate::remembered_log::HINT;
 
 /// The entries of the log at `location`, or those of a version and later ones: their paths and sizes. None if there is no
 /// log.
-pub(super) fn list(
+fn list(
     location: &Location,
     from: Option<u64>,
 ) -> Result<impl Stream<Item = Result<ObjectMeta>> + use<>> {
@@ -92,21 +92,12 @@ async fn behind_checkpoint(location: &Location, from: Option<u64>) -> Result<Opt
 /// what was committed by it would be missing.
 pub(super) async fn has_any(location: &Location) -> Result<bool> {
     let hint = hinted_checkpoint(location).await?;
-    let behind = match hint {
-        Some(_) => behind_checkpoint(location, hint).await?,
-        None => None,
-    };
-    // A hint may name what is not there.
-    let behind = match behind {
-        Some(behind) => Some(behind),
-        None => behind_checkpoint(location, None).await?,
-    };
+    let mut behind = behind_checkpoint(location, hint).await?;
+    // A hint may name what is not there, and a list may be wrong.
+    if behind.is_none() && location.is_table().await? {
+        behind = behind_checkpoint(location, None).await?;
+    }
     let Some(behind) = behind else {
-        let first = entry_name(0);
-        let entry = location.child(&format!("{LOG_DIRECTORY}/{first}"))?;
-        if location.local().is_none() && entry.exists().await? {
-            return Err(short_list(location, first));
-        }
         return Ok(false);
     };
     match behind.entries.iter().find(|(_, entry)| entry.size == 0) {
@@ -152,7 +143,7 @@ pub(super) async fn dispensable_checkpoint(location: &Location) -> Result<Option
     Ok(has_all.then(|| location.child_name(&format!("{LOG_DIRECTORY}/{name}"))))
 }
 
-/// What is wrong with the log, if it is that an entry is missing, is not JSON, or lost its last lines.
+/// What is wrong with the log, if it is that an entry is missing, is not JSON, or is not what was written.
 pub(super) async fn damage(location: &Location) -> Option<ArchiveError> {
     let behind = behind_checkpoint(location, None).await.ok()??;
     let hint = location.child(&format!("{LOG_DIRECTORY}/{HINT}")).ok()?;
@@ -191,8 +182,8 @@ pub(super) async fn damage(location: &Location) -> Option<ArchiveError> {
                 return Some(damaged(location, entry, reason));
             }
         }
-        if is_cut_off(&bytes) {
-            return Some(damaged(location, entry, CUT_OFF.to_owned()));
+        if is_damaged(entry.location.filename().unwrap_or_default(), &bytes) {
+            return Some(damaged(location, entry, DAMAGED_ENTRY.to_owned()));
         }
     }
     None

@@ -12,7 +12,6 @@ use deltalake_core::kernel::transaction::{CommitBuilder, CommitProperties, Table
 use deltalake_core::kernel::{Action, Transaction};
 use deltalake_core::protocol::DeltaOperation;
 use deltalake_core::{DeltaTable, DeltaTableError};
-use futures::StreamExt as _;
 use object_store::ObjectStore;
 use serde_json::Value;
 use simhash::{Model, Spec};
@@ -21,7 +20,6 @@ use storage::{ErrorKind, Location, StorageError};
 use crate::delta::{catch_async_panic, log_store};
 use crate::error::{ArchiveError, Result};
 use crate::foreign;
-use crate::operations::with_count;
 use crate::parquet_properties::ROW_GROUP_ROWS;
 use crate::remembered_log::LogBy;
 use crate::run_defaults::{self, Recorded};
@@ -155,9 +153,7 @@ impl Archive {
 
     /// Whether there is a Delta table at `location`: a log with an entry.
     pub async fn is_at(location: &Location) -> Result<bool> {
-        let entries = log_entries::list(location, None)?;
-        let first = std::pin::pin!(entries).next().await.transpose()?;
-        Ok(first.is_some())
+        Ok(location.is_table().await?)
     }
 
     /// Sets the maximum rows of each data file that the archive writes; 0 counts as 1.
@@ -225,12 +221,11 @@ impl Archive {
         transactions: Vec<Transaction>,
         metadata: Vec<(String, Value)>,
     ) -> Result<u64> {
-        let count = actions.len() + transactions.len();
         // A retry by the Delta library could commit a day after days that its batch was not compared with, or rewrite a
         // file that another commit has rewritten.
         let properties = CommitProperties::default()
             .with_application_transactions(transactions)
-            .with_metadata(with_count(metadata, count))
+            .with_metadata(metadata)
             .with_max_retries(0)
             .with_cleanup_expired_logs(Some(false));
         let failed = || ArchiveError::delta(self.location.given());

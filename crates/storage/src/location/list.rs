@@ -11,7 +11,7 @@ use object_store::path::Path;
 use super::Location;
 use super::names::{Skipped, has_extension, is_hidden, is_hidden_by_pattern, is_visible};
 use super::pattern::{first_wildcard, is_pattern, matches};
-use super::table::remote_table_above;
+use super::table::{remote_table_above, short_list, url_of};
 use super::walk::Walk;
 use crate::delta_log::{is_local_table, local_table_above, table_of_entry};
 use crate::error::{Result, StorageError};
@@ -180,9 +180,19 @@ async fn objects_below(
 ) -> Result<(Vec<Location>, Skipped)> {
     let listed = list(location, &location.path).await?;
     let entries = listed.iter().map(|meta| meta.location.as_ref());
-    let mut tables = entries.filter_map(table_of_entry);
-    if let Some(table) = tables.find(|table| is_visible(path_below(location, table))) {
-        return Err(StorageError::holds_table(location, url_of(location, table)));
+    let own: &str = location.path.as_ref();
+    for entry in entries {
+        match table_of_entry(entry) {
+            // The list of its log has shown no entry.
+            Some(table) if table == own => {
+                let name = entry.rsplit('/').next().unwrap_or_default();
+                return Err(short_list(location, table, name));
+            }
+            Some(table) if is_visible(path_below(location, table)) => {
+                return Err(StorageError::holds_table(location, url_of(location, table)));
+            }
+            _ => {}
+        }
     }
     let mut files = Vec::new();
     let mut skipped = Skipped::default();
@@ -258,11 +268,6 @@ async fn objects_matching(
         files.push(listed_object(location, meta));
     }
     Ok(files)
-}
-
-/// The URL of a path in the location's store.
-fn url_of(location: &Location, path: &str) -> String {
-    format!("{}/{path}", location.root.as_str().trim_end_matches('/'))
 }
 
 fn listed_object(location: &Location, meta: ObjectMeta) -> Location {

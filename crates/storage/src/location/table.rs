@@ -1,11 +1,14 @@
 //! Finds the Delta table that a location lies in.
 
 use futures::{StreamExt as _, TryStreamExt as _};
+use object_store::ObjectStoreExt as _;
 use object_store::path::Path;
 
 use super::Location;
-use crate::delta_log::{LOG_DIRECTORY, local_table_above, table_of_entry};
-use crate::error::Result;
+use crate::delta_log::{
+    CHECKPOINT_HINT, LOG_DIRECTORY, is_local_table, local_table_above, table_of_entry,
+};
+use crate::error::{Result, StorageError};
 use crate::error_kind::ErrorKind;
 
 /// Maximum number of concurrent requests.
@@ -17,9 +20,32 @@ impl Location {
         if let Some(local) = self.local() {
             return Ok(local_table_above(local).map(|table| table.display().to_string()));
         }
-        let root = self.root().as_str().trim_end_matches('/');
         let table = remote_table_above(self).await?;
-        Ok(table.map(|table| format!("{root}/{table}")))
+        Ok(table.map(|table| url_of(self, table.as_ref())))
+    }
+
+    /// Whether this directory is a Delta table: its log has an entry.
+    ///
+    /// # Errors
+    /// [`StorageError::ShortList`] when a list of the log shows no entry, but one is there.
+    pub async fn is_table(&self) -> Result<bool> {
+        match self.local() {
+            Some(local) => Ok(is_local_table(local)),
+            None => is_remote_table(self, self.path()).await,
+        }
+    }
+}
+
+/// The URL of a path in the location's store.
+pub(super) fn url_of(location: &Location, path: &str) -> String {
+    format!("{}/{path}", location.root.as_str().trim_end_matches('/'))
+}
+
+/// The error for a list of a directory's log that leaves out an object that is there.
+pub(super) fn short_list(location: &Location, directory: &str, missing: &str) -> StorageError {
+    StorageError::ShortList {
+        path: url_of(location, &format!("{directory}/{LOG_DIRECTORY}")),
+        missing: missing.to_owned(),
     }
 }
 
@@ -45,15 +71,25 @@ pub(super) async fn remote_table_above(location: &Location) -> Result<Option<Pat
     Ok(tables.into_iter().flatten().next())
 }
 
-/// Whether a directory in the location's store is a table.
+/// Whether a directory in the location's store is a table. A wrong list would make plain files of a table, so that removed documents
+/// were read and outputs were written into it: if the list has no entry, the store is asked for what every log has.
 async fn is_remote_table(location: &Location, directory: &Path) -> Result<bool> {
     let log = directory.clone().join(LOG_DIRECTORY);
-    let entries = location.store().list(Some(&log));
-    let entries = entries.try_filter(|meta| {
-        let is_entry = table_of_entry(meta.location.as_ref()) == Some(directory.as_ref());
-        std::future::ready(is_entry)
-    });
-    let first = std::pin::pin!(entries).try_next().await;
-    let first = first.map_err(|error| location.store_error(error))?;
-    Ok(first.is_some())
+    let mut unlisted = vec!["00000000000000000000.json", CHECKPOINT_HINT];
+    let mut listed = location.store().list(Some(&log));
+    let failed = |error| location.store_error(error);
+    while let Some(meta) = listed.try_next().await.map_err(failed)? {
+        if table_of_entry(meta.location.as_ref()) == Some(directory.as_ref()) {
+            return Ok(true);
+        }
+        unlisted.retain(|name| meta.location.filename() != Some(*name));
+    }
+    for name in unlisted {
+        match location.store().head(&log.clone().join(name)).await {
+            Ok(_) => return Err(short_list(location, directory.as_ref(), name)),
+            Err(object_store::Error::NotFound { .. }) => {}
+            Err(error) => return Err(failed(error)),
+        }
+    }
+    Ok(false)
 }

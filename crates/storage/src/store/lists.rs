@@ -3,7 +3,7 @@
 //! An answer with status 200 may be no list: an error, or a proxy's page. Without a check it is an empty last page. And one key
 //! that has no [`Path`], such as `a//b`, makes a whole list unreadable.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
@@ -17,6 +17,9 @@ use quick_xml::events::{BytesRef, Event};
 /// Requests for a page, after which an answer that is no list is an error.
 const TRIES: u32 = 8;
 
+/// What is wrong with a list, or with two pages of it, that show an object twice.
+const TWICE: &str = "has an entry twice";
+
 /// What the lists of all stores showed.
 #[derive(Debug, Default)]
 pub(super) struct Lists {
@@ -26,6 +29,8 @@ pub(super) struct Lists {
     no_lists: Mutex<HashMap<String, u32>>,
     /// For each page of a list, the one before it, by the marks where they begin.
     before: Mutex<HashMap<(String, String), String>>,
+    /// For each page of a list that is read next, the keys of the page before it.
+    keys_before: Mutex<HashMap<(String, String), HashSet<String>>>,
 }
 
 impl Lists {
@@ -53,6 +58,26 @@ impl Lists {
             }
         }
         before.insert((request.list.clone(), next.to_owned()), mark.clone());
+        false
+    }
+
+    /// Notes the keys of a page for the one behind it; whether the page before it has one of them.
+    fn repeats(&self, request: &PageRequest, page: &List) -> bool {
+        let mut all = self
+            .keys_before
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let at = |mark: &str| (request.list.clone(), mark.to_owned());
+        if let Some(mark) = &request.mark {
+            let before = all.get(&at(mark));
+            if before.is_some_and(|keys| !keys.is_disjoint(&page.keys)) {
+                return true;
+            }
+            all.remove(&at(mark));
+        }
+        if !page.next.is_empty() {
+            all.insert(at(&page.next), page.keys.clone());
+        }
         false
     }
 
@@ -114,10 +139,12 @@ pub(super) async fn checked(
     let (mut parts, body) = answer.into_parts();
     let body = body.bytes().await?;
     let checked = check(&body, request.mark.as_deref()).and_then(|list| {
-        if list.next.is_empty() || !lists.leads_back(request, &list.next) {
-            Ok(list)
-        } else {
+        if !list.next.is_empty() && lists.leads_back(request, &list.next) {
             Err(NoList::Other("leads back to an earlier page"))
+        } else if lists.repeats(request, &list) {
+            Err(NoList::Other(TWICE))
+        } else {
+            Ok(list)
         }
     });
     let body = match checked {
@@ -156,6 +183,8 @@ struct List {
     left_out: Vec<Range<usize>>,
     /// The keys that no path can name.
     odd: Vec<String>,
+    /// The keys of all objects.
+    keys: HashSet<String>,
     /// Where the next page begins; empty behind the last.
     next: String,
 }
@@ -218,6 +247,9 @@ fn check(body: &[u8], mark: Option<&str>) -> Result<List, NoList> {
                     }
                     (_, b"Contents" | b"CommonPrefixes" | b"Blob" | b"BlobPrefix") => {
                         let is_file = matches!(name.as_slice(), b"Contents" | b"Blob");
+                        if is_file && !list.keys.insert(key.clone()) {
+                            return Err(NoList::Other(TWICE));
+                        }
                         // An empty object whose key ends so is the mark of a folder.
                         let is_folder = is_file && key.ends_with('/');
                         let is_mark = is_folder && size.trim() == "0";
@@ -278,6 +310,8 @@ mod tests {
         let other = "is something else, such as a proxy's page";
         let malformed = "is no XML, or is cut off";
         let no_token = s3("<IsTruncated>true</IsTruncated>");
+        let twice = s3(&"<Contents><Key>a</Key></Contents>".repeat(2));
+        let blob_twice = "<EnumerationResults><Blobs><Blob><Name>a</Name></Blob><Blob><Name>a</Name></Blob></Blobs></EnumerationResults>";
         let same = s3("<NextContinuationToken>a&amp;b</NextContinuationToken>");
         let azure =
             "<EnumerationResults><Blobs/><NextMarker>a&amp;b</NextMarker></EnumerationResults>";
@@ -290,6 +324,8 @@ mod tests {
             (&no_token, "has no token for the pages behind it"),
             (&same, "leads to itself"),
             (azure, "leads to itself"),
+            (&twice, TWICE),
+            (blob_twice, TWICE),
         ] {
             let checked = check(body.as_bytes(), Some("a&b"));
             assert_eq!(checked, Err(NoList::Other(reason)), "{body}");
@@ -323,6 +359,33 @@ mod tests {
         for earlier in ["a", "b", "c"] {
             assert!(lists.leads_back(&page(Some("c")), earlier), "{earlier}");
         }
+    }
+
+    #[test]
+    fn an_entry_of_the_page_before_is_noticed() {
+        let lists = Lists::default();
+        let repeats = |mark: Option<&str>, keys: &[&str], next: &str| {
+            let request = PageRequest {
+                url: String::new(),
+                list: "day/".into(),
+                mark: mark.map(str::to_owned),
+            };
+            let page = List {
+                keys: keys.iter().map(|key| (*key).to_owned()).collect(),
+                next: next.to_owned(),
+                ..List::default()
+            };
+            lists.repeats(&request, &page)
+        };
+        // A list may be asked for again.
+        for _ in 0..2 {
+            assert!(!repeats(None, &["a", "b"], "1"));
+            assert!(repeats(Some("1"), &["b", "c"], "2"));
+            assert!(!repeats(Some("1"), &["c", "d"], "2"));
+            assert!(repeats(Some("2"), &["c"], ""));
+            assert!(!repeats(Some("2"), &["e"], ""));
+        }
+        assert!(lists.keys_before.lock().unwrap().is_empty());
     }
 
     #[test]

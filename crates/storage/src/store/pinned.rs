@@ -24,7 +24,7 @@ use object_store::{
 use tokio::sync::Semaphore;
 
 use super::create::create;
-use crate::delta_log::LOG_DIRECTORY;
+use crate::delta_log::{CHECKPOINT_HINT, LOG_DIRECTORY};
 use crate::explain::{REPLACED, causes};
 
 /// Maximum bytes of one request.
@@ -214,7 +214,7 @@ fn is_broken_answer(error: &Error) -> bool {
 
 /// Whether other writers may replace the object at any time: it points to the latest checkpoint.
 fn is_pointer(path: &Path) -> bool {
-    path.filename() == Some("_last_checkpoint")
+    path.filename() == Some(CHECKPOINT_HINT)
 }
 
 /// Makes the answer's stream end in an error if it ends too soon.

@@ -79,10 +79,14 @@ impl HttpService for WatchedClient {
         traffic.sent.fetch_add(sent, Ordering::Relaxed);
         let head = request.method().as_str() == "HEAD";
         let list = page_request(&request);
+        let begins_upload = begins_upload(&request);
         let host = request.uri().authority().map(ToString::to_string);
         let mut answer = self.inner.execute(request).await;
         if let (Some(list), Ok(_)) = (list, &answer) {
             answer = checked(answer?, &list, &traffic.lists).await;
+        }
+        if begins_upload && answer.is_ok() {
+            answer = Ok(with_upload(answer?).await);
         }
         if let Ok(found) = answer {
             answer = Ok(as_last(with_region(found)));
@@ -122,6 +126,34 @@ fn cause(error: &HttpError) -> String {
     last.map(ToString::to_string).unwrap_or_default()
 }
 
+/// Whether a request begins an upload in parts.
+fn begins_upload(request: &HttpRequest) -> bool {
+    let mut query = request.uri().query().unwrap_or_default().split('&');
+    request.method().as_str() == "POST" && query.any(|key| key.trim_end_matches('=') == "uploads")
+}
+
+/// The answer to a request that begins an upload. One that is cut off gets status 503, which the client retries: it would not repeat the
+/// request for a body that it cannot read.
+async fn with_upload(answer: HttpResponse) -> HttpResponse {
+    if !answer.status().is_success() {
+        return answer;
+    }
+    let (mut parts, body) = answer.into_parts();
+    let mut body = body.bytes().await.unwrap_or_default();
+    if !is_upload(&String::from_utf8_lossy(&body)) {
+        parts.status = 503.try_into().unwrap_or(parts.status);
+        let error = "<Error><Code>NoUpload</Code><Message>the answer to the begin of an upload is cut off</Message></Error>";
+        body = error.into();
+    }
+    HttpResponse::from_parts(parts, body.into())
+}
+
+/// Whether a body names an upload, and is whole.
+fn is_upload(body: &str) -> bool {
+    let end = "InitiateMultipartUploadResult>";
+    body.contains("UploadId>") && body.trim_end().ends_with(end)
+}
+
 /// Turns 501 (Not Implemented) into 400, which the client does not retry.
 fn as_last(answer: HttpResponse) -> HttpResponse {
     if answer.status().as_u16() != 501 {
@@ -149,4 +181,27 @@ fn with_region(answer: HttpResponse) -> HttpResponse {
     parts.status = 400.try_into().unwrap_or(status);
     let body = format!("<Error><Code>PermanentRedirect</Code><Region>{region}</Region></Error>");
     HttpResponse::from_parts(parts, body.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn an_upload_whose_begin_is_not_known_is_begun_again() {
+        let whole = "<InitiateMultipartUploadResult xmlns=\"s3\"><UploadId>a</UploadId></InitiateMultipartUploadResult>";
+        for end in 0..=whole.len() {
+            let answer = HttpResponse::new(whole[..end].to_owned().into());
+            let status = with_upload(answer).await.status().as_u16();
+            assert_eq!(status, if end == whole.len() { 200 } else { 503 }, "{end}");
+        }
+        let request = |method: &str, query: &str| {
+            let mut request = HttpRequest::new(String::new().into());
+            *request.method_mut() = method.parse().unwrap();
+            *request.uri_mut() = format!("http://s3/bucket/key?{query}").parse().unwrap();
+            begins_upload(&request)
+        };
+        assert!(request("POST", "uploads") && request("POST", "uploads="));
+        assert!(!request("POST", "uploadId=uploads") && !request("GET", "uploads"));
+    }
 }

@@ -409,8 +409,8 @@ fn a_committed_day_is_recognised_without_its_date() {
     assert!(bases.contains(&"b1") && bases.contains(&"d1"), "{bases:?}");
 }
 
-/// An empty entry, which the Delta library takes for one that changes nothing, one that is cut off, within a line or behind one, and one
-/// that is missing.
+/// An empty entry, which the Delta library takes for one that changes nothing, one that is cut off, within a line or behind one, one with
+/// another letter, the whole content of another entry, and one that is missing.
 #[test]
 fn a_damaged_entry_of_the_log_is_named() {
     let dir = Dir::new();
@@ -424,11 +424,17 @@ fn a_damaged_entry_of_the_log_is_named() {
     let ends = || whole.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
     let first_line = whole[..ends().next().unwrap().0].to_vec();
     let without_last = whole[..=ends().next_back().unwrap().0].to_vec();
+    let text = String::from_utf8(whole.clone()).unwrap();
+    let other_path = text.replacen("\"path\":\"day=", "\"path\":\"dax=", 1);
+    assert_ne!(other_path, text);
+    let other_entry = fs::read(entry.replace("2.json", "1.json")).unwrap();
     for (left, says) in [
         (Some(Vec::new()), "is empty"),
         (Some(half), "is not JSON"),
-        (Some(first_line), "is cut off"),
-        (Some(without_last), "is cut off"),
+        (Some(first_line), "is damaged"),
+        (Some(without_last), "is damaged"),
+        (Some(other_path.into_bytes()), "is damaged"),
+        (Some(other_entry), "is damaged"),
         (None, "is missing"),
     ] {
         match left {

@@ -3,15 +3,16 @@
 
 use std::fs;
 
-use testkit::proxy::Fault;
+use testkit::proxy::{Fault, Request};
 
 use crate::helpers::servers::*;
 use crate::helpers::support::*;
 
-/// Requests of a command: those for data files of the archive, and all others.
+/// Requests of a command: those for data files of the archive, those that read records of days, and all others.
 #[derive(Debug)]
 struct Sent {
     to_data: usize,
+    of_records: usize,
     others: usize,
 }
 
@@ -22,9 +23,13 @@ fn sent(storage: &Storage, line: &str) -> Sent {
     let requests = proxy.requests();
     let is_data = |path: &str| path.contains("/part-") && path.ends_with(".parquet");
     let to_data = requests.iter().filter(|sent| is_data(sent.path())).count();
+    let is_record =
+        |sent: &&Request| sent.method == "GET" && sent.path().contains("/_dedup-job/days/");
+    let of_records = requests.iter().filter(is_record).count();
     Sent {
         to_data,
-        others: requests.len() - to_data,
+        of_records,
+        others: requests.len() - to_data - of_records,
     }
 }
 
@@ -73,7 +78,11 @@ fn requests_grow_by_one_for_each_day_at_most() {
         let files = |days: usize| of_file * days + 6;
         assert!(few.to_data <= files(sizes[0]), "{command}: {few:?}");
         assert!(many.to_data <= files(sizes[1]), "{command}: {many:?}");
+        assert!(
+            many.of_records <= of_file * sizes[1] + 6,
+            "{command}: {many:?}"
+        );
         assert!(many.others <= few.others + 4, "{command}: {few:?} {many:?}");
-        assert!(many.others <= 60, "{command}: {many:?}");
+        assert!(many.others <= 80, "{command}: {many:?}");
     }
 }

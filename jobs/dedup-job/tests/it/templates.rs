@@ -346,6 +346,40 @@ fn what_is_remembered_outlives_replaced_days_and_old_memories() {
     assert_eq!(info["templates"], Value::Null);
 }
 
+/// The record of a day says which templates were known.
+#[test]
+fn a_day_without_its_record_is_not_run_again_with_other_templates() {
+    let dir = Dir::new();
+    let (archive, new) = (dir.archive("archive", "-q"), dir.at("new.jsonl"));
+    let run = |n: usize| {
+        write_lines(&new, &night(n));
+        let day = format!("2026-01-{:02}", n + 1);
+        dedup(&format!(
+            "run {new} --base {archive} --append --day {day} --json"
+        ))
+    };
+    for n in 0..6 {
+        run(n).ok();
+    }
+    let verify = || dedup(&format!("archive info {archive} --verify"));
+    verify().ok();
+    let records = fs::read_dir(dir.join("archive/_dedup-job/days")).unwrap();
+    let mut records = records.map(|entry| entry.unwrap().path());
+    let record = records.find(|path| path.to_string_lossy().contains("days/2026-01-02-"));
+    let record = record.unwrap();
+    let name = record.file_name().unwrap().to_str().unwrap();
+    let whole = fs::read(&record).unwrap();
+    fs::write(&record, "{}").unwrap();
+    verify().fails(65, &[name, "damaged"]);
+    run(1).fails(65, &[name, "damaged"]);
+    fs::remove_file(&record).unwrap();
+    verify().fails(65, &[name, "missing"]);
+    run(1).fails(78, &[name, "missing"]);
+    fs::write(&record, whole).unwrap();
+    verify().ok();
+    run(1).ok();
+}
+
 #[test]
 fn texts_of_the_archive_are_compared_without_their_templates() {
     let dir = Dir::new();

@@ -84,6 +84,52 @@ fn a_list_without_an_entry_of_the_log_is_the_stores_fault() {
     }
 }
 
+/// Fault 53: no list of a log, be it the first or a later one, makes plain files of a table or lets something be written into it.
+#[test]
+fn a_list_without_any_entry_of_the_log_makes_no_plain_files_of_a_table() {
+    let Some(storage) = seaweed() else { return };
+    let at = storage.unique("empty-lists");
+    let other = storage.unique("other-archive");
+    storage.dedup_ok(&format!(
+        "generate pages --output {at} --new 20 --base 30 --days 2"
+    ));
+    storage.dedup_ok(&format!("archive create --profile paper {other}"));
+    let log = storage.log(&other);
+    let run = format!("run --new {at}/day.parquet --output");
+    let append = format!("archive append {other} --input {at}/archive --day 2026-03-01");
+    let into = format!("{run} {at}/archive/hits.parquet");
+    let with_base = format!("{run} {at}/hits.parquet --base {at}/archive");
+    let of_archive = format!("run --new {at}/archive --output {at}/hits.parquet");
+    for (line, numbers) in [
+        (append, vec![1, u64::MAX]),
+        (into, vec![1, u64::MAX]),
+        (with_base, vec![u64::MAX]),
+        (of_archive, vec![u64::MAX]),
+    ] {
+        for wrong in numbers {
+            let lists = AtomicU64::new(0);
+            let (through, _proxy) = storage.through(move |request| {
+                let is_list = request.target.contains("list-type=2");
+                let is_of_log = is_list && request.target.contains("archive%2F_delta_log");
+                if is_of_log && lists.fetch_add(1, Ordering::Relaxed) < wrong {
+                    let none =
+                        "<ListBucketResult><IsTruncated>false</IsTruncated></ListBucketResult>";
+                    Fault::ReplaceBody(none.into())
+                } else {
+                    Fault::Pass
+                }
+            });
+            let ran = through.dedup(&line);
+            ran.fails(
+                69,
+                &["archive/_delta_log", "the store's list of it is wrong"],
+            );
+        }
+    }
+    assert_eq!(storage.log(&other), log);
+    assert!(storage.get(&format!("{at}/archive/hits.parquet")).is_none());
+}
+
 /// An object that a list or an answer showed is missing when it is read: it is no mistake of the user.
 #[test]
 fn an_input_that_goes_missing_is_worth_another_try() {

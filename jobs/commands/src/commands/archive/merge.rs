@@ -24,9 +24,12 @@ pub(super) fn are_archives(common: &CommonArgs, input: &[String]) -> Result<bool
     let archives = process::run(quiet, async |process: &Process| {
         let mut archives = Vec::new();
         for path in input {
-            // What is no archive is opened as documents, with its own errors.
             let location = process.locate(path)?;
-            archives.push(Archive::is_at(&location).await.unwrap_or(false));
+            archives.push(match Archive::is_at(&location).await {
+                // A store may refuse to list what begins like a pattern.
+                Err(_) if path.contains(['*', '?', '[']) => false,
+                is_archive => is_archive?,
+            });
         }
         Ok(archives)
     })?;
