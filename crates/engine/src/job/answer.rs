@@ -267,11 +267,18 @@ impl Job {
     /// Whether a copy is the one that a part made, or has the same bytes: another attempt may have put it there again.
     async fn is_whole(&self, copy: &Copy) -> Result<bool> {
         let location = self.copy_location(&copy.object)?;
-        match location.version().await {
-            Ok(version) if version == copy.version => Ok(true),
-            Ok(_) => Ok(location.digest().await? == (copy.bytes, copy.sha256.clone())),
+        let is_whole = match location.local() {
+            // Its bytes are digested when it is taken.
+            Some(_) => location.current_size().await.map(|size| size == copy.bytes),
+            None => match location.version().await {
+                Ok(version) if version == copy.version => Ok(true),
+                Ok(_) => Ok(location.digest().await? == (copy.bytes, copy.sha256.clone())),
+                Err(error) => Err(error),
+            },
+        };
+        match is_whole {
             Err(StorageError::NotFound { .. }) => Ok(false),
-            Err(error) => Err(error.into()),
+            found => Ok(found?),
         }
     }
 

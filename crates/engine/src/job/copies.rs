@@ -34,16 +34,15 @@ impl Job {
                 let object = format!("copies/{number}-{sha256}");
                 let target = self.location.child(&object)?;
                 // Another attempt may have put it there; or it is damaged.
-                let is_there = match target.local() {
-                    // The store would remember a file that is replaced behind its back.
-                    Some(path) => path.exists(),
-                    None => target.exists().await?,
-                };
-                if !is_there || target.digest().await? != (bytes, sha256.clone()) {
+                if !target.exists().await? || target.digest().await? != (bytes, sha256.clone()) {
                     self.put(&target, &path).await?;
                 }
                 Some(Copy {
-                    version: target.version().await?,
+                    // The bytes of a local copy are digested when it is taken.
+                    version: match target.local() {
+                        Some(_) => String::new(),
+                        None => target.version().await?,
+                    },
                     object,
                     bytes,
                     sha256,
