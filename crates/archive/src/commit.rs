@@ -15,7 +15,7 @@ use deltalake_core::kernel::{Action, Transaction};
 use deltalake_core::protocol::{DeltaOperation, SaveMode};
 use storage::{ErrorKind, require_conditional_create};
 
-use crate::data_files::{DayTags, RowsToWrite, WrittenFile};
+use crate::data_files::{RowsToWrite, WrittenFile};
 use crate::day_batch::DayBatch;
 use crate::day_records::{CommittedDay, Record};
 use crate::decision_settings::DecisionSettings;
@@ -488,16 +488,9 @@ impl Archive {
         replaced.retain(|file| file.batch() == Some(staged.batch));
         let entry = Entry::new(staged, base_version, &replaced);
         self.write_record(staged.batch, &entry.record).await?;
-        let Entry {
-            actions,
-            operation,
-            transactions,
-            metadata,
-            ..
-        } = entry;
-        Ok(self
-            .commit_next(actions, operation, transactions, metadata)
-            .await)
+        let (actions, transactions) = (entry.actions, entry.transactions);
+        let committed = self.commit_next(actions, entry.operation, transactions, entry.metadata);
+        Ok(committed.await)
     }
 }
 
@@ -515,27 +508,18 @@ impl Entry {
     pub(crate) fn new(staged: &StagedDay, base_version: u64, replaced: &[DataFile]) -> Self {
         let (batch, day) = (staged.batch, staged.batch.day);
         let now = chrono::Utc::now().timestamp_millis();
-        let tags = DayTags {
-            name: batch.name,
-            commit: Some(staged.commit.clone()),
+        let committed = CommittedDay {
             digest: staged.digest.clone(),
             base_version,
+            rows: Some(staged.rows),
             decisions: staged.decisions.clone(),
+            templates: staged.templates.and_then(|templates| templates.before),
+            commit: Some(staged.commit.clone()),
         };
-        let record = Record::new(
-            batch,
-            &CommittedDay {
-                digest: staged.digest.clone(),
-                base_version,
-                rows: Some(staged.rows),
-                decisions: staged.decisions.clone(),
-                templates: staged.templates.and_then(|templates| templates.before),
-                commit: Some(staged.commit.clone()),
-            },
-        );
+        let record = Record::new(batch, &committed);
         let removed = replaced.iter().map(|file| file.remove_action(now, true));
         let added = staged.files.iter();
-        let added = added.map(|file| file.add_action(Some(day), Some(&tags), now, true));
+        let added = added.map(|file| file.add_action(Some(batch), Some(&committed), now, true));
         let actions = removed.chain(added).collect();
         let of_templates = staged
             .templates

@@ -19,7 +19,8 @@ use parquet::file::properties::WriterProperties;
 use storage::StorageError;
 
 use crate::commit::COMMIT_ATTEMPTS;
-use crate::data_files::{DayTags, RowsToWrite, WrittenFile};
+use crate::data_files::{RowsToWrite, WrittenFile};
+use crate::day_records::CommittedDay;
 use crate::decision_settings::DecisionSettings;
 use crate::error::{ArchiveError, Result};
 use crate::remove::Rewrite;
@@ -167,10 +168,9 @@ impl Archive {
             let mut changed = RowsToWrite::foreign(changed);
             self.write_files(file.day, count as u64, &mut changed, written)
                 .await?;
-            let tags = DayTags::from_file(file);
+            let (batch, committed) = (file.batch(), CommittedDay::of_file(file));
             let added = written[from..].iter();
-            let tags = tags.as_ref();
-            actions.extend(added.map(|other| other.add_action(file.day, tags, now, true)));
+            actions.extend(added.map(|new| new.add_action(batch, committed.as_ref(), now, true)));
         }
         Ok(actions)
     }

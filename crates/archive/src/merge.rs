@@ -8,7 +8,7 @@ use storage::ErrorKind;
 
 use crate::bulk::Bulk;
 use crate::commit::{Existing, StagedDay, with_kept};
-use crate::data_files::{DayTags, RowsToWrite};
+use crate::data_files::RowsToWrite;
 use crate::day_batch::DayBatch;
 use crate::day_records::CommittedDay;
 use crate::error::{ArchiveError, Result};
@@ -274,7 +274,7 @@ impl Archive {
             let name = other.location().child_name(&file.path);
             let failed = ArchiveError::arrow(&name);
             let stored = other.stored_rows(file).await?;
-            let (count, stored): (u64, Rows<'_>) = match (file.rows, DayTags::from_file(file)) {
+            let (count, stored): (u64, Rows<'_>) = match (file.rows, CommittedDay::of_file(file)) {
                 (Some(rows), Some(_)) => (rows, Box::new(stored)),
                 // Files of other programs may not be sorted.
                 _ => {
