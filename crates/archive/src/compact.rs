@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::sync::Arc;
 
 use arrow::array::{
-    Array as _, ArrayBuilder as _, ArrayRef, AsArray as _, BinaryBuilder, BooleanBuilder,
-    Int64Array, RecordBatch, StringBuilder,
+    ArrayBuilder as _, ArrayRef, AsArray as _, BinaryBuilder, BooleanBuilder, Int64Array,
+    RecordBatch, StringBuilder,
 };
 use arrow::datatypes::{DataType, Int64Type, SchemaRef};
 use chrono::NaiveDate;
@@ -262,12 +262,10 @@ impl Checksum {
                 murmur3_low64(&number.to_le_bytes(), seed)
             }
         };
-        let sketch = schema::sketches(batch).filter(|sketches| sketches.is_valid(row));
-        let sketch = sketch.map_or(0, |sketches| murmur3_low64(sketches.value(row), seed));
-        let kept = schema::kept(batch).filter(|kept| kept.is_valid(row));
-        let kept = kept.map_or(0, |kept| {
-            murmur3_low64(&[kept.value(row).into()], seed ^ id as u32)
-        });
+        let sketch = schema::sketch_at(batch, row);
+        let sketch = sketch.map_or(0, |sketch| murmur3_low64(sketch, seed));
+        let kept = schema::kept_at(batch, row);
+        let kept = kept.map_or(0, |kept| murmur3_low64(&[kept.into()], seed ^ id as u32));
         self.rows += 1;
         let sum = id ^ fingerprint.cast_unsigned().rotate_left(17) ^ sketch.rotate_left(34) ^ kept;
         self.sum = self.sum.wrapping_add(sum);
@@ -354,13 +352,11 @@ impl MergedRows {
                 DocumentId::Number(number) => numbers.push(number),
             }
             let from = &self.sources[source];
-            if let Some(column) = schema::sketches(&from.batch) {
-                let sketch = column.is_valid(from.row).then(|| column.value(from.row));
-                sketches.append_option(sketch);
+            if schema::sketches(&from.batch).is_some() {
+                sketches.append_option(schema::sketch_at(&from.batch, from.row));
             }
-            if let Some(column) = schema::kept(&from.batch) {
-                let kept = column.is_valid(from.row).then(|| column.value(from.row));
-                decisions.append_option(kept);
+            if schema::kept(&from.batch).is_some() {
+                decisions.append_option(schema::kept_at(&from.batch, from.row));
             }
             self.advance(source)?;
         }

@@ -196,15 +196,13 @@ fn dropped_rows(
     schema: &SchemaRef,
     is_asked: &impl Fn(&DataFile, &str) -> bool,
 ) -> Result<RecordBatch, ArrowError> {
-    let kept = schema::kept(rows);
     let day = file.day.map(Date32Type::from_naive_date);
     let ids = arrow::compute::cast(rows.column(1), &DataType::Utf8)?;
     let ids = ids.as_string::<i32>();
     let is_dropped: BooleanArray = (0..rows.num_rows())
         .map(|row| {
-            let kept = kept.filter(|kept| kept.is_valid(row));
             let is_dropped =
-                kept.is_some_and(|kept| !kept.value(row)) && rows.column(0).is_valid(row);
+                schema::kept_at(rows, row) == Some(false) && rows.column(0).is_valid(row);
             Some(is_dropped && is_asked(file, ids.value(row)))
         })
         .collect();

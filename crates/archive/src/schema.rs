@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use arrow::array::{AsArray as _, BinaryArray, BooleanArray, RecordBatch};
+use arrow::array::{Array as _, AsArray as _, BinaryArray, BooleanArray, RecordBatch};
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use serde::{Deserialize, Serialize};
 use simhash::SketchBits;
@@ -135,6 +135,12 @@ pub(crate) fn kept(rows: &RecordBatch) -> Option<&BooleanArray> {
     rows.column_by_name(KEPT)?.as_boolean_opt()
 }
 
+/// Whether a row is kept; `None` if nothing was decided about it.
+pub(crate) fn kept_at(rows: &RecordBatch, row: usize) -> Option<bool> {
+    let kept = kept(rows).filter(|kept| kept.is_valid(row))?;
+    Some(kept.value(row))
+}
+
 /// Checks that all sketches have this size; nulls pass.
 ///
 /// # Errors
@@ -153,4 +159,10 @@ pub(crate) fn check_sketches(sketches: &BinaryArray, size: SketchBits) -> Result
 /// The sketches of rows with a schema of [`fingerprint_schema`]; `None` if it has none.
 pub fn sketches(rows: &RecordBatch) -> Option<&BinaryArray> {
     rows.column_by_name(SKETCH)?.as_binary_opt::<i32>()
+}
+
+/// The sketch of a row, if it has one.
+pub(crate) fn sketch_at(rows: &RecordBatch, row: usize) -> Option<&[u8]> {
+    let sketches = sketches(rows).filter(|sketches| sketches.is_valid(row))?;
+    Some(sketches.value(row))
 }

@@ -80,13 +80,8 @@ pub(super) fn fingerprint_leaf(
     if descriptor.physical_type() == PhysicalType::INT64 && integer {
         return Ok(leaf);
     }
-    Err(ArchiveError::bad_data(
-        format!("{name}, column {:?}", descriptor.name()),
-        format!(
-            "fingerprints are 64-bit integers, this is {}",
-            type_name(&descriptor)
-        ),
-    ))
+    let expected = "fingerprints are 64-bit integers";
+    Err(wrong_type(name, &descriptor, expected))
 }
 
 /// Index of the leaf column of ids, and their type.
@@ -107,13 +102,7 @@ pub(super) fn id_leaf(
         {
             Ok((leaf, IdType::Bigint))
         }
-        _ => Err(ArchiveError::bad_data(
-            format!("{name}, column {:?}", descriptor.name()),
-            format!(
-                "ids are text or integers, this is {}",
-                type_name(&descriptor)
-            ),
-        )),
+        _ => Err(wrong_type(name, &descriptor, "ids are text or integers")),
     }
 }
 
@@ -130,10 +119,7 @@ pub(super) fn sketch_leaf(name: &str, schema: &SchemaDescriptor) -> Result<Optio
         {
             Ok(Some(leaf))
         }
-        _ => Err(ArchiveError::bad_data(
-            format!("{name}, column {SKETCH:?}"),
-            format!("sketches are bytes, this is {}", type_name(&descriptor)),
-        )),
+        _ => Err(wrong_type(name, &descriptor, "sketches are bytes")),
     }
 }
 
@@ -145,10 +131,14 @@ pub(super) fn kept_leaf(schema: &SchemaDescriptor) -> Option<usize> {
     columns.position(|column| column.path().parts() == [KEPT] && column.max_rep_level() == 0)
 }
 
-/// The column's type, for errors.
-fn type_name(descriptor: &ColumnDescriptor) -> String {
-    match descriptor.logical_type_ref() {
+/// The error for a column of another type than `expected` says.
+fn wrong_type(name: &str, column: &ColumnDescriptor, expected: &str) -> ArchiveError {
+    let found = match column.logical_type_ref() {
         Some(logical) => format!("{logical:?}"),
-        None => descriptor.physical_type().to_string(),
-    }
+        None => column.physical_type().to_string(),
+    };
+    ArchiveError::bad_data(
+        format!("{name}, column {:?}", column.name()),
+        format!("{expected}, this is {found}"),
+    )
 }
