@@ -113,7 +113,7 @@ pub struct StagedDay {
     decisions: Option<DecisionSettings>,
     templates: Option<CommittedMemory>,
     /// The list of rulings with those of the day; `None` if it brings none.
-    rulings: Option<i64>,
+    pub(crate) rulings: Option<i64>,
     pub(crate) files: Vec<WrittenFile>,
 }
 
@@ -137,11 +137,6 @@ impl StagedDay {
             rulings: None,
             files: Vec::new(),
         }
-    }
-
-    /// The same day, committed with a list of rulings.
-    pub(crate) fn with_rulings(self, rulings: Option<i64>) -> Self {
-        Self { rulings, ..self }
     }
 
     /// The same day, committed with what is remembered of templates.
@@ -195,13 +190,16 @@ impl Archive {
     }
 
     /// The day, to be committed with these rulings.
-    pub async fn with_rulings(&self, staged: StagedDay, rulings: &[Ruling]) -> Result<StagedDay> {
-        let list = if rulings.is_empty() {
-            None
-        } else {
-            Some(self.write_rulings(&staged.commit, rulings).await?)
+    pub async fn with_rulings(
+        &self,
+        mut staged: StagedDay,
+        rulings: &[Ruling],
+    ) -> Result<StagedDay> {
+        staged.rulings = match rulings {
+            [] => None,
+            _ => Some(self.write_rulings(&staged.commit, rulings).await?),
         };
-        Ok(staged.with_rulings(list))
+        Ok(staged)
     }
 
     /// Tests that the archive can be committed to: that this program writes all features of the table, and that the store honours
@@ -312,7 +310,8 @@ impl Archive {
     pub async fn commit(&mut self, staged: &StagedDay, existing: Existing) -> Result<Append> {
         for _ in 0..COMMIT_ATTEMPTS {
             let version = self.version();
-            if existing == Existing::Keep && self.has_files(staged.batch)? {
+            let is_there = |file: &DataFile| file.batch() == Some(staged.batch);
+            if existing == Existing::Keep && self.files()?.iter().any(is_there) {
                 self.discard(staged).await;
                 return Err(ArchiveError::ForeignRows {
                     path: self.location().to_string(),
@@ -404,11 +403,6 @@ impl Archive {
             }
         }
         Ok(())
-    }
-
-    /// Whether the log names a file of a batch.
-    fn has_files(&self, batch: DayBatch) -> Result<bool> {
-        Ok(self.files()?.iter().any(|file| file.batch() == Some(batch)))
     }
 
     /// Removes the data files of a day that was not committed. Only warns if that fails: a leftover

@@ -281,7 +281,7 @@ struct Cursor {
 
 impl Cursor {
     fn new(rows: StoredRows) -> Self {
-        let batch = RecordBatch::new_empty(rows.schema());
+        let batch = RecordBatch::new_empty(rows.schema.clone());
         Self {
             rows,
             batch,

@@ -356,6 +356,14 @@ impl Archive {
         catch_async_panic(reading).await.map_err(failed())
     }
 
+    /// The record that the transaction of a batch points to, if it has one.
+    pub(crate) async fn last_record(&self, batch: DayBatch) -> Result<Option<CommittedDay>> {
+        match self.transaction_version(batch).await? {
+            Some(version) => self.read_record(batch, version).await,
+            None => Ok(None),
+        }
+    }
+
     /// Reads the record that a day's transaction points to; `None` when it is missing, as in a copy of the table alone.
     pub(crate) async fn read_record(
         &self,
@@ -402,7 +410,7 @@ mod tests {
             digest: "ab".into(),
             base_version: 7,
             rows: Some(9),
-            decisions: Some("kept k=3".parse().unwrap()),
+            decisions: Some("kept k=3".to_owned().try_into().unwrap()),
             templates: Some(7),
             commit: Some("c".into()),
         };

@@ -52,9 +52,7 @@ impl Archive {
                 };
                 let mut committed = Vec::new();
                 for batch in batches.iter().filter(|batch| batch.day == day) {
-                    if let Some(version) = self.transaction_version(*batch).await? {
-                        committed.extend(self.read_record(*batch, version).await?);
-                    }
+                    committed.extend(self.last_record(*batch).await?);
                 }
                 file.base_version = committed.iter().map(|batch| batch.base_version).min();
                 committed.dedup_by(|batch, before| batch.decisions == before.decisions);

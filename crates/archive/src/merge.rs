@@ -185,7 +185,8 @@ impl Archive {
                     let archive = bulk.archive();
                     let memory = archive.copied_memory(other).await?;
                     let rulings = archive.copy_rulings(other, &commits).await?;
-                    staged = staged.with_templates(memory).with_rulings(rulings);
+                    staged = staged.with_templates(memory);
+                    staged.rulings = rulings;
                 }
                 if let Some(version) = bulk.commit(&staged).await? {
                     is_first = false;

@@ -16,7 +16,7 @@ use arrow::datatypes::{DataType, Date32Type, Field, Int64Type, Schema, SchemaRef
 use arrow::error::ArrowError;
 use chrono::NaiveDate;
 use parquet::arrow::ArrowWriter;
-use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::WriterProperties;
 use serde::{Deserialize, Serialize};
@@ -266,16 +266,9 @@ impl Archive {
             }
         }
         if !days.is_empty() {
-            for batch in self.recorded_batches().await? {
-                let version = if days.contains(&batch.day) {
-                    self.transaction_version(batch).await?
-                } else {
-                    None
-                };
-                let record = match version {
-                    Some(version) => self.read_record(batch, version).await?,
-                    None => None,
-                };
+            let recorded = self.recorded_batches().await?.into_iter();
+            for batch in recorded.filter(|batch| days.contains(&batch.day)) {
+                let record = self.last_record(batch).await?;
                 commits.extend(record.and_then(|record| record.commit));
             }
         }
@@ -291,12 +284,7 @@ impl Archive {
         let mut pins = HashMap::new();
         for file in &files.files {
             for rows in self.ruling_rows(*file).await? {
-                add_rows(
-                    &rows.map_err(arrow_error)?,
-                    commits,
-                    &mut superseded,
-                    &mut pins,
-                );
+                add_rows(&rows?, commits, &mut superseded, &mut pins);
             }
         }
         superseded.sort_unstable();
@@ -345,7 +333,7 @@ impl Archive {
         // Later ones come later.
         for before in merged.into_iter().rev() {
             for rows in self.ruling_rows(before).await? {
-                file.write(&of_commits(&rows.map_err(arrow_error)?, &live)?)?;
+                file.write(&of_commits(&rows?, &live)?)?;
             }
         }
         for rulings in rulings.chunks(ROWS_AT_ONCE) {
@@ -362,7 +350,7 @@ impl Archive {
             let mut file = NewFile::create()?;
             let mut rows_before = 0;
             for rows in self.ruling_rows(before).await? {
-                let rows = rows.map_err(arrow_error)?;
+                let rows = rows?;
                 let [of, others] = [2, 3].map(|at| rows.column(at).as_string::<i32>());
                 let others_rows = (0..rows.num_rows()).map(|row| {
                     let other = others.is_valid(row) && ids.has_text(others.value(row));
@@ -412,7 +400,7 @@ impl Archive {
         let mut file = NewFile::create()?;
         for theirs in other.ruling_files().await?.files {
             for rows in other.ruling_rows(theirs).await? {
-                file.write(&of_commits(&rows.map_err(arrow_error)?, commits)?)?;
+                file.write(&of_commits(&rows?, commits)?)?;
             }
         }
         match self.store_rulings(file).await? {
@@ -446,7 +434,10 @@ impl Archive {
         LISTS.write(self.location(), text.into()).await
     }
 
-    async fn ruling_rows(&self, file: RulingFile) -> Result<ParquetRecordBatchReader> {
+    async fn ruling_rows(
+        &self,
+        file: RulingFile,
+    ) -> Result<impl Iterator<Item = Result<RecordBatch>>> {
         let name = self.location().child_name(&FILES.path(file.version));
         let failed = |error| ArchiveError::parquet(name.clone())(error);
         let bytes = FILES.read(self.location(), file.version).await?;
@@ -455,7 +446,8 @@ impl Archive {
         if reader.schema().fields() != schema().fields() {
             return Err(ArchiveError::bad_data(name, "it has no columns of rulings"));
         }
-        reader.build().map_err(failed)
+        let rows = reader.build().map_err(failed)?;
+        Ok(rows.map(|rows| rows.map_err(arrow_error)))
     }
 }
 

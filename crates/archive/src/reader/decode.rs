@@ -114,7 +114,7 @@ impl FingerprintReader {
         if self
             .row_group_sums
             .as_ref()
-            .is_some_and(|sums| !sums.is_sum_of(row_group, sum))
+            .is_some_and(|sums| sums.get(row_group) != Some(&sum))
         {
             return Err(ArchiveError::bad_data(
                 self.object_name(row_group, "fingerprint"),

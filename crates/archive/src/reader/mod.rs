@@ -17,7 +17,7 @@ use crate::direct_read::DirectBuffers;
 use crate::error::{ArchiveError, Result};
 use crate::file_checksums::Tail;
 use crate::object_reader::ObjectReader;
-use crate::row_group_sums::RowGroupSums;
+use crate::row_group_sums::sums_in_footer;
 use crate::schema::{IdType, SPEC_KEY};
 use columns::{fingerprint_leaf, id_leaf, kept_leaf, sketch_leaf};
 
@@ -30,7 +30,7 @@ pub use rows::{ReadRows, RowColumns, RowPages, is_integer, to_id_type};
 pub struct FingerprintReader {
     name: Arc<str>,
     /// The checksums of its row groups' fingerprints, if the footer has them.
-    row_group_sums: Option<Arc<RowGroupSums>>,
+    row_group_sums: Option<Arc<[u64]>>,
     /// Offsets and checksums of its tail, if the log has them.
     tail: Option<Tail>,
     local: Option<UnchangedFile>,
@@ -91,8 +91,8 @@ impl FingerprintReader {
         let sketch_leaf = sketch_leaf(name, schema)?;
         let entries = metadata.file_metadata().key_value_metadata();
         let row_group_sums = entries
-            .and_then(|entries| RowGroupSums::from_footer(entries, row_counts(&metadata)))
-            .map(Arc::new);
+            .and_then(|entries| sums_in_footer(entries, row_counts(&metadata)))
+            .map(Arc::from);
         Ok(Self {
             name: name.into(),
             row_group_sums,

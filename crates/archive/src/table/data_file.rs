@@ -65,11 +65,11 @@ impl DataFile {
                 .unwrap_or_default(),
             commit: tag(COMMIT_TAG),
             sha256: tag(SHA256_TAG),
-            tail: tag(TAIL_TAG).and_then(|tail| tail.parse().ok()),
+            tail: tag(TAIL_TAG).and_then(|tail| tail.try_into().ok()),
             deletion_vector: file.deletion_vector_descriptor(),
             day_digest: tag(DAY_DIGEST_TAG),
             base_version: tag(BASE_VERSION_TAG).and_then(|version| version.parse().ok()),
-            decisions: tag(DECISIONS_TAG).and_then(|tag| tag.parse().ok()),
+            decisions: tag(DECISIONS_TAG).and_then(|tag| tag.try_into().ok()),
         }
     }
 
