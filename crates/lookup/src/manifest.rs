@@ -5,7 +5,6 @@
 
 use archive::{IdType, RunDefaults};
 use futures::TryStreamExt as _;
-use object_store::{ObjectStoreExt as _, PutMode, PutOptions, PutPayload};
 use serde::{Deserialize, Serialize};
 use simhash::Spec;
 use storage::{Location, StorageError};
@@ -130,32 +129,19 @@ impl Manifest {
         let object = index.child(&name(self.version))?;
         let json = serde_json::to_vec_pretty(self);
         let json = json.map_err(|error| LookupError::damaged(object.given(), error))?;
-        let options = PutOptions::from(PutMode::Create);
-        let put = object
-            .store()
-            .put_opts(object.path(), PutPayload::from(json), options);
-        match put.await {
-            Ok(_) => {
-                let latest = versions(index).await?.pop().unwrap_or(self.version);
-                if latest <= self.version {
-                    return Ok(());
-                }
-                // Other builds have published later versions, and removed their manifest of this one.
-                let _ = object.store().delete(object.path()).await;
-                Err(LookupError::Overtaken {
-                    path: index.to_string(),
-                    version: latest,
-                })
+        let mut version = self.version;
+        if object.create(json.into()).await? {
+            version = versions(index).await?.pop().unwrap_or(version);
+            if version <= self.version {
+                return Ok(());
             }
-            Err(
-                object_store::Error::AlreadyExists { .. }
-                | object_store::Error::Precondition { .. },
-            ) => Err(LookupError::Overtaken {
-                path: index.to_string(),
-                version: self.version,
-            }),
-            Err(error) => Err(StorageError::store(&object)(error).into()),
+            // Other builds have published later versions, and removed their manifest of this one.
+            let _ = object.remove().await;
         }
+        Err(LookupError::Overtaken {
+            path: index.to_string(),
+            version,
+        })
     }
 
     pub(crate) async fn read(index: &Location, version: u64) -> Result<Self> {

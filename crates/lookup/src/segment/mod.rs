@@ -139,9 +139,7 @@ impl Segment {
     pub(crate) fn document(&self, row: u32) -> Result<Document> {
         let found = self.rows.row(row)?;
         let part = self.facts.parts.get(usize::from(found.part));
-        let part = part.ok_or_else(|| {
-            LookupError::damaged(&self.rows.file.name, format!("row {row} is damaged"))
-        })?;
+        let part = part.ok_or_else(|| self.rows.damaged(row))?;
         Ok(Document {
             id: match found.id {
                 IdRef::Number(number) => DocumentId::Number(number),
