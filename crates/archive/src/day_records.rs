@@ -14,9 +14,6 @@ use std::collections::{BTreeSet, HashMap};
 use arrow::array::RecordBatch;
 use bytes::Bytes;
 use deltalake_core::kernel::Action;
-use futures::TryStreamExt as _;
-use object_store::path::Path;
-use object_store::{ObjectMeta, ObjectStore as _};
 use serde::{Deserialize, Serialize};
 use storage::StorageError;
 
@@ -303,16 +300,12 @@ impl Archive {
     }
 
     pub(crate) async fn recorded_batches(&self) -> Result<BTreeSet<DayBatch>> {
-        let store = self.object_store();
-        let listed: Vec<ObjectMeta> = store
-            .list(Some(&Path::from(DIRECTORY)))
-            .try_collect()
-            .await
-            .map_err(StorageError::store(self.location().child_name(DIRECTORY)))?;
-        let batches = listed
+        let listed = self.location().child(DIRECTORY)?.list().await?;
+        let names = listed
             .iter()
-            .filter_map(|object| parse_record_path(object.location.as_ref()));
-        Ok(batches.map(|(batch, _)| batch).collect())
+            .filter_map(|object| object.location.filename());
+        let records = names.filter_map(|name| parse_record_path(&format!("{DIRECTORY}/{name}")));
+        Ok(records.map(|(batch, _)| batch).collect())
     }
 
     /// Whether the archive still has exactly the rows that the day's commit wrote: all of its files carry the commit's

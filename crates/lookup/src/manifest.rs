@@ -4,7 +4,6 @@
 //! before stays, for readers that have just opened it.
 
 use archive::{IdType, RunDefaults};
-use futures::TryStreamExt as _;
 use serde::{Deserialize, Serialize};
 use simhash::Spec;
 use storage::{Location, StorageError};
@@ -245,12 +244,7 @@ pub(crate) async fn names(index: &Location) -> Result<Vec<String>> {
     if index.local().is_some_and(|local| !local.exists()) {
         return Ok(Vec::new());
     }
-    let listed: Vec<_> = index
-        .store()
-        .list(Some(index.path()))
-        .try_collect()
-        .await
-        .map_err(StorageError::store(index))?;
+    let listed = index.list().await?;
     let below = |path: &object_store::path::Path| {
         let parts = path.prefix_match(index.path())?;
         let parts: Vec<_> = parts.map(|part| part.as_ref().to_owned()).collect();

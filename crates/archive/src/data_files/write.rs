@@ -184,20 +184,22 @@ impl Archive {
             Ok::<_, ParquetError>(upload.complete().await?)
         };
         let closed = closed.await;
+        let sent = upload.digest();
         if let Err(error) = closed {
             // The store may have completed the file though its answer was lost, so compare the
             // digests.
             let error = failed(error);
             let stored = self.location().child(&path)?.digest().await;
-            if !stored.is_ok_and(|found| found == (upload.size(), upload.sha256())) {
+            if !stored.is_ok_and(|found| found == sent) {
                 return Err(error);
             }
             tracing::info!("{object} is complete, though the store answered: {error}");
         }
+        let (size, sha256) = sent;
         Ok(WrittenFile {
             path,
-            size: upload.size(),
-            sha256: upload.sha256(),
+            size,
+            sha256,
             rows: count,
             tail,
             bounds,

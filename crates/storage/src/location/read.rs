@@ -56,11 +56,11 @@ impl Location {
             return UnchangedFile::at(local)?.digest().await;
         }
         let mut parts = self.parts().await?;
-        let mut found = Digester::default();
+        let mut digester = Digester::default();
         while let Some(part) = parts.try_next().await? {
-            found.update(&part);
+            digester.update(&part);
         }
-        Ok(found.finish())
+        Ok(digester.found())
     }
 
     /// Copies the whole file to a local file, and returns its size in bytes.
@@ -104,6 +104,12 @@ impl Location {
         let removed = removed.try_buffer_unordered(REMOVED_AT_ONCE);
         let removed = removed.try_collect::<()>().await;
         removed.map_err(|error| self.store_error(error))
+    }
+
+    /// The files or objects below this directory.
+    pub async fn list(&self) -> Result<Vec<ObjectMeta>> {
+        let listed = self.store.list(Some(&self.path)).try_collect().await;
+        listed.map_err(StorageError::store(self))
     }
 
     /// Whether there is a file or object at the path.
