@@ -21,7 +21,6 @@ pub struct Bulk<'a> {
     archive: &'a mut Archive,
     /// The version of the last entry.
     version: u64,
-    /// Entries that were written.
     written: u64,
     /// The days that have files.
     days: HashSet<DayBatch>,

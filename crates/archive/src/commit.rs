@@ -92,7 +92,6 @@ impl RowDecisions {
     }
 }
 
-/// Adds the column `kept` to the rows.
 pub(crate) fn with_kept(rows: &RecordBatch, kept: BooleanArray) -> Result<RecordBatch, ArrowError> {
     let mut columns = rows.columns().to_vec();
     columns.push(Arc::new(kept));

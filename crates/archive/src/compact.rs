@@ -129,7 +129,6 @@ impl Archive {
         None
     }
 
-    /// Merges all sets, and returns the log actions.
     async fn merge_all(
         &self,
         sets: &[MergeSet],
@@ -272,7 +271,6 @@ impl Checksum {
     }
 }
 
-/// A cursor over the rows of one file.
 struct Cursor {
     rows: StoredRows,
     batch: RecordBatch,

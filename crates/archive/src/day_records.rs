@@ -127,7 +127,6 @@ impl Record {
     }
 }
 
-/// The transaction version that points to a record.
 fn transaction_version_of(record: &[u8]) -> i64 {
     version_of(record).max(REMOVED + 1)
 }
@@ -138,7 +137,6 @@ pub(crate) fn record_path(batch: DayBatch, transaction_version: i64) -> String {
     format!("{DIRECTORY}/{name}-{transaction_version:016x}.json")
 }
 
-/// The day and the transaction version in the path of a record.
 pub(crate) fn parse_record_path(path: &str) -> Option<(DayBatch, i64)> {
     let name = path.strip_prefix(DIRECTORY)?.strip_prefix('/')?;
     let (batch, version) = name.strip_suffix(".json")?.rsplit_once('-')?;
@@ -335,7 +333,6 @@ impl Archive {
         Ok(())
     }
 
-    /// The version of the day's transaction, if it has one.
     pub(crate) async fn transaction_version(&self, batch: DayBatch) -> Result<Option<i64>> {
         self.app_transaction(&batch.to_string()).await
     }

@@ -222,7 +222,6 @@ fn dropped_rows(
     arrow::compute::filter_record_batch(&all, &is_dropped)
 }
 
-/// The rows, those at `kept` as kept.
 fn with_kept_rows(rows: &RecordBatch, kept: &[usize]) -> Result<RecordBatch, ArrowError> {
     let at = rows.schema().index_of(KEPT)?;
     let mut values: Vec<Option<bool>> = rows.column(at).as_boolean().iter().collect();

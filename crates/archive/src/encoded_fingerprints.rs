@@ -43,7 +43,6 @@ pub(crate) struct Pages {
     range: Range<u64>,
     encoded: Encoded,
     buffer: Mutex<ReadBuffer>,
-    /// The time spent reading a local file.
     spent: Arc<Mutex<Duration>>,
 }
 

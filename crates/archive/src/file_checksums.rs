@@ -142,7 +142,6 @@ fn damaged(what: &str) -> ParquetError {
     ))
 }
 
-/// The checksums of a file's sectors.
 #[derive(Debug, Clone)]
 pub(crate) struct SectorSums {
     sums: Arc<[u64]>,
@@ -192,7 +191,6 @@ pub(crate) struct SectorSummer {
 }
 
 impl SectorSummer {
-    /// Adds the next bytes.
     pub(crate) fn update(&mut self, bytes: &[u8]) {
         let mut rest = bytes;
         if !self.partial.is_empty() {

@@ -47,7 +47,6 @@ const WRITTEN_BYTES: usize = 256 << 10;
 struct RowDigest(Sha256);
 
 impl RowDigest {
-    /// Starts the digest of rows under `spec`, with no rows yet.
     fn new(spec: &Spec) -> Self {
         Self(Sha256::new_with_prefix(spec.digest()))
     }
@@ -247,7 +246,6 @@ impl FingerprintWriter {
         })
     }
 
-    /// Hands completed record batches to the encoder.
     fn write_completed(&mut self) -> Result<()> {
         while let Some(batch) = self.coalescer.next_completed_batch() {
             let name = self.path.display().to_string();
@@ -270,7 +268,6 @@ struct Encoder {
     /// `None` after the last record batch.
     sender: Option<SyncSender<RecordBatch>>,
     thread: Option<JoinHandle<Encoded>>,
-    /// Whether the file is not wanted any more.
     is_abandoned: Arc<AtomicBool>,
 }
 

@@ -79,7 +79,6 @@ impl ObjectReader {
         Ok(())
     }
 
-    /// The bytes of ranges inside the object.
     async fn fetch(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
         if let Some(held) = &self.held {
             let part = |range: &Range<u64>| held.0.slice(range.start as usize..range.end as usize);
@@ -98,7 +97,6 @@ impl ObjectReader {
         }
     }
 
-    /// Size of the object in bytes.
     pub(crate) fn size(&self) -> u64 {
         self.size
     }

@@ -35,7 +35,6 @@ pub(crate) enum LogBy {
     Entries,
 }
 
-/// The store; see the module.
 #[derive(Debug)]
 pub(crate) struct RememberedLog {
     store: Arc<dyn ObjectStore>,

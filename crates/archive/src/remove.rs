@@ -48,7 +48,6 @@ pub(crate) struct Rewrite {
     /// Documents that the operation is about.
     pub(crate) documents: u64,
     pub(crate) operation: DeltaOperation,
-    /// Files that it removes from the table.
     pub(crate) removed_files: Vec<DataFile>,
     /// Actions that add the files with the remaining rows.
     pub(crate) actions: Vec<Action>,

@@ -33,7 +33,6 @@ pub(crate) const FILES: Beside = Beside {
     directory: "_dedup-job/rulings",
     extension: "parquet",
 };
-/// The lists of files.
 pub(crate) const LISTS: Beside = Beside {
     directory: "_dedup-job/rulings",
     extension: "json",
@@ -171,7 +170,6 @@ impl RulingFiles {
 
 /// Bytes of memory of a ruling besides those of its file.
 const RULING_BYTES: u64 = 64;
-/// Rulings that are written at once.
 const ROWS_AT_ONCE: usize = 1 << 16;
 
 const SAME: &str = "same";
@@ -302,7 +300,6 @@ impl Archive {
         self.read_rulings(&list, &self.live_commits().await?).await
     }
 
-    /// The commits of all data files.
     async fn live_commits(&self) -> Result<HashSet<String>> {
         let files = self.files()?;
         let files = files.iter().map(|file| (file.day, file.commit.as_deref()));
@@ -455,7 +452,6 @@ fn missing(object: String) -> ArchiveError {
     ArchiveError::bad_data(object, "it is missing, and the archive's log names it")
 }
 
-/// The rows of some commits.
 fn of_commits(rows: &RecordBatch, commits: &HashSet<String>) -> Result<RecordBatch> {
     let of = rows.column(0).as_string::<i32>();
     let is_of = (0..rows.num_rows()).map(|row| Some(commits.contains(of.value(row))));

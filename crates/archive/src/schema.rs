@@ -123,7 +123,6 @@ pub fn fingerprint_schema(id_type: IdType, sketch: SketchBits, nullable: bool) -
     Arc::new(Schema::new(fields))
 }
 
-/// The schema with the column `kept` added.
 pub(crate) fn with_kept(schema: &Schema) -> SchemaRef {
     let mut fields: Vec<FieldRef> = schema.fields().iter().cloned().collect();
     fields.push(Arc::new(Field::new(KEPT, DataType::Boolean, true)));

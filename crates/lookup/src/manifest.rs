@@ -24,7 +24,6 @@ pub(crate) const SEGMENT_PREFIX: &str = "segment-";
 pub(crate) struct Manifest {
     format: u32,
     pub(crate) version: u64,
-    /// The archive that it covers.
     pub(crate) archive: ArchiveFacts,
     /// The spec of its fingerprints, as canonical JSON.
     spec: String,
@@ -110,7 +109,6 @@ impl Manifest {
         format!("{:016x}", XxHash3_64::oneshot(&json))
     }
 
-    /// How its fingerprints were made.
     pub(crate) fn spec(&self, object: &str) -> Result<Spec> {
         Spec::from_json(&self.spec).map_err(|error| LookupError::damaged(object, error))
     }

@@ -46,7 +46,6 @@ pub(crate) struct Row<'a> {
     pub(crate) sketch: Option<&'a [u8]>,
 }
 
-/// Rows that are being written.
 pub(crate) struct RowsWriter {
     shape: RowShape,
     starts: Vec<u64>,
@@ -174,7 +173,6 @@ impl Rows {
         })
     }
 
-    /// The error for a row that cannot be read.
     pub(crate) fn damaged(&self, row: u32) -> LookupError {
         LookupError::damaged(&self.file.name, format!("row {row} is damaged"))
     }

@@ -101,7 +101,6 @@ const CODES: [(&[&str], ErrorKind, &str); 9] = [
     ),
 ];
 
-/// The kind and the message of a store's error.
 pub(crate) fn explain(error: &Error) -> Explained {
     let whole = chain_text(error);
     explain_code(&whole).unwrap_or_else(|| explain_without_code(error, &whole))

@@ -20,7 +20,6 @@ use crate::schema::{self, FINGERPRINT, ID, IdType};
 use crate::table::{Archive, DataFile};
 use crate::validated_pages::{FileParts, ValidatedRowGroups};
 
-/// The most rows of a record batch.
 const RECORD_BATCH_ROWS: u64 = 8192;
 /// Bytes of a record batch, unless a row has more.
 const RECORD_BATCH_BYTES: u64 = 16 << 20;
@@ -36,7 +35,6 @@ pub(crate) struct StoredRows {
     columns: Vec<Option<usize>>,
     id_type: IdType,
     sketch: SketchBits,
-    /// The schema of its record batches.
     pub(crate) schema: SchemaRef,
 }
 

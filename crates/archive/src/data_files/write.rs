@@ -31,7 +31,6 @@ const FOREIGN_ROWS: usize = 1 << 10;
 pub(crate) struct RowsToWrite<I> {
     batches: I,
     rest: Option<RecordBatch>,
-    /// Rows that are encoded at once.
     at_once: usize,
 }
 

@@ -152,7 +152,6 @@ impl Decoder {
         })
     }
 
-    /// Decodes the next rows into `step`.
     fn next(&mut self, step: &mut DecodedStep) -> parquet::errors::Result<()> {
         step.signed.clear();
         step.levels.clear();

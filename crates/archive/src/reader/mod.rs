@@ -41,7 +41,6 @@ pub struct FingerprintReader {
     fingerprint_leaf: usize,
     id_leaf: usize,
     id_type: IdType,
-    /// The leaf column of sketches, if the file has them.
     sketch_leaf: Option<usize>,
     /// The leaf column of decisions, if the file has them.
     kept_leaf: Option<usize>,
@@ -229,7 +228,6 @@ impl FingerprintReader {
     }
 }
 
-/// The number of rows of each row group.
 fn row_counts(metadata: &ParquetMetaData) -> impl ExactSizeIterator<Item = u64> + Clone + '_ {
     let groups = metadata.row_groups().iter();
     groups.map(|group| group.num_rows().max(0).cast_unsigned())

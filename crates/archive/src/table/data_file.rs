@@ -41,7 +41,6 @@ pub struct DataFile {
     pub(crate) day_digest: Option<String>,
     /// The table version that its day was compared with.
     pub base_version: Option<u64>,
-    /// The decisions about its day, if there are any.
     pub(crate) decisions: Option<DecisionSettings>,
     deletion_vector: Option<DeletionVectorDescriptor>,
 }
@@ -100,7 +99,6 @@ impl DataFile {
         self.batch() == Some(batch) || (self.day == Some(batch.day) && self.day_digest.is_none())
     }
 
-    /// Whether its day has only the kept documents.
     pub(crate) fn has_only_kept(&self) -> bool {
         let decisions = self.decisions.as_ref();
         decisions.is_some_and(|decisions| decisions.only_kept)

@@ -31,9 +31,7 @@ pub(crate) const ROTATION: u32 = 32;
 /// BIGINTs. The distance of two stored fingerprints is that of the fingerprints.
 pub(crate) const SIGN: u64 = 1 << 63;
 
-/// Ending of the file of tables.
 pub(crate) const TABLES: &str = "tables";
-/// Ending of the file of rows.
 pub(crate) const ROWS: &str = "rows";
 
 /// Data files of one day of an archive, which are indexed together.

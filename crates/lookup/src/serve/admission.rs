@@ -21,7 +21,6 @@ pub(super) struct Admission {
     responses: Arc<Semaphore>,
     /// Places for requests that have a thread or wait for one.
     places: Semaphore,
-    /// Threads that look up.
     threads: Semaphore,
     timeout: Duration,
 }

@@ -25,9 +25,7 @@ use crate::seen::Remembered;
 
 /// Default of `limit`, the most hits of an answer.
 const LIMIT: usize = 100;
-/// The largest `limit`.
 const MAX_LIMIT: usize = 10_000;
-/// The most bytes of a response.
 const MAX_RESPONSE: usize = 16 << 20;
 /// The most bytes of an id that is remembered.
 const MAX_ID: usize = 4096;
@@ -345,7 +343,6 @@ impl<'a> Response<'a> {
         }
     }
 
-    /// Answers the next queries.
     fn answers(&mut self, queries: &[Query]) -> Result<Vec<Answer>, Problem> {
         if self.begin.elapsed() > self.shared.settings.timeout {
             let reason =

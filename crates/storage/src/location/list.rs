@@ -260,7 +260,6 @@ async fn objects_matching(
     Ok(files)
 }
 
-/// The URL of a path in the location's store.
 fn url_of(location: &Location, path: &str) -> String {
     format!("{}/{path}", location.root.as_str().trim_end_matches('/'))
 }

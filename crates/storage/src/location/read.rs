@@ -12,7 +12,6 @@ use crate::error::{Result, StorageError};
 use crate::error_kind::ErrorKind;
 use crate::unchanged_file::UnchangedFile;
 
-/// Objects that are removed at the same time.
 const REMOVED_AT_ONCE: usize = 32;
 
 impl Location {

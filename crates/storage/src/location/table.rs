@@ -8,7 +8,6 @@ use crate::delta_log::{LOG_DIRECTORY, local_table_above, table_of_entry};
 use crate::error::Result;
 use crate::error_kind::ErrorKind;
 
-/// Maximum number of concurrent requests.
 const CONCURRENT_REQUESTS: usize = 32;
 
 impl Location {
@@ -45,7 +44,6 @@ pub(super) async fn remote_table_above(location: &Location) -> Result<Option<Pat
     Ok(tables.into_iter().flatten().next())
 }
 
-/// Whether a directory in the location's store is a table.
 async fn is_remote_table(location: &Location, directory: &Path) -> Result<bool> {
     let log = directory.clone().join(LOG_DIRECTORY);
     let entries = location.store().list(Some(&log));
