@@ -76,16 +76,13 @@ impl<I: Iterator<Item = Result<RecordBatch>>> RowsToWrite<I> {
 impl Archive {
     /// Writes the next `count` rows as data files of `day`. Adds each complete file to `written`,
     /// even if an error follows.
-    pub(crate) async fn write_files<I>(
+    pub(crate) async fn write_files(
         &self,
         day: Option<NaiveDate>,
         mut count: u64,
-        rows: &mut RowsToWrite<I>,
+        rows: &mut RowsToWrite<impl Iterator<Item = Result<RecordBatch>>>,
         written: &mut Vec<WrittenFile>,
-    ) -> Result<()>
-    where
-        I: Iterator<Item = Result<RecordBatch>>,
-    {
+    ) -> Result<()> {
         // A day without rows gets a file without rows, because the file's tags hold the day's digest.
         loop {
             let file_rows = count.min(self.file_rows);
@@ -107,15 +104,12 @@ impl Archive {
     }
 
     /// Writes the next `count` rows as one data file.
-    async fn write_file<I>(
+    async fn write_file(
         &self,
         path: String,
         count: u64,
-        rows: &mut RowsToWrite<I>,
-    ) -> Result<WrittenFile>
-    where
-        I: Iterator<Item = Result<RecordBatch>>,
-    {
+        rows: &mut RowsToWrite<impl Iterator<Item = Result<RecordBatch>>>,
+    ) -> Result<WrittenFile> {
         let object = self.location().child_name(&path);
         let failed = |error| ArchiveError::parquet(object.clone())(error);
         let arrow_error = ArchiveError::arrow(&object);

@@ -50,10 +50,7 @@ impl FingerprintReader {
     /// Fetches the encoded fingerprints of a row group from a store, or reads them past the cache.
     /// Otherwise only opens the local file: [`Self::decode`] reads its fingerprints.
     pub async fn fetch(&self, row_group: usize) -> Result<Encoded> {
-        let column = self
-            .metadata
-            .row_group(row_group)
-            .column(self.fingerprint_leaf);
+        let column = self.fingerprint_column(row_group);
         let range = self.chunk_range(row_group, "fingerprint", column)?;
         let object = || self.object_name(row_group, "fingerprint");
         if let Some(file) = self.local.clone() {

@@ -133,11 +133,13 @@ impl FingerprintReader {
 
     /// Compressed bytes of the fingerprints of a row group.
     pub fn fingerprint_bytes(&self, row_group: usize) -> u64 {
-        let column = self
-            .metadata
-            .row_group(row_group)
-            .column(self.fingerprint_leaf);
+        let column = self.fingerprint_column(row_group);
         column.compressed_size().max(0).cast_unsigned()
+    }
+
+    fn fingerprint_column(&self, row_group: usize) -> &ColumnChunkMetaData {
+        let group = self.metadata.row_group(row_group);
+        group.column(self.fingerprint_leaf)
     }
 
     /// The least and the greatest fingerprint, as signed numbers, if the footer has them.
