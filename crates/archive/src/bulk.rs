@@ -110,9 +110,6 @@ impl<'a> Bulk<'a> {
 
 /// The days that have files.
 fn days(archive: &Archive) -> Result<HashSet<DayBatch>> {
-    Ok(archive
-        .files()?
-        .iter()
-        .filter_map(DataFile::batch)
-        .collect())
+    let files = archive.files()?;
+    Ok(files.iter().filter_map(DataFile::batch).collect())
 }

@@ -171,10 +171,8 @@ impl Archive {
     ) -> std::result::Result<Append, E> {
         let day = day.into();
         self.check_compatible(file)?;
-        if self
-            .is_committed(day, &file.day_digest, None, existing)
-            .await?
-        {
+        let committed = self.is_committed(day, &file.day_digest, None, existing);
+        if committed.await? {
             return Ok(Append::AlreadyThere);
         }
         self.preflight().await?;
@@ -327,15 +325,9 @@ impl Archive {
             if self.next_entry_adds(version, &staged.files).await? {
                 return Ok(Append::Committed(version + 1));
             }
-            match self
-                .is_committed(
-                    staged.batch,
-                    &staged.digest,
-                    staged.decisions.as_ref(),
-                    existing,
-                )
-                .await
-            {
+            let (batch, decisions) = (staged.batch, staged.decisions.as_ref());
+            let committed = self.is_committed(batch, &staged.digest, decisions, existing);
+            match committed.await {
                 Ok(false) => {}
                 Ok(true) => {
                     self.discard(staged).await;
@@ -514,12 +506,10 @@ impl Entry {
         let added = staged.files.iter();
         let added = added.map(|file| file.add_action(Some(batch), Some(&committed), now, true));
         let actions = removed.chain(added).collect();
-        let of_templates = staged
-            .templates
-            .map(|templates| Transaction::new(template_memory::TRANSACTION, templates.after));
-        let of_rulings = staged
-            .rulings
-            .map(|list| Transaction::new(rulings::TRANSACTION, list));
+        let memory = staged.templates.map(|templates| templates.after);
+        let of_templates = memory.map(|file| Transaction::new(template_memory::TRANSACTION, file));
+        let list = staged.rulings;
+        let of_rulings = list.map(|list| Transaction::new(rulings::TRANSACTION, list));
         let of_day = Transaction::new(batch.to_string(), record.transaction_version);
         let (mode, predicate) = if replaced.is_empty() {
             (SaveMode::Append, None)
@@ -531,20 +521,16 @@ impl Entry {
             partition_by: Some(vec![DAY.to_owned()]),
             predicate,
         };
+        let transactions = [Some(of_day), of_templates, of_rulings];
+        let without = staged.without_fingerprint;
         Self {
             record,
             actions,
             operation,
-            transactions: [Some(of_day), of_templates, of_rulings]
-                .into_iter()
-                .flatten()
-                .collect(),
+            transactions: transactions.into_iter().flatten().collect(),
             metadata: vec![
                 ("documents".to_owned(), staged.documents.into()),
-                (
-                    "withoutFingerprint".to_owned(),
-                    staged.without_fingerprint.into(),
-                ),
+                ("withoutFingerprint".to_owned(), without.into()),
             ],
         }
     }

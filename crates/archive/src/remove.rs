@@ -225,11 +225,8 @@ impl Archive {
         let is_asked = |file: &&DataFile| {
             file.day == Some(day) && name.is_none_or(|name| file.batch_name == name)
         };
-        let first = files
-            .iter()
-            .filter(is_asked)
-            .filter_map(|file| file.base_version)
-            .min();
+        let asked = files.iter().filter(is_asked);
+        let first = asked.filter_map(|file| file.base_version).min();
         // A file that another program wrote again has no version: its day is compared.
         let has_asked = files.iter().any(|file| is_asked(&file));
         let is_later = |file: &&DataFile| {

@@ -116,21 +116,15 @@ impl Archive {
         let groups = ValidatedRowGroups::new(FileParts::whole(bytes), metadata, groups);
         // The Parquet library panics on some forged footers and pages.
         let read = || {
-            let leaves = 0..RowGroups::metadata(&groups)
-                .file_metadata()
-                .schema_descr()
-                .num_columns();
-            let row_bytes = groups.row_bytes(leaves)?;
+            let file = RowGroups::metadata(&groups).file_metadata();
+            let row_bytes = groups.row_bytes(0..file.schema_descr().num_columns())?;
             let rows =
                 row_bytes.rows_within(RECORD_BATCH_BYTES, MOST_BATCH_BYTES, RECORD_BATCH_ROWS);
             groups.read(ProjectionMask::all(), rows, None)
         };
         let batches = std::panic::catch_unwind(std::panic::AssertUnwindSafe(read));
-        let batches = batches.unwrap_or_else(|_| {
-            let reason = "the footer is damaged";
-            Err(ParquetError::General(reason.into()))
-        });
-        let batches = batches.map_err(failed)?;
+        let damaged = ParquetError::General("the footer is damaged".into());
+        let batches = batches.unwrap_or(Err(damaged)).map_err(failed)?;
         let found_schema = batches.schema();
         let mut columns = Vec::new();
         for field in schema.fields() {

@@ -19,11 +19,8 @@ impl ColumnNames {
     /// For each column the given name, if any, then the standard name.
     pub fn given_or_standard(fingerprint: Option<&str>, id: Option<&str>) -> Self {
         let names = |given: Option<&str>, standard: &str| {
-            given
-                .into_iter()
-                .chain([standard])
-                .map(str::to_owned)
-                .collect()
+            let all = given.into_iter().chain([standard]);
+            all.map(str::to_owned).collect()
         };
         Self {
             fingerprint: names(fingerprint, FINGERPRINT),
@@ -35,21 +32,15 @@ impl ColumnNames {
 /// Index of the leaf column with the first of `names` that the file has. Refuses a repeated column.
 fn leaf(name: &str, schema: &SchemaDescriptor, names: &[String]) -> Result<usize> {
     let position = |column: &String| {
-        schema
-            .columns()
-            .iter()
-            .position(|c| c.path().parts() == [column.as_str()])
+        let mut all = schema.columns().iter();
+        all.position(|c| c.path().parts() == [column.as_str()])
     };
     let found = names.iter().find_map(position);
     found
         .filter(|&leaf| schema.column(leaf).max_rep_level() == 0)
         .ok_or_else(|| {
-            let columns: Vec<&str> = schema
-                .root_schema()
-                .get_fields()
-                .iter()
-                .map(|f| f.name())
-                .collect();
+            let fields = schema.root_schema().get_fields().iter();
+            let columns: Vec<&str> = fields.map(|field| field.name()).collect();
             ArchiveError::bad_data(
                 name,
                 format!(

@@ -108,11 +108,8 @@ impl FingerprintReader {
                 return Ok(());
             }
         }
-        if self
-            .row_group_sums
-            .as_ref()
-            .is_some_and(|sums| sums.get(row_group) != Some(&sum))
-        {
+        let sums = self.row_group_sums.as_ref();
+        if sums.is_some_and(|sums| sums.get(row_group) != Some(&sum)) {
             return Err(ArchiveError::bad_data(
                 self.object_name(row_group, "fingerprint"),
                 "damaged: the checksum of its values differs from the recorded one",

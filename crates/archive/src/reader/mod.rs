@@ -165,13 +165,9 @@ impl FingerprintReader {
     /// [`ArchiveError::Spec`] when it cannot be read.
     pub fn spec(&self) -> Result<Option<Spec>> {
         let entries = self.metadata.file_metadata().key_value_metadata();
-        let text = entries.and_then(|entries| {
-            entries
-                .iter()
-                .find(|entry| entry.key == SPEC_KEY)?
-                .value
-                .as_deref()
-        });
+        let mut entries = entries.into_iter().flatten();
+        let entry = entries.find(|entry| entry.key == SPEC_KEY);
+        let text = entry.and_then(|entry| entry.value.as_deref());
         text.map(|text| {
             Spec::from_json(text).map_err(|source| ArchiveError::Spec {
                 path: self.name.to_string(),

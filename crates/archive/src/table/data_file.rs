@@ -4,7 +4,6 @@ use std::collections::HashMap;
 
 use chrono::NaiveDate;
 use deltalake_core::kernel::{Action, DeletionVectorDescriptor, LogicalFileView, Remove};
-
 use futures::{Stream, StreamExt as _, TryStreamExt as _};
 
 use super::Archive;
@@ -51,17 +50,14 @@ impl DataFile {
         #[allow(deprecated)]
         let tags = file.add_action().tags.unwrap_or_default();
         let tag = |name: &str| tags.get(name).cloned().flatten();
+        let partition = file.partition_values_map();
+        let (day, name) = (partition.get(DAY), tag(BATCH_TAG));
         Self {
             path: file.path().into_owned(),
             size: file.size().max(0).cast_unsigned(),
             rows: file.num_records().map(|rows| rows as u64),
-            day: file
-                .partition_values_map()
-                .get(DAY)
-                .and_then(|day| day.as_ref()?.parse().ok()),
-            batch_name: tag(BATCH_TAG)
-                .and_then(|name| name.parse().ok())
-                .unwrap_or_default(),
+            day: day.and_then(|day| day.as_ref()?.parse().ok()),
+            batch_name: name.and_then(|name| name.parse().ok()).unwrap_or_default(),
             commit: tag(COMMIT_TAG),
             sha256: tag(SHA256_TAG),
             tail: tag(TAIL_TAG).and_then(|tail| tail.try_into().ok()),
@@ -154,10 +150,8 @@ impl Archive {
     /// # Errors
     /// [`ArchiveError::Digest`] for the first that differs, [`ArchiveError::BadData`] for one that is missing or cannot be read.
     pub async fn verify(&self) -> Result<Verified> {
-        let (with, without): (Vec<_>, Vec<_>) = self
-            .files()?
-            .into_iter()
-            .partition(|file| file.sha256.is_some());
+        let files = self.files()?.into_iter();
+        let (with, without): (Vec<_>, Vec<_>) = files.partition(|file| file.sha256.is_some());
         let verified = Verified {
             files: with.len() as u64,
             without_checksum: without.len() as u64,
