@@ -3,8 +3,7 @@
 
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
-use futures::TryStreamExt as _;
-use object_store::{ObjectMeta, ObjectStore as _, ObjectStoreExt as _};
+use object_store::ObjectStoreExt as _;
 use sha2::{Digest as _, Sha256};
 use storage::{Location, StorageError};
 
@@ -77,19 +76,13 @@ impl Beside {
         time: DateTime<Utc>,
     ) -> Result<()> {
         let directory = place.child(self.directory)?;
-        let failed = || StorageError::store(&directory);
-        let store = directory.store();
-        let listed: Vec<ObjectMeta> = store
-            .list(Some(directory.path()))
-            .try_collect()
-            .await
-            .map_err(failed())?;
-        for object in listed {
+        for object in directory.list().await? {
             let name = object.location.filename().unwrap_or_default();
             let version = self.parse_path(&format!("{}/{name}", self.directory));
             let is_needed = version.is_none_or(|version| needed.contains(&version));
             if !is_needed && object.last_modified < time {
-                store.delete(&object.location).await.map_err(failed())?;
+                let removed = directory.store().delete(&object.location).await;
+                removed.map_err(StorageError::store(&directory))?;
             }
         }
         Ok(())

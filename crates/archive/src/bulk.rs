@@ -20,7 +20,6 @@ pub struct Bulk<'a> {
     archive: &'a mut Archive,
     /// The version of the last entry.
     version: u64,
-    /// Entries that were written.
     written: u64,
     /// The days that have files.
     days: HashSet<DayBatch>,
@@ -109,9 +108,6 @@ impl<'a> Bulk<'a> {
 
 /// The days that have files.
 fn days(archive: &Archive) -> Result<HashSet<DayBatch>> {
-    Ok(archive
-        .files()?
-        .iter()
-        .filter_map(DataFile::batch)
-        .collect())
+    let files = archive.files()?;
+    Ok(files.iter().filter_map(DataFile::batch).collect())
 }

@@ -48,27 +48,23 @@ impl Archive {
                     continue;
                 }
                 let fingerprints = batch.column(0).as_primitive::<Int64Type>();
-                let sketches = schema::sketches(&batch);
-                let kept = schema::kept(&batch);
                 for row in (0..batch.num_rows()).filter(|&row| found.value(row)) {
                     if fingerprints.is_null(row) {
                         continue;
                     }
-                    let sketch = sketches.filter(|sketches| sketches.is_valid(row));
+                    let kept = schema::kept_at(&batch, row);
                     let day = file.day.map(Date32Type::from_naive_date);
                     let fingerprint = fingerprints.value(row).cast_unsigned();
                     captures.push(Capture {
-                        superseded: kept.is_none_or(|kept| kept.is_null(row) || kept.value(row))
+                        superseded: kept != Some(false)
                             && rulings
                                 .is_superseded(&name, day, |superseded| superseded == fingerprint),
                         day: file.day,
                         base_version: file.base_version,
                         batch: file.batch_name,
                         fingerprint,
-                        sketch: sketch.map(|sketches| sketches.value(row).to_vec()),
-                        kept: kept
-                            .filter(|kept| kept.is_valid(row))
-                            .map(|kept| kept.value(row)),
+                        sketch: schema::sketch_at(&batch, row).map(<[u8]>::to_vec),
+                        kept,
                     });
                 }
             }

@@ -15,7 +15,7 @@ use deltalake_core::kernel::{Action, Transaction};
 use deltalake_core::protocol::{DeltaOperation, SaveMode};
 use storage::{ErrorKind, require_conditional_create};
 
-use crate::data_files::{DayTags, RowsToWrite, WrittenFile};
+use crate::data_files::{RowsToWrite, WrittenFile};
 use crate::day_batch::DayBatch;
 use crate::day_records::{CommittedDay, Record};
 use crate::decision_settings::DecisionSettings;
@@ -92,7 +92,6 @@ impl RowDecisions {
     }
 }
 
-/// Adds the column `kept` to the rows.
 pub(crate) fn with_kept(rows: &RecordBatch, kept: BooleanArray) -> Result<RecordBatch, ArrowError> {
     let mut columns = rows.columns().to_vec();
     columns.push(Arc::new(kept));
@@ -113,7 +112,7 @@ pub struct StagedDay {
     decisions: Option<DecisionSettings>,
     templates: Option<CommittedMemory>,
     /// The list of rulings with those of the day; `None` if it brings none.
-    rulings: Option<i64>,
+    pub(crate) rulings: Option<i64>,
     pub(crate) files: Vec<WrittenFile>,
 }
 
@@ -137,11 +136,6 @@ impl StagedDay {
             rulings: None,
             files: Vec::new(),
         }
-    }
-
-    /// The same day, committed with a list of rulings.
-    pub(crate) fn with_rulings(self, rulings: Option<i64>) -> Self {
-        Self { rulings, ..self }
     }
 
     /// The same day, committed with what is remembered of templates.
@@ -177,10 +171,8 @@ impl Archive {
     ) -> std::result::Result<Append, E> {
         let day = day.into();
         self.check_compatible(file)?;
-        if self
-            .is_committed(day, &file.day_digest, None, existing)
-            .await?
-        {
+        let committed = self.is_committed(day, &file.day_digest, None, existing);
+        if committed.await? {
             return Ok(Append::AlreadyThere);
         }
         self.preflight().await?;
@@ -195,13 +187,16 @@ impl Archive {
     }
 
     /// The day, to be committed with these rulings.
-    pub async fn with_rulings(&self, staged: StagedDay, rulings: &[Ruling]) -> Result<StagedDay> {
-        let list = if rulings.is_empty() {
-            None
-        } else {
-            Some(self.write_rulings(&staged.commit, rulings).await?)
+    pub async fn with_rulings(
+        &self,
+        mut staged: StagedDay,
+        rulings: &[Ruling],
+    ) -> Result<StagedDay> {
+        staged.rulings = match rulings {
+            [] => None,
+            _ => Some(self.write_rulings(&staged.commit, rulings).await?),
         };
-        Ok(staged.with_rulings(list))
+        Ok(staged)
     }
 
     /// Tests that the archive can be committed to: that this program writes all features of the table, and that the store honours
@@ -312,7 +307,8 @@ impl Archive {
     pub async fn commit(&mut self, staged: &StagedDay, existing: Existing) -> Result<Append> {
         for _ in 0..COMMIT_ATTEMPTS {
             let version = self.version();
-            if existing == Existing::Keep && self.has_files(staged.batch)? {
+            let is_there = |file: &DataFile| file.batch() == Some(staged.batch);
+            if existing == Existing::Keep && self.files()?.iter().any(is_there) {
                 self.discard(staged).await;
                 return Err(ArchiveError::ForeignRows {
                     path: self.location().to_string(),
@@ -329,15 +325,9 @@ impl Archive {
             if self.next_entry_adds(version, &staged.files).await? {
                 return Ok(Append::Committed(version + 1));
             }
-            match self
-                .is_committed(
-                    staged.batch,
-                    &staged.digest,
-                    staged.decisions.as_ref(),
-                    existing,
-                )
-                .await
-            {
+            let (batch, decisions) = (staged.batch, staged.decisions.as_ref());
+            let committed = self.is_committed(batch, &staged.digest, decisions, existing);
+            match committed.await {
                 Ok(false) => {}
                 Ok(true) => {
                     self.discard(staged).await;
@@ -404,11 +394,6 @@ impl Archive {
             }
         }
         Ok(())
-    }
-
-    /// Whether the log names a file of a batch.
-    fn has_files(&self, batch: DayBatch) -> Result<bool> {
-        Ok(self.files()?.iter().any(|file| file.batch() == Some(batch)))
     }
 
     /// Removes the data files of a day that was not committed. Only warns if that fails: a leftover
@@ -488,16 +473,9 @@ impl Archive {
         replaced.retain(|file| file.batch() == Some(staged.batch));
         let entry = Entry::new(staged, base_version, &replaced);
         self.write_record(staged.batch, &entry.record).await?;
-        let Entry {
-            actions,
-            operation,
-            transactions,
-            metadata,
-            ..
-        } = entry;
-        Ok(self
-            .commit_next(actions, operation, transactions, metadata)
-            .await)
+        let (actions, transactions) = (entry.actions, entry.transactions);
+        let committed = self.commit_next(actions, entry.operation, transactions, entry.metadata);
+        Ok(committed.await)
     }
 }
 
@@ -515,34 +493,23 @@ impl Entry {
     pub(crate) fn new(staged: &StagedDay, base_version: u64, replaced: &[DataFile]) -> Self {
         let (batch, day) = (staged.batch, staged.batch.day);
         let now = chrono::Utc::now().timestamp_millis();
-        let tags = DayTags {
-            name: batch.name,
-            commit: Some(staged.commit.clone()),
+        let committed = CommittedDay {
             digest: staged.digest.clone(),
             base_version,
+            rows: Some(staged.rows),
             decisions: staged.decisions.clone(),
+            templates: staged.templates.and_then(|templates| templates.before),
+            commit: Some(staged.commit.clone()),
         };
-        let record = Record::new(
-            batch,
-            &CommittedDay {
-                digest: staged.digest.clone(),
-                base_version,
-                rows: Some(staged.rows),
-                decisions: staged.decisions.clone(),
-                templates: staged.templates.and_then(|templates| templates.before),
-                commit: Some(staged.commit.clone()),
-            },
-        );
+        let record = Record::new(batch, &committed);
         let removed = replaced.iter().map(|file| file.remove_action(now, true));
         let added = staged.files.iter();
-        let added = added.map(|file| file.add_action(Some(day), Some(&tags), now, true));
+        let added = added.map(|file| file.add_action(Some(batch), Some(&committed), now, true));
         let actions = removed.chain(added).collect();
-        let of_templates = staged
-            .templates
-            .map(|templates| Transaction::new(template_memory::TRANSACTION, templates.after));
-        let of_rulings = staged
-            .rulings
-            .map(|list| Transaction::new(rulings::TRANSACTION, list));
+        let memory = staged.templates.map(|templates| templates.after);
+        let of_templates = memory.map(|file| Transaction::new(template_memory::TRANSACTION, file));
+        let list = staged.rulings;
+        let of_rulings = list.map(|list| Transaction::new(rulings::TRANSACTION, list));
         let of_day = Transaction::new(batch.to_string(), record.transaction_version);
         let (mode, predicate) = if replaced.is_empty() {
             (SaveMode::Append, None)
@@ -554,20 +521,16 @@ impl Entry {
             partition_by: Some(vec![DAY.to_owned()]),
             predicate,
         };
+        let transactions = [Some(of_day), of_templates, of_rulings];
+        let without = staged.without_fingerprint;
         Self {
             record,
             actions,
             operation,
-            transactions: [Some(of_day), of_templates, of_rulings]
-                .into_iter()
-                .flatten()
-                .collect(),
+            transactions: transactions.into_iter().flatten().collect(),
             metadata: vec![
                 ("documents".to_owned(), staged.documents.into()),
-                (
-                    "withoutFingerprint".to_owned(),
-                    staged.without_fingerprint.into(),
-                ),
+                ("withoutFingerprint".to_owned(), without.into()),
             ],
         }
     }

@@ -8,18 +8,19 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::sync::Arc;
 
 use arrow::array::{
-    Array as _, ArrayBuilder as _, ArrayRef, AsArray as _, BinaryBuilder, BooleanBuilder,
-    Int64Array, RecordBatch, StringBuilder,
+    ArrayBuilder as _, ArrayRef, AsArray as _, BinaryBuilder, BooleanBuilder, Int64Array,
+    RecordBatch, StringBuilder,
 };
 use arrow::datatypes::{DataType, Int64Type, SchemaRef};
 use chrono::NaiveDate;
 use deltalake_core::kernel::Action;
 use deltalake_core::protocol::DeltaOperation;
 use simhash::hash::murmur3_low64;
-use storage::ErrorKind;
 
 use crate::commit::COMMIT_ATTEMPTS;
-use crate::data_files::{DayTags, RowsToWrite, StoredRows, WrittenFile};
+use crate::data_files::{RowsToWrite, StoredRows, WrittenFile};
+use crate::day_batch::DayBatch;
+use crate::day_records::CommittedDay;
 use crate::document_id::DocumentId;
 use crate::error::{ArchiveError, Result};
 use crate::operations::operation_name;
@@ -47,8 +48,8 @@ pub struct Compacted {
 
 /// Small files of one commit of a day, whose rows fit into one file.
 struct MergeSet {
-    day: NaiveDate,
-    tags: DayTags,
+    batch: DayBatch,
+    committed: CommittedDay,
     files: Vec<DataFile>,
     rows: u64,
 }
@@ -90,18 +91,9 @@ impl Archive {
                 predicate: None,
                 target_size: 0,
             };
-            let committed = self.commit_next(actions.clone(), operation, Vec::new(), Vec::new());
-            let error = match committed.await {
-                Ok(version) => return Ok(version),
-                Err(error) => error,
-            };
-            // Only the log tells the outcome. If it cannot be read, the new files stay, because it may name them.
-            self.reopen().await?;
-            if self.next_entry_adds(version, written).await? {
-                return Ok(version + 1);
-            }
-            if error.kind() != ErrorKind::TryAgain || self.version() == version {
-                return Err(error);
+            let committed = self.commit_changes(actions.clone(), operation, vec![], vec![]);
+            if let Some(version) = committed.await? {
+                return Ok(version);
             }
             let latest = self.files()?;
             let mut merged = sets.iter().flat_map(|set| &set.files);
@@ -137,7 +129,6 @@ impl Archive {
         None
     }
 
-    /// Merges all sets, and returns the log actions.
     async fn merge_all(
         &self,
         sets: &[MergeSet],
@@ -150,15 +141,15 @@ impl Archive {
         for set in sets {
             let from = written.len();
             self.write_merged(set, written).await?;
-            days.insert(set.day);
+            days.insert(set.batch.day);
             compacted.merged += set.files.len() as u64;
             compacted.written += (written.len() - from) as u64;
             compacted.rows += set.rows;
             let removed = set.files.iter();
             actions.extend(removed.map(|file| file.remove_action(now, false)));
-            let (day, tags) = (Some(set.day), Some(&set.tags));
+            let (batch, committed) = (Some(set.batch), Some(&set.committed));
             let added = written[from..].iter();
-            actions.extend(added.map(|file| file.add_action(day, tags, now, false)));
+            actions.extend(added.map(|file| file.add_action(batch, committed, now, false)));
         }
         compacted.days = days.len() as u64;
         Ok(actions)
@@ -168,41 +159,44 @@ impl Archive {
     /// of other programs.
     fn merge_sets(&self, before: Option<NaiveDate>) -> Result<(Vec<MergeSet>, u64)> {
         let mut skipped = 0;
-        let mut days: BTreeMap<NaiveDate, Vec<DataFile>> = BTreeMap::new();
+        let mut batches: BTreeMap<DayBatch, Vec<(DataFile, CommittedDay)>> = BTreeMap::new();
         for file in self.files()? {
-            let Some(day) = file.day else { continue };
+            let Some(batch) = file.batch() else { continue };
             // At most half full.
             let small = file.rows.is_some_and(|rows| rows <= self.file_rows / 2);
-            if small && before.is_none_or(|before| day < before) {
-                skipped += u64::from(DayTags::from_file(&file).is_none());
-                days.entry(day).or_default().push(file);
+            if !small || before.is_some_and(|before| batch.day >= before) {
+                continue;
+            }
+            match CommittedDay::of_file(&file) {
+                Some(committed) => batches.entry(batch).or_default().push((file, committed)),
+                None => skipped += 1,
             }
         }
-        let sets = days.into_iter().flat_map(|(day, mut files)| {
-            files.sort_by(|a, b| (a.batch_name, &a.path).cmp(&(b.batch_name, &b.path)));
-            let mut sets: Vec<MergeSet> = Vec::new();
-            for file in files {
+        let mut sets: Vec<MergeSet> = Vec::new();
+        for (batch, mut files) in batches {
+            files.sort_by(|(a, _), (b, _)| a.path.cmp(&b.path));
+            for (file, committed) in files {
                 let rows = file.rows.unwrap_or(0);
-                let Some(tags) = DayTags::from_file(&file) else {
-                    continue;
-                };
                 match sets.last_mut() {
                     // A set becomes one file, which has to fit into memory.
-                    Some(set) if set.rows + rows <= self.file_rows && set.tags == tags => {
+                    Some(set)
+                        if set.rows + rows <= self.file_rows
+                            && set.batch == batch
+                            && set.committed == committed =>
+                    {
                         set.rows += rows;
                         set.files.push(file);
                     }
                     _ => sets.push(MergeSet {
-                        day,
-                        tags,
+                        batch,
+                        committed,
                         files: vec![file],
                         rows,
                     }),
                 }
             }
-            sets
-        });
-        let sets = sets.filter(|set| set.files.len() > 1).collect();
+        }
+        sets.retain(|set| set.files.len() > 1);
         Ok((sets, skipped))
     }
 
@@ -223,7 +217,7 @@ impl Archive {
         }
         let from = written.len();
         let mut rows = RowsToWrite::new(&mut merged);
-        self.write_files(Some(set.day), set.rows, &mut rows, written)
+        self.write_files(Some(set.batch.day), set.rows, &mut rows, written)
             .await?;
         // Checks the merge itself: the rows read back must be the rows that were merged.
         let mut found = Checksum::default();
@@ -239,7 +233,7 @@ impl Archive {
             Ok(())
         } else {
             Err(ArchiveError::bad_data(
-                format!("{}, day {}", self.location(), set.day),
+                format!("{}, day {}", self.location(), set.batch.day),
                 format!(
                     "{} rows were merged and {} read back, or they differ; nothing was changed",
                     merged.read.rows, found.rows
@@ -267,19 +261,16 @@ impl Checksum {
                 murmur3_low64(&number.to_le_bytes(), seed)
             }
         };
-        let sketch = schema::sketches(batch).filter(|sketches| sketches.is_valid(row));
-        let sketch = sketch.map_or(0, |sketches| murmur3_low64(sketches.value(row), seed));
-        let kept = schema::kept(batch).filter(|kept| kept.is_valid(row));
-        let kept = kept.map_or(0, |kept| {
-            murmur3_low64(&[kept.value(row).into()], seed ^ id as u32)
-        });
+        let sketch = schema::sketch_at(batch, row);
+        let sketch = sketch.map_or(0, |sketch| murmur3_low64(sketch, seed));
+        let kept = schema::kept_at(batch, row);
+        let kept = kept.map_or(0, |kept| murmur3_low64(&[kept.into()], seed ^ id as u32));
         self.rows += 1;
         let sum = id ^ fingerprint.cast_unsigned().rotate_left(17) ^ sketch.rotate_left(34) ^ kept;
         self.sum = self.sum.wrapping_add(sum);
     }
 }
 
-/// A cursor over the rows of one file.
 struct Cursor {
     rows: StoredRows,
     batch: RecordBatch,
@@ -288,7 +279,7 @@ struct Cursor {
 
 impl Cursor {
     fn new(rows: StoredRows) -> Self {
-        let batch = RecordBatch::new_empty(rows.schema());
+        let batch = RecordBatch::new_empty(rows.schema.clone());
         Self {
             rows,
             batch,
@@ -359,13 +350,11 @@ impl MergedRows {
                 DocumentId::Number(number) => numbers.push(number),
             }
             let from = &self.sources[source];
-            if let Some(column) = schema::sketches(&from.batch) {
-                let sketch = column.is_valid(from.row).then(|| column.value(from.row));
-                sketches.append_option(sketch);
+            if schema::sketches(&from.batch).is_some() {
+                sketches.append_option(schema::sketch_at(&from.batch, from.row));
             }
-            if let Some(column) = schema::kept(&from.batch) {
-                let kept = column.is_valid(from.row).then(|| column.value(from.row));
-                decisions.append_option(kept);
+            if schema::kept(&from.batch).is_some() {
+                decisions.append_option(schema::kept_at(&from.batch, from.row));
             }
             self.advance(source)?;
         }

@@ -15,8 +15,6 @@ use arrow::array::RecordBatch;
 use bytes::Bytes;
 use deltalake_core::kernel::Action;
 use futures::{StreamExt as _, TryStreamExt as _};
-use object_store::path::Path;
-use object_store::{ObjectMeta, ObjectStore as _};
 use serde::{Deserialize, Serialize};
 use storage::StorageError;
 
@@ -133,7 +131,6 @@ impl Record {
     }
 }
 
-/// The transaction version that points to a record.
 fn transaction_version_of(record: &[u8]) -> i64 {
     version_of(record).max(REMOVED + 1)
 }
@@ -144,7 +141,6 @@ pub(crate) fn record_path(batch: DayBatch, transaction_version: i64) -> String {
     format!("{DIRECTORY}/{name}-{transaction_version:016x}.json")
 }
 
-/// The day and the transaction version in the path of a record.
 pub(crate) fn parse_record_path(path: &str) -> Option<(DayBatch, i64)> {
     let name = path.strip_prefix(DIRECTORY)?.strip_prefix('/')?;
     let (batch, version) = name.strip_suffix(".json")?.rsplit_once('-')?;
@@ -319,15 +315,11 @@ impl Archive {
 
     /// The records that there are, also those that no transaction points to.
     async fn listed_records(&self) -> Result<Vec<(DayBatch, i64)>> {
-        let store = self.object_store();
-        let listed: Vec<ObjectMeta> = store
-            .list(Some(&Path::from(DIRECTORY)))
-            .try_collect()
-            .await
-            .map_err(StorageError::store(self.location().child_name(DIRECTORY)))?;
-        let records = listed
+        let listed = self.location().child(DIRECTORY)?.list().await?;
+        let names = listed
             .iter()
-            .filter_map(|object| parse_record_path(object.location.as_ref()));
+            .filter_map(|object| object.location.filename());
+        let records = names.filter_map(|name| parse_record_path(&format!("{DIRECTORY}/{name}")));
         Ok(records.collect())
     }
 
@@ -396,7 +388,6 @@ impl Archive {
         Ok(())
     }
 
-    /// The version of the day's transaction, if it has one.
     pub(crate) async fn transaction_version(&self, batch: DayBatch) -> Result<Option<i64>> {
         self.app_transaction(&batch.to_string()).await
     }
@@ -408,6 +399,14 @@ impl Archive {
         let log = self.table.log_store();
         let reading = state.transaction_version(log.as_ref(), app_id);
         catch_async_panic(reading).await.map_err(failed())
+    }
+
+    /// The record that the transaction of a batch points to, if it has one.
+    pub(crate) async fn last_record(&self, batch: DayBatch) -> Result<Option<CommittedDay>> {
+        match self.transaction_version(batch).await? {
+            Some(version) => self.read_record(batch, version).await,
+            None => Ok(None),
+        }
     }
 
     /// Reads the record that a day's transaction points to; `None` when it is missing, as in a copy of the table alone.
@@ -461,7 +460,7 @@ mod tests {
             digest: "ab".into(),
             base_version: 7,
             rows: Some(9),
-            decisions: Some("kept k=3".parse().unwrap()),
+            decisions: Some("kept k=3".to_owned().try_into().unwrap()),
             templates: Some(7),
             commit: Some("c".into()),
         };

@@ -2,7 +2,6 @@
 //! by which settings they were decided.
 
 use std::fmt;
-use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
@@ -29,11 +28,11 @@ impl fmt::Display for DecisionSettings {
     }
 }
 
-impl FromStr for DecisionSettings {
-    type Err = String;
+impl TryFrom<String> for DecisionSettings {
+    type Error = String;
 
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (appended, settings) = text.split_once(' ').unwrap_or((text, ""));
+    fn try_from(text: String) -> Result<Self, String> {
+        let (appended, settings) = text.split_once(' ').unwrap_or((text.as_str(), ""));
         let only_kept = match appended {
             ALL => false,
             KEPT => true,
@@ -43,14 +42,6 @@ impl FromStr for DecisionSettings {
             only_kept,
             settings: settings.to_owned(),
         })
-    }
-}
-
-impl TryFrom<String> for DecisionSettings {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        text.parse()
     }
 }
 
@@ -86,8 +77,11 @@ mod tests {
                 only_kept,
                 settings: "k=3 prefer=a b:desc".into(),
             };
-            assert_eq!(decisions.to_string().parse(), Ok(decisions));
+            assert_eq!(
+                DecisionSettings::try_from(decisions.to_string()),
+                Ok(decisions)
+            );
         }
-        assert!("some k=3".parse::<DecisionSettings>().is_err());
+        assert!(DecisionSettings::try_from("some k=3".to_owned()).is_err());
     }
 }

@@ -38,12 +38,8 @@ impl AsRef<[u8]> for Filled {
 impl Drop for Filled {
     fn drop(&mut self) {
         let memory = std::mem::take(&mut self.memory);
-        let mut free = self
-            .buffers
-            .0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        free.push(memory);
+        let free = self.buffers.0.lock();
+        free.unwrap_or_else(PoisonError::into_inner).push(memory);
     }
 }
 

@@ -19,7 +19,8 @@ use parquet::file::properties::WriterProperties;
 use storage::StorageError;
 
 use crate::commit::COMMIT_ATTEMPTS;
-use crate::data_files::{DayTags, RowsToWrite, WrittenFile};
+use crate::data_files::{RowsToWrite, WrittenFile};
+use crate::day_records::CommittedDay;
 use crate::decision_settings::DecisionSettings;
 use crate::error::{ArchiveError, Result};
 use crate::remove::Rewrite;
@@ -51,9 +52,7 @@ impl Archive {
                 };
                 let mut committed = Vec::new();
                 for batch in batches.iter().filter(|batch| batch.day == day) {
-                    if let Some(version) = self.transaction_version(*batch).await? {
-                        committed.extend(self.read_record(*batch, version).await?);
-                    }
+                    committed.extend(self.last_record(*batch).await?);
                 }
                 file.base_version = committed.iter().map(|batch| batch.base_version).min();
                 committed.dedup_by(|batch, before| batch.decisions == before.decisions);
@@ -167,10 +166,9 @@ impl Archive {
             let mut changed = RowsToWrite::foreign(changed);
             self.write_files(file.day, count as u64, &mut changed, written)
                 .await?;
-            let tags = DayTags::from_file(file);
+            let (batch, committed) = (file.batch(), CommittedDay::of_file(file));
             let added = written[from..].iter();
-            let tags = tags.as_ref();
-            actions.extend(added.map(|other| other.add_action(file.day, tags, now, true)));
+            actions.extend(added.map(|new| new.add_action(batch, committed.as_ref(), now, true)));
         }
         Ok(actions)
     }
@@ -196,15 +194,13 @@ fn dropped_rows(
     schema: &SchemaRef,
     is_asked: &impl Fn(&DataFile, &str) -> bool,
 ) -> Result<RecordBatch, ArrowError> {
-    let kept = schema::kept(rows);
     let day = file.day.map(Date32Type::from_naive_date);
     let ids = arrow::compute::cast(rows.column(1), &DataType::Utf8)?;
     let ids = ids.as_string::<i32>();
     let is_dropped: BooleanArray = (0..rows.num_rows())
         .map(|row| {
-            let kept = kept.filter(|kept| kept.is_valid(row));
             let is_dropped =
-                kept.is_some_and(|kept| !kept.value(row)) && rows.column(0).is_valid(row);
+                schema::kept_at(rows, row) == Some(false) && rows.column(0).is_valid(row);
             Some(is_dropped && is_asked(file, ids.value(row)))
         })
         .collect();
@@ -226,7 +222,6 @@ fn dropped_rows(
     arrow::compute::filter_record_batch(&all, &is_dropped)
 }
 
-/// The rows, those at `kept` as kept.
 fn with_kept_rows(rows: &RecordBatch, kept: &[usize]) -> Result<RecordBatch, ArrowError> {
     let at = rows.schema().index_of(KEPT)?;
     let mut values: Vec<Option<bool>> = rows.column(at).as_boolean().iter().collect();

@@ -41,30 +41,20 @@ impl Encoded {
 /// The pages of a column chunk, addressed by offsets in its file.
 pub(crate) struct Pages {
     range: Range<u64>,
-    source: Source,
-}
-
-enum Source {
-    Fetched(Bytes),
-    Local {
-        file: Arc<File>,
-        buffer: Mutex<ReadBuffer>,
-        spent: Arc<Mutex<Duration>>,
-    },
+    encoded: Encoded,
+    buffer: Mutex<ReadBuffer>,
+    spent: Arc<Mutex<Duration>>,
 }
 
 impl Pages {
     /// The pages at `range` of the file. The time spent reading a local file is added to `spent`.
     pub(crate) fn new(encoded: Encoded, range: Range<u64>, spent: Arc<Mutex<Duration>>) -> Self {
-        let source = match encoded {
-            Encoded::Fetched(bytes) => Source::Fetched(bytes),
-            Encoded::Local(file) => Source::Local {
-                file,
-                buffer: Mutex::default(),
-                spent,
-            },
-        };
-        Self { range, source }
+        Self {
+            range,
+            encoded,
+            buffer: Mutex::default(),
+            spent,
+        }
     }
 
     /// The bytes from offset `start` on: at least `least`, and as many more as are in memory.
@@ -79,14 +69,10 @@ impl Pages {
         if least > left {
             return Err(ParquetError::EOF("a page is cut off".into()));
         }
-        match &self.source {
-            Source::Fetched(bytes) => Ok(bytes.slice((start - self.range.start) as usize..)),
-            Source::Local {
-                file,
-                buffer,
-                spent,
-            } => {
-                let mut buffer = buffer.lock().unwrap_or_else(PoisonError::into_inner);
+        match &self.encoded {
+            Encoded::Fetched(bytes) => Ok(bytes.slice((start - self.range.start) as usize..)),
+            Encoded::Local(file) => {
+                let mut buffer = self.buffer.lock().unwrap_or_else(PoisonError::into_inner);
                 if let Some(bytes) = buffer.bytes_from(start, least) {
                     return Ok(bytes);
                 }
@@ -95,7 +81,7 @@ impl Pages {
                 let range = start..end;
                 let read = buffer.read(file, &range);
                 read.map_err(|error| read_error(error, &range))?;
-                *spent.lock().unwrap_or_else(PoisonError::into_inner) += begin.elapsed();
+                *self.spent.lock().unwrap_or_else(PoisonError::into_inner) += begin.elapsed();
                 Ok(buffer.bytes().clone())
             }
         }

@@ -168,7 +168,6 @@ impl std::fmt::Debug for ArchiveError {
     }
 }
 
-/// One line for each difference.
 fn difference_lines(differences: &[Difference]) -> String {
     differences.iter().map(|d| format!("\n  {d}")).collect()
 }
@@ -178,7 +177,6 @@ fn in_brackets(operation: Option<&str>) -> String {
     operation.map_or_else(String::new, |operation| format!(" ({operation})"))
 }
 
-/// How many attempts were made.
 fn attempts_made(attempts: usize) -> String {
     match attempts {
         1 => "1 attempt was made".into(),

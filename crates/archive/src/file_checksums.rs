@@ -16,7 +16,6 @@
 
 use std::fmt;
 use std::ops::Range;
-use std::str::FromStr;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -87,14 +86,6 @@ impl From<Tail> for String {
     }
 }
 
-impl TryFrom<String> for Tail {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        text.parse()
-    }
-}
-
 impl fmt::Display for Tail {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
@@ -110,10 +101,10 @@ impl fmt::Display for Tail {
     }
 }
 
-impl FromStr for Tail {
-    type Err = String;
+impl TryFrom<String> for Tail {
+    type Error = String;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn try_from(text: String) -> Result<Self, String> {
         let bad = || format!("{text:?} is no tag of a data file's tail");
         let mut parts = text.split(':');
         if parts.next() != Some(HASH) {
@@ -151,7 +142,6 @@ fn damaged(what: &str) -> ParquetError {
     ))
 }
 
-/// The checksums of a file's sectors.
 #[derive(Debug, Clone)]
 pub(crate) struct SectorSums {
     sums: Arc<[u64]>,
@@ -201,7 +191,6 @@ pub(crate) struct SectorSummer {
 }
 
 impl SectorSummer {
-    /// Adds the next bytes.
     pub(crate) fn update(&mut self, bytes: &[u8]) {
         let mut rest = bytes;
         if !self.partial.is_empty() {
@@ -257,7 +246,7 @@ mod tests {
     fn every_flipped_byte_is_found() {
         for row_groups in [0, 1, SECTOR_BYTES as usize, 3 * SECTOR_BYTES as usize + 5] {
             let (bytes, tail) = file(row_groups);
-            assert_eq!(tail.to_string().parse(), Ok(tail));
+            assert_eq!(Tail::try_from(tail.to_string()), Ok(tail));
             let (sums, footer) = (tail.sums_offset as usize, tail.footer_offset as usize);
             let is_sound = |bytes: &[u8]| {
                 tail.check_footer(&bytes[footer..])?;
@@ -296,7 +285,7 @@ mod tests {
     #[test]
     fn other_tags_are_refused() {
         let tag = format!("{HASH}:10:20:00000000000000ff:0000000000000001");
-        assert_eq!(tag.parse::<Tail>().unwrap().to_string(), tag);
+        assert_eq!(Tail::try_from(tag.clone()).unwrap().to_string(), tag);
         for bad in [
             "",
             HASH,
@@ -307,7 +296,7 @@ mod tests {
             "xxh3-16384:1:2:3:4",
             "xxh3-04096:1:2:3:4",
         ] {
-            assert!(bad.parse::<Tail>().is_err(), "{bad}");
+            assert!(Tail::try_from(bad.to_owned()).is_err(), "{bad}");
         }
     }
 }

@@ -47,7 +47,6 @@ const WRITTEN_BYTES: usize = 256 << 10;
 struct RowDigest(Sha256);
 
 impl RowDigest {
-    /// Starts the digest of rows under `spec`, with no rows yet.
     fn new(spec: &Spec) -> Self {
         Self(Sha256::new_with_prefix(spec.digest()))
     }
@@ -194,10 +193,8 @@ impl FingerprintWriter {
         self.rows += batch.num_rows() as u64;
         self.without_fingerprint += fingerprints.null_count() as u64;
         self.digest.update(&batch);
-        let object = self.path.display().to_string();
-        self.coalescer
-            .push_batch(batch)
-            .map_err(ArchiveError::arrow(object))?;
+        let pushed = self.coalescer.push_batch(batch);
+        pushed.map_err(ArchiveError::arrow(self.path.display()))?;
         self.write_completed()
     }
 
@@ -224,16 +221,15 @@ impl FingerprintWriter {
     /// Completes the file and returns what it holds.
     pub fn finish(mut self) -> Result<FingerprintFile> {
         let name = self.path.display().to_string();
-        self.coalescer
-            .finish_buffered_batch()
-            .map_err(ArchiveError::arrow(&name))?;
+        let finished = self.coalescer.finish_buffered_batch();
+        finished.map_err(ArchiveError::arrow(&name))?;
         self.write_completed()?;
         let file = self.encoder.finish();
         let file = file.map_err(ArchiveError::parquet(name.clone()))?;
-        let size = file
+        let file = file
             .into_inner()
-            .map_err(std::io::IntoInnerError::into_error)
-            .and_then(|file| Ok(file.metadata()?.len()));
+            .map_err(std::io::IntoInnerError::into_error);
+        let size = file.and_then(|file| Ok(file.metadata()?.len()));
         let digest = self.digest.finish();
         Ok(FingerprintFile {
             bytes: size.map_err(StorageError::io(name))?,
@@ -247,7 +243,6 @@ impl FingerprintWriter {
         })
     }
 
-    /// Hands completed record batches to the encoder.
     fn write_completed(&mut self) -> Result<()> {
         while let Some(batch) = self.coalescer.next_completed_batch() {
             let name = self.path.display().to_string();
@@ -270,7 +265,6 @@ struct Encoder {
     /// `None` after the last record batch.
     sender: Option<SyncSender<RecordBatch>>,
     thread: Option<JoinHandle<Encoded>>,
-    /// Whether the file is not wanted any more.
     is_abandoned: Arc<AtomicBool>,
 }
 

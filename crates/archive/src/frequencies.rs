@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array as _, AsArray as _, Int64Array, RecordBatch, StringArray};
+use arrow::array::{Array as _, ArrayRef, AsArray as _, Int64Array, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Field, Int64Type, Schema};
 use bytes::Bytes;
 use parquet::arrow::ProjectionMask;
@@ -58,13 +58,11 @@ pub fn encode(name: &str, spec: &Spec, frequencies: &DocumentFrequencies) -> Res
         ArrowWriter::try_new(Vec::new(), schema.clone(), Some(properties)).map_err(failed)?;
     for rows in frequencies.features.chunks(1 << 16) {
         let features: StringArray = rows.iter().map(|(feature, _)| Some(feature)).collect();
-        let counts: Int64Array = rows
-            .iter()
-            .map(|(_, count)| i64::try_from(*count).unwrap_or(i64::MAX))
-            .collect();
-        let batch =
-            RecordBatch::try_new(schema.clone(), vec![Arc::new(features), Arc::new(counts)])
-                .map_err(ArchiveError::arrow(name))?;
+        let counts = rows.iter().map(|(_, count)| i64::try_from(*count));
+        let counts: Int64Array = counts.map(|count| count.unwrap_or(i64::MAX)).collect();
+        let columns: Vec<ArrayRef> = vec![Arc::new(features), Arc::new(counts)];
+        let batch = RecordBatch::try_new(schema.clone(), columns);
+        let batch = batch.map_err(ArchiveError::arrow(name))?;
         writer.write(&batch).map_err(failed)?;
     }
     writer.into_inner().map_err(failed)

@@ -82,20 +82,18 @@ impl IdSet {
     /// The first ids, in order, that are not in `found`; [`NAMED`] at most.
     pub(crate) fn first_without(&self, found: &HashSet<String>) -> Vec<String> {
         match self {
-            Self::Strings(ids) => {
-                let is_missing = |id: &&String| !found.contains(*id);
-                let missing: BTreeSet<&String> = ids.iter().filter(is_missing).collect();
-                missing.into_iter().take(NAMED).cloned().collect()
-            }
-            Self::Bigints(ids) => {
-                let is_missing = |id: &&i64| !found.contains(&id.to_string());
-                let missing: BTreeSet<&i64> = ids.iter().filter(is_missing).collect();
-                missing
-                    .into_iter()
-                    .take(NAMED)
-                    .map(i64::to_string)
-                    .collect()
-            }
+            Self::Strings(ids) => first_missing(ids, found),
+            Self::Bigints(ids) => first_missing(ids, found),
         }
     }
+}
+
+fn first_missing<T: Ord + std::fmt::Display>(
+    ids: &HashSet<T>,
+    found: &HashSet<String>,
+) -> Vec<String> {
+    let missing = ids.iter().filter(|id| !found.contains(&id.to_string()));
+    let missing: BTreeSet<&T> = missing.collect();
+    let first = missing.into_iter().take(NAMED);
+    first.map(ToString::to_string).collect()
 }

@@ -15,7 +15,6 @@ use crate::foreign;
 use crate::remembered_log::LogBy;
 use crate::schema::SPEC_KEY;
 
-/// Maximum number of concurrent requests.
 const CONCURRENT_REQUESTS: usize = 32;
 
 /// Lists the files that a path stands for, and what the list leaves out, as [`Stores::expand`] does; for a Delta table, the data files of its latest

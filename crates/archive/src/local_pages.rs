@@ -31,7 +31,6 @@ pub(crate) struct LocalPages {
 pub(crate) struct ReadFailure(Mutex<Option<std::io::Error>>);
 
 impl ReadFailure {
-    /// Takes the error, if reading failed.
     pub(crate) fn take(&self) -> Option<std::io::Error> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }

@@ -1,6 +1,6 @@
 //! Merging archives: the days of one are copied into another, with their decisions.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use arrow::array::{Array as _, BooleanArray, RecordBatch};
 use chrono::NaiveDate;
@@ -8,7 +8,7 @@ use storage::ErrorKind;
 
 use crate::bulk::Bulk;
 use crate::commit::{Existing, StagedDay, with_kept};
-use crate::data_files::{DayTags, RowsToWrite};
+use crate::data_files::RowsToWrite;
 use crate::day_batch::DayBatch;
 use crate::day_records::CommittedDay;
 use crate::error::{ArchiveError, Result};
@@ -47,11 +47,9 @@ pub struct Merged {
 impl Merge {
     /// A day that both plans copy, with other rows or decisions.
     pub fn conflict(&self, other: &Self) -> Option<DayBatch> {
-        let theirs: HashMap<DayBatch, &CommittedDay> = other
-            .days
-            .iter()
-            .map(|merged| (merged.day, &merged.committed))
-            .collect();
+        let theirs = other.days.iter();
+        let theirs = theirs.map(|merged| (merged.day, &merged.committed));
+        let theirs: HashMap<DayBatch, &CommittedDay> = theirs.collect();
         let mut days = self.days.iter();
         let differs = |merged: &&MergedDay| {
             let (own, theirs) = (&merged.committed, theirs.get(&merged.day));
@@ -172,10 +170,9 @@ impl Archive {
         self.preflight().await?;
         let mut bulk = Bulk::new(self)?;
         let mut is_first = true;
-        let commits = plan.days.iter();
-        let commits = commits
-            .filter_map(|day| day.committed.commit.clone())
-            .collect();
+        let days = plan.days.iter();
+        let commits = days.filter_map(|day| day.committed.commit.clone());
+        let commits: HashSet<String> = commits.collect();
         for day in plan.days {
             let mut staged = bulk.archive().stage_from(other, &day, &mut each).await?;
             loop {
@@ -185,7 +182,8 @@ impl Archive {
                     let archive = bulk.archive();
                     let memory = archive.copied_memory(other).await?;
                     let rulings = archive.copy_rulings(other, &commits).await?;
-                    staged = staged.with_templates(memory).with_rulings(rulings);
+                    staged = staged.with_templates(memory);
+                    staged.rulings = rulings;
                 }
                 if let Some(version) = bulk.commit(&staged).await? {
                     is_first = false;
@@ -222,10 +220,8 @@ impl Archive {
 
     /// Copies what `other` remembers of templates, if this archive remembers nothing.
     async fn copied_memory(&self, other: &Self) -> Result<Option<CommittedMemory>> {
-        let (own, theirs) = (
-            self.template_memory().await?,
-            other.template_memory().await?,
-        );
+        let own = self.template_memory().await?;
+        let theirs = other.template_memory().await?;
         let Some(version) = theirs.filter(|theirs| Some(*theirs) != own) else {
             return Ok(None);
         };
@@ -274,7 +270,7 @@ impl Archive {
             let name = other.location().child_name(&file.path);
             let failed = ArchiveError::arrow(&name);
             let stored = other.stored_rows(file).await?;
-            let (count, stored): (u64, Rows<'_>) = match (file.rows, DayTags::from_file(file)) {
+            let (count, stored): (u64, Rows<'_>) = match (file.rows, CommittedDay::of_file(file)) {
                 (Some(rows), Some(_)) => (rows, Box::new(stored)),
                 // Files of other programs may not be sorted.
                 _ => {

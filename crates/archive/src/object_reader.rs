@@ -79,7 +79,6 @@ impl ObjectReader {
         Ok(())
     }
 
-    /// The bytes of ranges inside the object.
     async fn fetch(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
         if let Some(held) = &self.held {
             let part = |range: &Range<u64>| held.0.slice(range.start as usize..range.end as usize);
@@ -98,7 +97,6 @@ impl ObjectReader {
         }
     }
 
-    /// Size of the object in bytes.
     pub(crate) fn size(&self) -> u64 {
         self.size
     }
@@ -114,10 +112,8 @@ impl ObjectReader {
         let (store, path) = (self.location.store(), self.location.path());
         let bytes = if range == (0..self.size) {
             let whole = store.get(path).await;
-            whole
-                .map_err(|error| self.store_error(error))?
-                .bytes()
-                .await?
+            let whole = whole.map_err(|error| self.store_error(error))?;
+            whole.bytes().await?
         } else {
             let part = store.get_range(path, range.clone()).await;
             part.map_err(|error| self.store_error(error))?
@@ -159,11 +155,8 @@ impl ObjectReader {
         sums: &SectorSums,
         ranges: &[Range<u64>],
     ) -> Result<Vec<Bytes>> {
-        let extended: Result<Vec<_>> = ranges
-            .iter()
-            .map(|range| sums.whole_sectors(range))
-            .collect();
-        let mut extended = extended?;
+        let extended = ranges.iter().map(|range| sums.whole_sectors(range));
+        let mut extended: Vec<Range<u64>> = extended.collect::<Result<_>>()?;
         extended.sort_unstable_by_key(|range| range.start);
         let mut united: Vec<Range<u64>> = Vec::new();
         for range in extended {
@@ -173,16 +166,12 @@ impl ObjectReader {
             }
         }
         let parts = self.fetch(&united).await?;
-        let parts: Result<Vec<(u64, Bytes)>> = parts
-            .into_iter()
-            .zip(&united)
-            .map(|(bytes, range)| {
-                let bytes = require_length(bytes, range)?;
-                sums.check(range.start, &bytes)?;
-                Ok((range.start, bytes))
-            })
-            .collect();
-        let parts = parts?;
+        let parts = parts.into_iter().zip(&united).map(|(bytes, range)| {
+            let bytes = require_length(bytes, range)?;
+            sums.check(range.start, &bytes)?;
+            Ok::<_, ParquetError>((range.start, bytes))
+        });
+        let parts: Vec<(u64, Bytes)> = parts.collect::<Result<_>>()?;
         let bytes_of = |range: &Range<u64>| {
             let at = parts.partition_point(|(start, _)| *start <= range.start);
             let (start, bytes) = &parts[at.saturating_sub(1)];
@@ -229,16 +218,14 @@ impl AsyncFileReader for ObjectReader {
 
     fn get_byte_ranges(&mut self, ranges: Vec<Range<u64>>) -> BoxFuture<'_, Result<Vec<Bytes>>> {
         async move {
-            ranges
-                .iter()
-                .try_for_each(|range| self.check_range(range))?;
+            for range in &ranges {
+                self.check_range(range)?;
+            }
             if let Some(sums) = &self.sector_sums {
                 return self.read_checked_ranges(sums, &ranges).await;
             }
-            let parts = self.fetch(&ranges).await?;
+            let parts = self.fetch(&ranges).await?.into_iter().zip(&ranges);
             parts
-                .into_iter()
-                .zip(&ranges)
                 .map(|(bytes, range)| require_length(bytes, range))
                 .collect()
         }

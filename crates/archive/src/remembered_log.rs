@@ -36,7 +36,6 @@ pub(crate) enum LogBy {
     Entries,
 }
 
-/// The store; see the module.
 #[derive(Debug)]
 pub(crate) struct RememberedLog {
     store: Arc<dyn ObjectStore>,
@@ -100,14 +99,9 @@ impl RememberedLog {
         // What another program cuts off is an error of whoever reads it, and is not remembered.
         let is_whole = bytes.len() as u64 == meta.size;
         let object = (meta, bytes);
-        if fits
-            && is_whole
-            && remembered
-                .objects
-                .insert(path.clone(), object.clone())
-                .is_none()
-        {
-            remembered.bytes += object.1.len();
+        if fits && is_whole {
+            let before = remembered.objects.insert(path.clone(), object.clone());
+            remembered.bytes += before.map_or(object.1.len(), |_| 0);
         }
         Ok(Some(object))
     }

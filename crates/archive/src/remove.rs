@@ -12,12 +12,13 @@ use chrono::NaiveDate;
 use deltalake_core::kernel::{Action, Transaction};
 use deltalake_core::protocol::DeltaOperation;
 use futures::StreamExt as _;
+use serde_json::Value;
 use storage::ErrorKind;
 
 use crate::commit::COMMIT_ATTEMPTS;
-use crate::data_files::{DayTags, RowsToWrite, WrittenFile};
+use crate::data_files::{RowsToWrite, WrittenFile};
 use crate::day_batch::{BatchName, DayBatch};
-use crate::day_records;
+use crate::day_records::{self, CommittedDay};
 use crate::error::{ArchiveError, Result};
 use crate::id_set::IdSet;
 use crate::operations::REPAIR;
@@ -42,21 +43,11 @@ pub struct Removed {
     pub version: Option<u64>,
 }
 
-impl Removed {
-    fn at(self, version: u64) -> Self {
-        Self {
-            version: Some(version),
-            ..self
-        }
-    }
-}
-
 /// Data files that are written anew, with other rows.
 pub(crate) struct Rewrite {
     /// Documents that the operation is about.
     pub(crate) documents: u64,
     pub(crate) operation: DeltaOperation,
-    /// Files that it removes from the table.
     pub(crate) removed_files: Vec<DataFile>,
     /// Actions that add the files with the remaining rows.
     pub(crate) actions: Vec<Action>,
@@ -92,7 +83,7 @@ impl Archive {
             if removed_files.is_empty() && transactions.is_empty() {
                 return Ok(Removed::default());
             }
-            let removed = Removed {
+            let mut removed = Removed {
                 documents: removed_files.iter().filter_map(|file| file.rows).sum(),
                 days: 1,
                 files: removed_files.len() as u64,
@@ -109,8 +100,9 @@ impl Archive {
                 transactions,
                 written: Vec::new(),
             };
-            if let Some(version) = self.commit_rewrite(rewrite).await? {
-                return Ok(removed.at(version));
+            removed.version = self.commit_rewrite(rewrite).await?;
+            if removed.version.is_some() {
+                return Ok(removed);
             }
         }
         Err(self.busy_error())
@@ -125,15 +117,17 @@ impl Archive {
         for _ in 0..COMMIT_ATTEMPTS {
             let mut written = Vec::new();
             let attempt = self.rewrite_without(ids, &mut written).await;
-            let Some((removed, rewrite)) = self.made_or_removed(attempt, &written).await? else {
+            let Some((mut removed, rewrite)) = self.made_or_removed(attempt, &written).await?
+            else {
                 return Ok(Removed {
                     not_found: ids.first_without(&HashSet::new()),
                     ..Removed::default()
                 });
             };
             let rewrite = Rewrite { written, ..rewrite };
-            if let Some(version) = self.commit_rewrite(rewrite).await? {
-                return Ok(removed.at(version));
+            removed.version = self.commit_rewrite(rewrite).await?;
+            if removed.version.is_some() {
+                return Ok(removed);
             }
         }
         Err(self.busy_error())
@@ -180,10 +174,10 @@ impl Archive {
             if rows == removed {
                 continue;
             }
-            let tags = DayTags::from_file(file);
+            let committed = CommittedDay::of_file(file);
             let stored = self.stored_rows(file).await?;
             let rest = stored.map(|batch| rows_without(&batch?, ids).map_err(arrow_error(file)));
-            let mut rest: RowsToWrite<Rest<'_>> = match tags {
+            let mut rest: RowsToWrite<Rest<'_>> = match committed {
                 Some(_) => RowsToWrite::new(Box::new(rest)),
                 // Files of other programs may not be sorted.
                 None => {
@@ -195,9 +189,8 @@ impl Archive {
             let from = written.len();
             self.write_files(file.day, rows - removed, &mut rest, written)
                 .await?;
-            let added = written[from..].iter();
-            let tags = tags.as_ref();
-            actions.extend(added.map(|other| other.add_action(file.day, tags, now, true)));
+            let (batch, added) = (file.batch(), written[from..].iter());
+            actions.extend(added.map(|new| new.add_action(batch, committed.as_ref(), now, true)));
         }
         let removed = Removed {
             documents,
@@ -232,11 +225,8 @@ impl Archive {
         let is_asked = |file: &&DataFile| {
             file.day == Some(day) && name.is_none_or(|name| file.batch_name == name)
         };
-        let first = files
-            .iter()
-            .filter(is_asked)
-            .filter_map(|file| file.base_version)
-            .min();
+        let asked = files.iter().filter(is_asked);
+        let first = asked.filter_map(|file| file.base_version).min();
         // A file that another program wrote again has no version: its day is compared.
         let has_asked = files.iter().any(|file| is_asked(&file));
         let is_later = |file: &&DataFile| {
@@ -331,26 +321,37 @@ impl Archive {
     /// Commits rewritten files as the version after the one that the archive is open at, and returns it. Returns `None`, with the
     /// archive open at the latest version, if another commit came first: the caller then prepares them again.
     pub(crate) async fn commit_rewrite(&mut self, rewrite: Rewrite) -> Result<Option<u64>> {
-        let Rewrite {
-            documents,
-            operation,
-            removed_files,
-            mut actions,
-            transactions,
-            written,
-        } = rewrite;
         // An update changes decisions alone.
-        let is_repair = matches!(operation, DeltaOperation::Update { .. });
-        let version = self.version();
+        let is_repair = matches!(rewrite.operation, DeltaOperation::Update { .. });
         let now = chrono::Utc::now().timestamp_millis();
-        let removed = removed_files.iter();
+        let removed = rewrite.removed_files.iter();
+        let mut actions = rewrite.actions;
         actions.extend(removed.map(|file| file.remove_action(now, true)));
-        let mut expected = actions.clone();
-        expected.extend(transactions.iter().cloned().map(Action::Txn));
         let metadata = vec![
-            ("documents".to_owned(), documents.into()),
+            ("documents".to_owned(), rewrite.documents.into()),
             (REPAIR.to_owned(), is_repair.into()),
         ];
+        let (operation, transactions) = (rewrite.operation, rewrite.transactions);
+        let committed = self.commit_changes(actions, operation, transactions, metadata);
+        let committed = committed.await?;
+        if committed.is_none() {
+            self.remove_written(&rewrite.written).await;
+        }
+        Ok(committed)
+    }
+
+    /// Commits as [`Self::commit_next`]; after an error, finds in the log whether it committed nevertheless. Returns `None`, with the
+    /// archive open at the latest version, if another commit came first.
+    pub(crate) async fn commit_changes(
+        &mut self,
+        actions: Vec<Action>,
+        operation: DeltaOperation,
+        transactions: Vec<Transaction>,
+        metadata: Vec<(String, Value)>,
+    ) -> Result<Option<u64>> {
+        let version = self.version();
+        let mut expected = actions.clone();
+        expected.extend(transactions.iter().cloned().map(Action::Txn));
         let committed = self.commit_next(actions, operation, transactions, metadata);
         let error = match committed.await {
             Ok(version) => return Ok(Some(version)),
@@ -358,17 +359,15 @@ impl Archive {
         };
         // Only the log tells the outcome. If it cannot be read, the written files stay, because it may name them.
         self.reopen().await?;
-        if self.version() > version {
-            let found = self.log_actions(version + 1).await?.unwrap_or_default();
-            if changes(&found) == changes(&expected) {
-                return Ok(Some(version + 1));
-            }
+        if self.version() <= version {
+            return Err(error);
         }
-        if error.kind() == ErrorKind::TryAgain && self.version() > version {
-            self.remove_written(&written).await;
-            return Ok(None);
+        let found = self.log_actions(version + 1).await?.unwrap_or_default();
+        match error.kind() {
+            _ if changes(&found) == changes(&expected) => Ok(Some(version + 1)),
+            ErrorKind::TryAgain => Ok(None),
+            _ => Err(error),
         }
-        Err(error)
     }
 }
 

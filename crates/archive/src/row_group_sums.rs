@@ -88,36 +88,19 @@ impl RowGroupSummer {
     }
 }
 
-/// The checksum of each row group of a file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct RowGroupSums(Vec<u64>);
-
-impl RowGroupSums {
-    /// The checksums in a footer's key-value entries; `None` unless their row counts are those of `row_groups`: other
-    /// programs copy entries that they do not know into files that they rewrite.
-    pub(crate) fn from_footer(
-        entries: &[KeyValue],
-        row_groups: impl Iterator<Item = u64>,
-    ) -> Option<Self> {
-        let entry = entries.iter().find(|entry| entry.key == CHECKSUMS_KEY)?;
-        parse(entry.value.as_deref()?, row_groups).map(Self)
-    }
-
-    /// Whether `sum` is the checksum of the row group.
-    pub(crate) fn is_sum_of(&self, row_group: usize, sum: u64) -> bool {
-        self.0.get(row_group) == Some(&sum)
-    }
-}
-
-/// Parses `rows:sum` of each row group; `None` unless the row counts are those of `row_groups`.
-fn parse(text: &str, mut row_groups: impl Iterator<Item = u64>) -> Option<Vec<u64>> {
-    let sums: Option<Vec<u64>> = text
-        .split(',')
-        .map(|entry| {
-            let (rows, sum) = entry.split_once(':')?;
-            (rows.parse().ok() == row_groups.next()).then(|| u64::from_str_radix(sum, 16).ok())?
-        })
-        .collect();
+/// The checksum of each row group, in a footer's key-value entries; `None` unless their row counts are those of `row_groups`: other
+/// programs copy entries that they do not know into files that they rewrite.
+pub(crate) fn sums_in_footer(
+    entries: &[KeyValue],
+    mut row_groups: impl Iterator<Item = u64>,
+) -> Option<Vec<u64>> {
+    let entry = entries.iter().find(|entry| entry.key == CHECKSUMS_KEY)?;
+    let parts = entry.value.as_deref()?.split(',');
+    let sums = parts.map(|part| {
+        let (rows, sum) = part.split_once(':')?;
+        (rows.parse().ok() == row_groups.next()).then(|| u64::from_str_radix(sum, 16).ok())?
+    });
+    let sums: Option<Vec<u64>> = sums.collect();
     sums.filter(|_| row_groups.next().is_none())
 }
 
@@ -127,7 +110,7 @@ mod tests {
 
     fn from(key: &str, text: &str, rows: &[u64]) -> Option<Vec<u64>> {
         let entries = [KeyValue::new(key.to_owned(), text.to_owned())];
-        RowGroupSums::from_footer(&entries, rows.iter().copied()).map(|sums| sums.0)
+        sums_in_footer(&entries, rows.iter().copied())
     }
 
     #[test]

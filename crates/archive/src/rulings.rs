@@ -16,7 +16,7 @@ use arrow::datatypes::{DataType, Date32Type, Field, Int64Type, Schema, SchemaRef
 use arrow::error::ArrowError;
 use chrono::NaiveDate;
 use parquet::arrow::ArrowWriter;
-use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::WriterProperties;
 use serde::{Deserialize, Serialize};
@@ -33,7 +33,6 @@ pub(crate) const FILES: Beside = Beside {
     directory: "_dedup-job/rulings",
     extension: "parquet",
 };
-/// The lists of files.
 pub(crate) const LISTS: Beside = Beside {
     directory: "_dedup-job/rulings",
     extension: "json",
@@ -171,7 +170,6 @@ impl RulingFiles {
 
 /// Bytes of memory of a ruling besides those of its file.
 const RULING_BYTES: u64 = 64;
-/// Rulings that are written at once.
 const ROWS_AT_ONCE: usize = 1 << 16;
 
 const SAME: &str = "same";
@@ -266,16 +264,9 @@ impl Archive {
             }
         }
         if !days.is_empty() {
-            for batch in self.recorded_batches().await? {
-                let version = if days.contains(&batch.day) {
-                    self.transaction_version(batch).await?
-                } else {
-                    None
-                };
-                let record = match version {
-                    Some(version) => self.read_record(batch, version).await?,
-                    None => None,
-                };
+            let recorded = self.recorded_batches().await?.into_iter();
+            for batch in recorded.filter(|batch| days.contains(&batch.day)) {
+                let record = self.last_record(batch).await?;
                 commits.extend(record.and_then(|record| record.commit));
             }
         }
@@ -291,12 +282,7 @@ impl Archive {
         let mut pins = HashMap::new();
         for file in &files.files {
             for rows in self.ruling_rows(*file).await? {
-                add_rows(
-                    &rows.map_err(arrow_error)?,
-                    commits,
-                    &mut superseded,
-                    &mut pins,
-                );
+                add_rows(&rows?, commits, &mut superseded, &mut pins);
             }
         }
         superseded.sort_unstable();
@@ -314,7 +300,6 @@ impl Archive {
         self.read_rulings(&list, &self.live_commits().await?).await
     }
 
-    /// The commits of all data files.
     async fn live_commits(&self) -> Result<HashSet<String>> {
         let files = self.files()?;
         let files = files.iter().map(|file| (file.day, file.commit.as_deref()));
@@ -345,7 +330,7 @@ impl Archive {
         // Later ones come later.
         for before in merged.into_iter().rev() {
             for rows in self.ruling_rows(before).await? {
-                file.write(&of_commits(&rows.map_err(arrow_error)?, &live)?)?;
+                file.write(&of_commits(&rows?, &live)?)?;
             }
         }
         for rulings in rulings.chunks(ROWS_AT_ONCE) {
@@ -362,7 +347,7 @@ impl Archive {
             let mut file = NewFile::create()?;
             let mut rows_before = 0;
             for rows in self.ruling_rows(before).await? {
-                let rows = rows.map_err(arrow_error)?;
+                let rows = rows?;
                 let [of, others] = [2, 3].map(|at| rows.column(at).as_string::<i32>());
                 let others_rows = (0..rows.num_rows()).map(|row| {
                     let other = others.is_valid(row) && ids.has_text(others.value(row));
@@ -412,7 +397,7 @@ impl Archive {
         let mut file = NewFile::create()?;
         for theirs in other.ruling_files().await?.files {
             for rows in other.ruling_rows(theirs).await? {
-                file.write(&of_commits(&rows.map_err(arrow_error)?, commits)?)?;
+                file.write(&of_commits(&rows?, commits)?)?;
             }
         }
         match self.store_rulings(file).await? {
@@ -446,7 +431,10 @@ impl Archive {
         LISTS.write(self.location(), text.into()).await
     }
 
-    async fn ruling_rows(&self, file: RulingFile) -> Result<ParquetRecordBatchReader> {
+    async fn ruling_rows(
+        &self,
+        file: RulingFile,
+    ) -> Result<impl Iterator<Item = Result<RecordBatch>>> {
         let name = self.location().child_name(&FILES.path(file.version));
         let failed = |error| ArchiveError::parquet(name.clone())(error);
         let bytes = FILES.read(self.location(), file.version).await?;
@@ -455,7 +443,8 @@ impl Archive {
         if reader.schema().fields() != schema().fields() {
             return Err(ArchiveError::bad_data(name, "it has no columns of rulings"));
         }
-        reader.build().map_err(failed)
+        let rows = reader.build().map_err(failed)?;
+        Ok(rows.map(|rows| rows.map_err(arrow_error)))
     }
 }
 
@@ -463,7 +452,6 @@ fn missing(object: String) -> ArchiveError {
     ArchiveError::bad_data(object, "it is missing, and the archive's log names it")
 }
 
-/// The rows of some commits.
 fn of_commits(rows: &RecordBatch, commits: &HashSet<String>) -> Result<RecordBatch> {
     let of = rows.column(0).as_string::<i32>();
     let is_of = (0..rows.num_rows()).map(|row| Some(commits.contains(of.value(row))));

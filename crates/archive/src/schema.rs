@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use arrow::array::{AsArray as _, BinaryArray, BooleanArray, RecordBatch};
+use arrow::array::{Array as _, AsArray as _, BinaryArray, BooleanArray, RecordBatch};
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use serde::{Deserialize, Serialize};
 use simhash::SketchBits;
@@ -123,7 +123,6 @@ pub fn fingerprint_schema(id_type: IdType, sketch: SketchBits, nullable: bool) -
     Arc::new(Schema::new(fields))
 }
 
-/// The schema with the column `kept` added.
 pub(crate) fn with_kept(schema: &Schema) -> SchemaRef {
     let mut fields: Vec<FieldRef> = schema.fields().iter().cloned().collect();
     fields.push(Arc::new(Field::new(KEPT, DataType::Boolean, true)));
@@ -133,6 +132,12 @@ pub(crate) fn with_kept(schema: &Schema) -> SchemaRef {
 /// The column `kept` of rows; `None` if they have none.
 pub(crate) fn kept(rows: &RecordBatch) -> Option<&BooleanArray> {
     rows.column_by_name(KEPT)?.as_boolean_opt()
+}
+
+/// Whether a row is kept; `None` if nothing was decided about it.
+pub(crate) fn kept_at(rows: &RecordBatch, row: usize) -> Option<bool> {
+    let kept = kept(rows).filter(|kept| kept.is_valid(row))?;
+    Some(kept.value(row))
 }
 
 /// Checks that all sketches have this size; nulls pass.
@@ -153,4 +158,10 @@ pub(crate) fn check_sketches(sketches: &BinaryArray, size: SketchBits) -> Result
 /// The sketches of rows with a schema of [`fingerprint_schema`]; `None` if it has none.
 pub fn sketches(rows: &RecordBatch) -> Option<&BinaryArray> {
     rows.column_by_name(SKETCH)?.as_binary_opt::<i32>()
+}
+
+/// The sketch of a row, if it has one.
+pub(crate) fn sketch_at(rows: &RecordBatch, row: usize) -> Option<&[u8]> {
+    let sketches = sketches(rows).filter(|sketches| sketches.is_valid(row))?;
+    Some(sketches.value(row))
 }

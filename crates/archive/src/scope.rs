@@ -192,14 +192,13 @@ impl Archive {
                 _ => error,
             });
         }
-        let state = table
-            .snapshot()
-            .map_err(ArchiveError::delta(self.location().given()))?;
-        let mut added: HashMap<String, Added> = state
-            .log_data()
+        let state = table.snapshot();
+        let state = state.map_err(ArchiveError::delta(self.location().given()))?;
+        let log = state.log_data();
+        let before = log
             .iter()
-            .map(|file| (file.path().into_owned(), Added::Before))
-            .collect();
+            .map(|file| (file.path().into_owned(), Added::Before));
+        let mut added: HashMap<String, Added> = before.collect();
         for version in base_version + 1..=self.version() {
             let actions = self.log_actions(version).await?;
             let actions = actions.ok_or_else(|| rewritten(log_without(version)))?;

@@ -144,11 +144,8 @@ impl Archive {
         let mut written: Vec<(DateTime<Utc>, DayBatch, i64)> = Vec::new();
         let mut young: Vec<(DayBatch, i64)> = Vec::new();
         let mut records: HashMap<DayBatch, Vec<(i64, bool)>> = HashMap::new();
-        while let Some(object) = listed
-            .try_next()
-            .await
-            .map_err(StorageError::store(given))?
-        {
+        while let Some(object) = listed.next().await {
+            let object = object.map_err(StorageError::store(given))?;
             let path = object.location.to_string();
             not_listed.remove(&path);
             let is_old = object.last_modified <= cutoff;

@@ -166,11 +166,8 @@ impl<R: ChunkReader + 'static> RowGroups for ValidatedRowGroups<R> {
     }
 
     fn column_chunks(&self, column: usize) -> Result<Box<dyn PageIterator>> {
-        let readers: Vec<_> = self
-            .groups
-            .clone()
-            .map(|group| self.chunk(group, column))
-            .collect();
+        let readers = self.groups.clone().map(|group| self.chunk(group, column));
+        let readers: Vec<_> = readers.collect();
         Ok(Box::new(Chunks(readers.into_iter())))
     }
 

@@ -5,8 +5,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use archive::template_memory;
-use futures::TryStreamExt as _;
-use object_store::ObjectStore as _;
 use storage::{Draft, Location, StorageError, create_dir_all_synced};
 
 use crate::error::{LookupError, Result};
@@ -200,13 +198,8 @@ impl IndexFiles {
                 replaced.extend(names(&manifest));
             }
         }
-        let listed = self.location.store().list(Some(self.location.path()));
-        let listed: Vec<_> = listed
-            .try_collect()
-            .await
-            .map_err(StorageError::store(&self.location))?;
         let long_ago = chrono::Utc::now() - STALE;
-        for object in listed {
+        for object in self.location.list().await? {
             let file = object.location.filename().unwrap_or_default();
             let Some((name, _)) = file.trim_start_matches('.').split_once('.') else {
                 continue;

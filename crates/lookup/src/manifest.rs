@@ -4,8 +4,6 @@
 //! before stays, for readers that have just opened it.
 
 use archive::{IdType, RunDefaults};
-use futures::TryStreamExt as _;
-use object_store::{ObjectStoreExt as _, PutMode, PutOptions, PutPayload};
 use serde::{Deserialize, Serialize};
 use simhash::Spec;
 use storage::{Location, StorageError};
@@ -26,7 +24,6 @@ pub(crate) const SEGMENT_PREFIX: &str = "segment-";
 pub(crate) struct Manifest {
     format: u32,
     pub(crate) version: u64,
-    /// The archive that it covers.
     pub(crate) archive: ArchiveFacts,
     /// The spec of its fingerprints, as canonical JSON.
     spec: String,
@@ -112,7 +109,6 @@ impl Manifest {
         format!("{:016x}", XxHash3_64::oneshot(&json))
     }
 
-    /// How its fingerprints were made.
     pub(crate) fn spec(&self, object: &str) -> Result<Spec> {
         Spec::from_json(&self.spec).map_err(|error| LookupError::damaged(object, error))
     }
@@ -130,32 +126,19 @@ impl Manifest {
         let object = index.child(&name(self.version))?;
         let json = serde_json::to_vec_pretty(self);
         let json = json.map_err(|error| LookupError::damaged(object.given(), error))?;
-        let options = PutOptions::from(PutMode::Create);
-        let put = object
-            .store()
-            .put_opts(object.path(), PutPayload::from(json), options);
-        match put.await {
-            Ok(_) => {
-                let latest = versions(index).await?.pop().unwrap_or(self.version);
-                if latest <= self.version {
-                    return Ok(());
-                }
-                // Other builds have published later versions, and removed their manifest of this one.
-                let _ = object.store().delete(object.path()).await;
-                Err(LookupError::Overtaken {
-                    path: index.to_string(),
-                    version: latest,
-                })
+        let mut version = self.version;
+        if object.create(json.into()).await? {
+            version = versions(index).await?.pop().unwrap_or(version);
+            if version <= self.version {
+                return Ok(());
             }
-            Err(
-                object_store::Error::AlreadyExists { .. }
-                | object_store::Error::Precondition { .. },
-            ) => Err(LookupError::Overtaken {
-                path: index.to_string(),
-                version: self.version,
-            }),
-            Err(error) => Err(StorageError::store(&object)(error).into()),
+            // Other builds have published later versions, and removed their manifest of this one.
+            let _ = object.remove().await;
         }
+        Err(LookupError::Overtaken {
+            path: index.to_string(),
+            version,
+        })
     }
 
     pub(crate) async fn read(index: &Location, version: u64) -> Result<Self> {
@@ -259,12 +242,7 @@ pub(crate) async fn names(index: &Location) -> Result<Vec<String>> {
     if index.local().is_some_and(|local| !local.exists()) {
         return Ok(Vec::new());
     }
-    let listed: Vec<_> = index
-        .store()
-        .list(Some(index.path()))
-        .try_collect()
-        .await
-        .map_err(StorageError::store(index))?;
+    let listed = index.list().await?;
     let below = |path: &object_store::path::Path| {
         let parts = path.prefix_match(index.path())?;
         let parts: Vec<_> = parts.map(|part| part.as_ref().to_owned()).collect();

@@ -46,7 +46,6 @@ pub(crate) struct Row<'a> {
     pub(crate) sketch: Option<&'a [u8]>,
 }
 
-/// Rows that are being written.
 pub(crate) struct RowsWriter {
     shape: RowShape,
     starts: Vec<u64>,
@@ -174,8 +173,12 @@ impl Rows {
         })
     }
 
+    pub(crate) fn damaged(&self, row: u32) -> LookupError {
+        LookupError::damaged(&self.file.name, format!("row {row} is damaged"))
+    }
+
     pub(crate) fn row(&self, row: u32) -> Result<Row<'_>> {
-        let damaged = || LookupError::damaged(&self.file.name, format!("row {row} is damaged"));
+        let damaged = || self.damaged(row);
         let (group, within) = (row as usize / GROUP, row as usize % GROUP);
         let count = (self.rows as usize)
             .checked_sub(group * GROUP)
@@ -195,89 +198,77 @@ impl Rows {
             return Err(damaged());
         };
         let bytes = Group {
-            file: &self.file,
+            rows: self,
+            row,
             range: start..end,
         };
-        bytes.row(self.shape, count, within)?.ok_or_else(damaged)
+        bytes.row(count, within)
     }
 }
 
-/// A group of rows; checks only the pages that it reads.
+/// A group of rows, of which one is read; checks only the pages that it reads. A length that leads outside the group is an error.
 struct Group<'a> {
-    file: &'a PagedFile,
+    rows: &'a Rows,
+    /// The number of the row, for errors.
+    row: u32,
     range: Range<usize>,
 }
 
 impl<'a> Group<'a> {
-    fn bytes(&self, start: usize, length: usize) -> Result<Option<&'a [u8]>> {
+    fn bytes(&self, start: usize, length: usize) -> Result<&'a [u8]> {
         let start = self.range.start.saturating_add(start);
         let end = start.saturating_add(length);
         if end <= self.range.end {
-            self.file.bytes(start..end).map(Some)
+            self.rows.file.bytes(start..end)
         } else {
-            Ok(None)
+            Err(self.rows.damaged(self.row))
         }
     }
 
     /// A number of `width` bytes.
-    fn number(&self, start: usize, width: usize) -> Result<Option<u64>> {
-        let bytes = self.bytes(start, width)?;
-        Ok(bytes.map(|bytes| {
-            let mut number = [0; 8];
-            number[..width].copy_from_slice(bytes);
-            u64::from_le_bytes(number)
-        }))
+    fn number(&self, start: usize, width: usize) -> Result<u64> {
+        let mut number = [0; 8];
+        number[..width].copy_from_slice(self.bytes(start, width)?);
+        Ok(u64::from_le_bytes(number))
     }
 
-    /// Row `within` of the group's `count` rows; `None` if a length leads outside the group.
-    fn row(&self, shape: RowShape, count: usize, within: usize) -> Result<Option<Row<'a>>> {
+    /// Row `within` of the group's `count` rows.
+    fn row(&self, count: usize, within: usize) -> Result<Row<'a>> {
+        let shape = self.rows.shape;
         let mut at = 0;
         let mut part = 0;
         if shape.days {
-            let Some(number) = self.number(2 * within, 2)? else {
-                return Ok(None);
-            };
-            part = number as u16;
+            part = self.number(2 * within, 2)? as u16;
             at += 2 * count;
         }
         let mut sketch = None;
         if shape.sketch > 0 {
-            let Some(present) = self.number(at, 8)? else {
-                return Ok(None);
-            };
-            if present >> within & 1 == 1 {
-                sketch = self.bytes(at + 8 + within * shape.sketch, shape.sketch)?;
+            if self.number(at, 8)? >> within & 1 == 1 {
+                sketch = Some(self.bytes(at + 8 + within * shape.sketch, shape.sketch)?);
             }
             at += 8 + count * shape.sketch;
         }
         let id = if shape.bigint {
-            self.number(at + 8 * within, 8)?
-                .map(|id| IdRef::Number(id.cast_signed()))
+            IdRef::Number(self.number(at + 8 * within, 8)?.cast_signed())
         } else {
-            self.text(at, count, within)?.map(IdRef::Text)
+            IdRef::Text(self.text(at, count, within)?)
         };
-        Ok(id.map(|id| Row { id, part, sketch }))
+        Ok(Row { id, part, sketch })
     }
 
-    fn text(&self, at: usize, count: usize, within: usize) -> Result<Option<&'a [u8]>> {
-        let Some(width) = self.number(at, 1)?.map(|width| width as usize) else {
-            return Ok(None);
-        };
+    fn text(&self, at: usize, count: usize, within: usize) -> Result<&'a [u8]> {
+        let damaged = || self.rows.damaged(self.row);
+        let width = self.number(at, 1)? as usize;
         if ![2, 4, 8].contains(&width) {
-            return Ok(None);
+            return Err(damaged());
         }
         let ends = at + 1;
         let start = match within {
-            0 => Some(0),
+            0 => 0,
             _ => self.number(ends + (within - 1) * width, width)?,
         };
         let end = self.number(ends + within * width, width)?;
-        let (Some(start), Some(end)) = (start, end) else {
-            return Ok(None);
-        };
-        let Some(length) = end.checked_sub(start) else {
-            return Ok(None);
-        };
+        let length = end.checked_sub(start).ok_or_else(damaged)?;
         let first = (ends + count * width).saturating_add(start as usize);
         self.bytes(first, usize::try_from(length).unwrap_or(usize::MAX))
     }

@@ -15,19 +15,9 @@ impl Digester {
         self.sha256.update(bytes);
     }
 
-    /// Size in bytes and SHA-256, in hexadecimal, of all bytes.
-    pub(crate) fn finish(self) -> (u64, String) {
-        (self.size, self.sha256())
-    }
-
-    /// Number of bytes so far.
-    pub(crate) fn size(&self) -> u64 {
-        self.size
-    }
-
-    /// SHA-256 of the bytes so far, in hexadecimal.
-    pub(crate) fn sha256(&self) -> String {
-        hex(&self.sha256.clone().finalize())
+    /// Size in bytes and SHA-256, in hexadecimal, of the bytes so far.
+    pub(crate) fn found(&self) -> (u64, String) {
+        (self.size, hex(&self.sha256.clone().finalize()))
     }
 }
 

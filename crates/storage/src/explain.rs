@@ -20,6 +20,13 @@ pub(crate) struct Explained {
     pub(crate) text: String,
 }
 
+impl Explained {
+    fn new(kind: ErrorKind, text: &str) -> Self {
+        let text = scrub(text);
+        Self { kind, text }
+    }
+}
+
 /// The message for an object that another writer replaced while this process read it.
 pub(crate) const REPLACED: &str = "it was replaced while it was read";
 /// HTTP statuses of refused access, as the messages of `object_store` quote them.
@@ -101,7 +108,6 @@ const CODES: [(&[&str], ErrorKind, &str); 9] = [
     ),
 ];
 
-/// The kind and the message of a store's error.
 pub(crate) fn explain(error: &Error) -> Explained {
     let whole = chain_text(error);
     explain_code(&whole).unwrap_or_else(|| explain_without_code(error, &whole))
@@ -174,10 +180,7 @@ fn explain_quoted(text: &str) -> Option<Explained> {
         } else {
             (ErrorKind::Unreachable, without_bodies(text))
         };
-        Explained {
-            kind,
-            text: scrub(&what),
-        }
+        Explained::new(kind, &what)
     });
     Some(explained)
 }
@@ -198,10 +201,7 @@ fn explain_code(text: &str) -> Option<Explained> {
             Some(answer) => format!("{advice} ({answer})"),
             None => (*advice).to_owned(),
         };
-        return Some(Explained {
-            kind: *kind,
-            text: scrub(&text),
-        });
+        return Some(Explained::new(*kind, &text));
     }
     explain_region(text).or_else(|| explain_metadata(text))
 }
@@ -211,15 +211,12 @@ fn explain_region(text: &str) -> Option<Explained> {
     let codes = ["AuthorizationHeaderMalformed", "PermanentRedirect"];
     let is_wrong = element(text, "Code").is_some_and(|code| codes.contains(&code))
         || text.contains("incorrectly configured region");
-    is_wrong.then(|| Explained {
-        kind: ErrorKind::Configuration,
-        text: match element(text, "Region") {
-            Some(region) => scrub(&format!(
-                "the bucket is in the region {region}: set AWS_REGION to it"
-            )),
-            None => "the bucket is in another region: set AWS_REGION to it".to_owned(),
-        },
-    })
+    let region = match element(text, "Region") {
+        Some(region) => format!("the region {region}"),
+        None => "another region".to_owned(),
+    };
+    let text = format!("the bucket is in {region}: set AWS_REGION to it");
+    is_wrong.then(|| Explained::new(ErrorKind::Configuration, &text))
 }
 
 /// Explains the failure of the metadata service, which the client asks only if the environment has no credentials.
@@ -236,10 +233,8 @@ fn explain_metadata(text: &str) -> Option<Explained> {
         let answer = ", which may have some, does not answer or is busy";
         (ErrorKind::Unreachable, answer)
     };
-    Some(Explained {
-        kind,
-        text: format!("no credentials: {unset}, and this machine's metadata service{answer}"),
-    })
+    let text = format!("no credentials: {unset}, and this machine's metadata service{answer}");
+    Some(Explained::new(kind, &text))
 }
 
 /// The code and message of a service's answer, as `CODE: MESSAGE`; `None` without a code.
@@ -320,10 +315,7 @@ fn explain_without_code(error: &Error, whole: &str) -> Explained {
         (what, Some(answer)) => format!("{what} ({answer})"),
         (what, None) => what.to_owned(),
     };
-    Explained {
-        kind,
-        text: scrub(&text),
-    }
+    Explained::new(kind, &text)
 }
 
 /// The messages of the error and its causes, joined by colons. Leaves out a cause's message that

@@ -61,12 +61,12 @@ impl UnchangedFile {
         let mut file = self.open()?;
         let io = |source| io_error(&self.path, source);
         let read = tokio::task::spawn_blocking(move || {
-            let mut found = Digester::default();
+            let mut digester = Digester::default();
             let mut buffer = vec![0; DIGESTED_BYTES];
             loop {
                 match file.read(&mut buffer) {
-                    Ok(0) => return Ok(found.finish()),
-                    Ok(read) => found.update(&buffer[..read]),
+                    Ok(0) => return Ok(digester.found()),
+                    Ok(read) => digester.update(&buffer[..read]),
                     Err(error) if error.kind() == ErrorKind::Interrupted => {}
                     Err(error) => return Err(error),
                 }

@@ -41,14 +41,9 @@ impl Upload {
         self.writer.shutdown().await
     }
 
-    /// Size in bytes of what was written so far.
-    pub fn size(&self) -> u64 {
-        self.sent.size()
-    }
-
-    /// SHA-256 of what was written so far, in hexadecimal.
-    pub fn sha256(&self) -> String {
-        self.sent.sha256()
+    /// Size in bytes and SHA-256, in hexadecimal, of what was written so far.
+    pub fn digest(&self) -> (u64, String) {
+        self.sent.found()
     }
 }
 

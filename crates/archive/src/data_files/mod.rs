@@ -12,7 +12,7 @@ use crate::schema::DAY;
 pub use read::FileRows;
 pub(crate) use read::StoredRows;
 pub(crate) use write::RowsToWrite;
-pub(crate) use written::{DayTags, WrittenFile};
+pub(crate) use written::WrittenFile;
 
 /// Partition value of rows without a day, by Hive's convention.
 const NO_DAY: &str = "__HIVE_DEFAULT_PARTITION__";

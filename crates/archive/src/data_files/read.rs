@@ -20,7 +20,6 @@ use crate::schema::{self, FINGERPRINT, ID, IdType};
 use crate::table::{Archive, DataFile};
 use crate::validated_pages::{FileParts, ValidatedRowGroups};
 
-/// The most rows of a record batch.
 const RECORD_BATCH_ROWS: u64 = 8192;
 /// Bytes of a record batch, unless a row has more.
 const RECORD_BATCH_BYTES: u64 = 16 << 20;
@@ -36,85 +35,7 @@ pub(crate) struct StoredRows {
     columns: Vec<Option<usize>>,
     id_type: IdType,
     sketch: SketchBits,
-    schema: SchemaRef,
-}
-
-impl StoredRows {
-    /// Opens the bytes of a file to read the columns of `schema`. Errors call the file `name`.
-    ///
-    /// # Errors
-    /// [`ArchiveError::BadData`] when a column is missing or has another type.
-    fn open(
-        name: &str,
-        bytes: Bytes,
-        id_type: IdType,
-        sketch: SketchBits,
-        schema: SchemaRef,
-    ) -> Result<Self> {
-        let failed = |error| ArchiveError::parquet(name)(error);
-        let metadata = ParquetMetaDataReader::new().parse_and_finish(&bytes);
-        let metadata = Arc::new(metadata.map_err(failed)?);
-        let groups = 0..metadata.num_row_groups();
-        let groups = ValidatedRowGroups::new(FileParts::whole(bytes), metadata, groups);
-        // The Parquet library panics on some forged footers and pages.
-        let read = || {
-            let leaves = 0..RowGroups::metadata(&groups)
-                .file_metadata()
-                .schema_descr()
-                .num_columns();
-            let row_bytes = groups.row_bytes(leaves)?;
-            let rows =
-                row_bytes.rows_within(RECORD_BATCH_BYTES, MOST_BATCH_BYTES, RECORD_BATCH_ROWS);
-            groups.read(ProjectionMask::all(), rows, None)
-        };
-        let batches = std::panic::catch_unwind(std::panic::AssertUnwindSafe(read));
-        let batches = batches.unwrap_or_else(|_| {
-            let reason = "the footer is damaged";
-            Err(ParquetError::General(reason.into()))
-        });
-        let batches = batches.map_err(failed)?;
-        let found_schema = batches.schema();
-        let mut columns = Vec::new();
-        for field in schema.fields() {
-            let found = found_schema.fields().find(field.name());
-            let bad_data = |reason: String| {
-                ArchiveError::bad_data(format!("{name}, column {:?}", field.name()), reason)
-            };
-            let Some((at, found)) = found else {
-                // Delta reads a nullable column that a file lacks as nulls.
-                if ![FINGERPRINT, ID].contains(&field.name().as_str()) {
-                    columns.push(None);
-                    continue;
-                }
-                return Err(bad_data("the file has no such column".into()));
-            };
-            let fits = match field.name().as_str() {
-                ID => IdType::for_arrow(found.data_type()) == Some(id_type),
-                _ => found.data_type() == field.data_type(),
-            };
-            if !fits {
-                return Err(bad_data(format!(
-                    "it is {}, and should be {}",
-                    found.data_type(),
-                    field.data_type()
-                )));
-            }
-            columns.push(Some(at));
-        }
-        Ok(Self {
-            name: name.to_owned(),
-            batches,
-            columns,
-            id_type,
-            sketch,
-            schema,
-        })
-    }
-
-    /// The schema of its record batches.
-    pub(crate) fn schema(&self) -> SchemaRef {
-        self.schema.clone()
-    }
+    pub(crate) schema: SchemaRef,
 }
 
 impl Iterator for StoredRows {
@@ -182,9 +103,63 @@ impl Archive {
     }
 
     /// The rows of a data file at `location` whose bytes were read.
+    ///
+    /// # Errors
+    /// [`ArchiveError::BadData`] when a column is missing or has another type.
     pub(crate) fn stored_rows_at(&self, location: &Location, bytes: Bytes) -> Result<StoredRows> {
-        let sketch = self.spec().sketch;
-        let schema = self.rows_schema(true);
-        StoredRows::open(location.given(), bytes, self.id_type(), sketch, schema)
+        let name = location.given();
+        let (id_type, schema) = (self.id_type(), self.rows_schema(true));
+        let failed = |error| ArchiveError::parquet(name)(error);
+        let metadata = ParquetMetaDataReader::new().parse_and_finish(&bytes);
+        let metadata = Arc::new(metadata.map_err(failed)?);
+        let groups = 0..metadata.num_row_groups();
+        let groups = ValidatedRowGroups::new(FileParts::whole(bytes), metadata, groups);
+        // The Parquet library panics on some forged footers and pages.
+        let read = || {
+            let file = RowGroups::metadata(&groups).file_metadata();
+            let row_bytes = groups.row_bytes(0..file.schema_descr().num_columns())?;
+            let rows =
+                row_bytes.rows_within(RECORD_BATCH_BYTES, MOST_BATCH_BYTES, RECORD_BATCH_ROWS);
+            groups.read(ProjectionMask::all(), rows, None)
+        };
+        let batches = std::panic::catch_unwind(std::panic::AssertUnwindSafe(read));
+        let damaged = ParquetError::General("the footer is damaged".into());
+        let batches = batches.unwrap_or(Err(damaged)).map_err(failed)?;
+        let found_schema = batches.schema();
+        let mut columns = Vec::new();
+        for field in schema.fields() {
+            let found = found_schema.fields().find(field.name());
+            let bad_data = |reason: String| {
+                ArchiveError::bad_data(format!("{name}, column {:?}", field.name()), reason)
+            };
+            let Some((at, found)) = found else {
+                // Delta reads a nullable column that a file lacks as nulls.
+                if ![FINGERPRINT, ID].contains(&field.name().as_str()) {
+                    columns.push(None);
+                    continue;
+                }
+                return Err(bad_data("the file has no such column".into()));
+            };
+            let fits = match field.name().as_str() {
+                ID => IdType::for_arrow(found.data_type()) == Some(id_type),
+                _ => found.data_type() == field.data_type(),
+            };
+            if !fits {
+                return Err(bad_data(format!(
+                    "it is {}, and should be {}",
+                    found.data_type(),
+                    field.data_type()
+                )));
+            }
+            columns.push(Some(at));
+        }
+        Ok(StoredRows {
+            name: name.to_owned(),
+            batches,
+            columns,
+            id_type,
+            sketch: self.spec().sketch,
+            schema,
+        })
     }
 }

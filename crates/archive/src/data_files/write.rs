@@ -31,7 +31,6 @@ const FOREIGN_ROWS: usize = 1 << 10;
 pub(crate) struct RowsToWrite<I> {
     batches: I,
     rest: Option<RecordBatch>,
-    /// Rows that are encoded at once.
     at_once: usize,
 }
 
@@ -77,16 +76,13 @@ impl<I: Iterator<Item = Result<RecordBatch>>> RowsToWrite<I> {
 impl Archive {
     /// Writes the next `count` rows as data files of `day`. Adds each complete file to `written`,
     /// even if an error follows.
-    pub(crate) async fn write_files<I>(
+    pub(crate) async fn write_files(
         &self,
         day: Option<NaiveDate>,
         mut count: u64,
-        rows: &mut RowsToWrite<I>,
+        rows: &mut RowsToWrite<impl Iterator<Item = Result<RecordBatch>>>,
         written: &mut Vec<WrittenFile>,
-    ) -> Result<()>
-    where
-        I: Iterator<Item = Result<RecordBatch>>,
-    {
+    ) -> Result<()> {
         // A day without rows gets a file without rows, because the file's tags hold the day's digest.
         loop {
             let file_rows = count.min(self.file_rows);
@@ -108,15 +104,12 @@ impl Archive {
     }
 
     /// Writes the next `count` rows as one data file.
-    async fn write_file<I>(
+    async fn write_file(
         &self,
         path: String,
         count: u64,
-        rows: &mut RowsToWrite<I>,
-    ) -> Result<WrittenFile>
-    where
-        I: Iterator<Item = Result<RecordBatch>>,
-    {
+        rows: &mut RowsToWrite<impl Iterator<Item = Result<RecordBatch>>>,
+    ) -> Result<WrittenFile> {
         let object = self.location().child_name(&path);
         let failed = |error| ArchiveError::parquet(object.clone())(error);
         let arrow_error = ArchiveError::arrow(&object);
@@ -184,20 +177,22 @@ impl Archive {
             Ok::<_, ParquetError>(upload.complete().await?)
         };
         let closed = closed.await;
+        let sent = upload.digest();
         if let Err(error) = closed {
             // The store may have completed the file though its answer was lost, so compare the
             // digests.
             let error = failed(error);
             let stored = self.location().child(&path)?.digest().await;
-            if !stored.is_ok_and(|found| found == (upload.size(), upload.sha256())) {
+            if !stored.is_ok_and(|found| found == sent) {
                 return Err(error);
             }
             tracing::info!("{object} is complete, though the store answered: {error}");
         }
+        let (size, sha256) = sent;
         Ok(WrittenFile {
             path,
-            size: upload.size(),
-            sha256: upload.sha256(),
+            size,
+            sha256,
             rows: count,
             tail,
             bounds,

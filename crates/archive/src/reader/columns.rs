@@ -19,11 +19,8 @@ impl ColumnNames {
     /// For each column the given name, if any, then the standard name.
     pub fn given_or_standard(fingerprint: Option<&str>, id: Option<&str>) -> Self {
         let names = |given: Option<&str>, standard: &str| {
-            given
-                .into_iter()
-                .chain([standard])
-                .map(str::to_owned)
-                .collect()
+            let all = given.into_iter().chain([standard]);
+            all.map(str::to_owned).collect()
         };
         Self {
             fingerprint: names(fingerprint, FINGERPRINT),
@@ -35,21 +32,15 @@ impl ColumnNames {
 /// Index of the leaf column with the first of `names` that the file has. Refuses a repeated column.
 fn leaf(name: &str, schema: &SchemaDescriptor, names: &[String]) -> Result<usize> {
     let position = |column: &String| {
-        schema
-            .columns()
-            .iter()
-            .position(|c| c.path().parts() == [column.as_str()])
+        let mut all = schema.columns().iter();
+        all.position(|c| c.path().parts() == [column.as_str()])
     };
     let found = names.iter().find_map(position);
     found
         .filter(|&leaf| schema.column(leaf).max_rep_level() == 0)
         .ok_or_else(|| {
-            let columns: Vec<&str> = schema
-                .root_schema()
-                .get_fields()
-                .iter()
-                .map(|f| f.name())
-                .collect();
+            let fields = schema.root_schema().get_fields().iter();
+            let columns: Vec<&str> = fields.map(|field| field.name()).collect();
             ArchiveError::bad_data(
                 name,
                 format!(
@@ -80,13 +71,8 @@ pub(super) fn fingerprint_leaf(
     if descriptor.physical_type() == PhysicalType::INT64 && integer {
         return Ok(leaf);
     }
-    Err(ArchiveError::bad_data(
-        format!("{name}, column {:?}", descriptor.name()),
-        format!(
-            "fingerprints are 64-bit integers, this is {}",
-            type_name(&descriptor)
-        ),
-    ))
+    let expected = "fingerprints are 64-bit integers";
+    Err(wrong_type(name, &descriptor, expected))
 }
 
 /// Index of the leaf column of ids, and their type.
@@ -107,13 +93,7 @@ pub(super) fn id_leaf(
         {
             Ok((leaf, IdType::Bigint))
         }
-        _ => Err(ArchiveError::bad_data(
-            format!("{name}, column {:?}", descriptor.name()),
-            format!(
-                "ids are text or integers, this is {}",
-                type_name(&descriptor)
-            ),
-        )),
+        _ => Err(wrong_type(name, &descriptor, "ids are text or integers")),
     }
 }
 
@@ -130,10 +110,7 @@ pub(super) fn sketch_leaf(name: &str, schema: &SchemaDescriptor) -> Result<Optio
         {
             Ok(Some(leaf))
         }
-        _ => Err(ArchiveError::bad_data(
-            format!("{name}, column {SKETCH:?}"),
-            format!("sketches are bytes, this is {}", type_name(&descriptor)),
-        )),
+        _ => Err(wrong_type(name, &descriptor, "sketches are bytes")),
     }
 }
 
@@ -145,10 +122,14 @@ pub(super) fn kept_leaf(schema: &SchemaDescriptor) -> Option<usize> {
     columns.position(|column| column.path().parts() == [KEPT] && column.max_rep_level() == 0)
 }
 
-/// The column's type, for errors.
-fn type_name(descriptor: &ColumnDescriptor) -> String {
-    match descriptor.logical_type_ref() {
+/// The error for a column of another type than `expected` says.
+fn wrong_type(name: &str, column: &ColumnDescriptor, expected: &str) -> ArchiveError {
+    let found = match column.logical_type_ref() {
         Some(logical) => format!("{logical:?}"),
-        None => descriptor.physical_type().to_string(),
-    }
+        None => column.physical_type().to_string(),
+    };
+    ArchiveError::bad_data(
+        format!("{name}, column {:?}", column.name()),
+        format!("{expected}, this is {found}"),
+    )
 }

@@ -50,10 +50,7 @@ impl FingerprintReader {
     /// Fetches the encoded fingerprints of a row group from a store, or reads them past the cache.
     /// Otherwise only opens the local file: [`Self::decode`] reads its fingerprints.
     pub async fn fetch(&self, row_group: usize) -> Result<Encoded> {
-        let column = self
-            .metadata
-            .row_group(row_group)
-            .column(self.fingerprint_leaf);
+        let column = self.fingerprint_column(row_group);
         let range = self.chunk_range(row_group, "fingerprint", column)?;
         let object = || self.object_name(row_group, "fingerprint");
         if let Some(file) = self.local.clone() {
@@ -111,11 +108,8 @@ impl FingerprintReader {
                 return Ok(());
             }
         }
-        if self
-            .row_group_sums
-            .as_ref()
-            .is_some_and(|sums| !sums.is_sum_of(row_group, sum))
-        {
+        let sums = self.row_group_sums.as_ref();
+        if sums.is_some_and(|sums| sums.get(row_group) != Some(&sum)) {
             return Err(ArchiveError::bad_data(
                 self.object_name(row_group, "fingerprint"),
                 "damaged: the checksum of its values differs from the recorded one",
@@ -152,7 +146,6 @@ impl Decoder {
         })
     }
 
-    /// Decodes the next rows into `step`.
     fn next(&mut self, step: &mut DecodedStep) -> parquet::errors::Result<()> {
         step.signed.clear();
         step.levels.clear();

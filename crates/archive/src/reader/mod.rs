@@ -17,7 +17,7 @@ use crate::direct_read::DirectBuffers;
 use crate::error::{ArchiveError, Result};
 use crate::file_checksums::Tail;
 use crate::object_reader::ObjectReader;
-use crate::row_group_sums::RowGroupSums;
+use crate::row_group_sums::sums_in_footer;
 use crate::schema::{IdType, SPEC_KEY};
 use columns::{fingerprint_leaf, id_leaf, kept_leaf, sketch_leaf};
 
@@ -30,7 +30,7 @@ pub use rows::{ReadRows, RowColumns, RowPages, is_integer, to_id_type};
 pub struct FingerprintReader {
     name: Arc<str>,
     /// The checksums of its row groups' fingerprints, if the footer has them.
-    row_group_sums: Option<Arc<RowGroupSums>>,
+    row_group_sums: Option<Arc<[u64]>>,
     /// Offsets and checksums of its tail, if the log has them.
     tail: Option<Tail>,
     local: Option<UnchangedFile>,
@@ -41,7 +41,6 @@ pub struct FingerprintReader {
     fingerprint_leaf: usize,
     id_leaf: usize,
     id_type: IdType,
-    /// The leaf column of sketches, if the file has them.
     sketch_leaf: Option<usize>,
     /// The leaf column of decisions, if the file has them.
     kept_leaf: Option<usize>,
@@ -91,8 +90,8 @@ impl FingerprintReader {
         let sketch_leaf = sketch_leaf(name, schema)?;
         let entries = metadata.file_metadata().key_value_metadata();
         let row_group_sums = entries
-            .and_then(|entries| RowGroupSums::from_footer(entries, row_counts(&metadata)))
-            .map(Arc::new);
+            .and_then(|entries| sums_in_footer(entries, row_counts(&metadata)))
+            .map(Arc::from);
         Ok(Self {
             name: name.into(),
             row_group_sums,
@@ -134,11 +133,13 @@ impl FingerprintReader {
 
     /// Compressed bytes of the fingerprints of a row group.
     pub fn fingerprint_bytes(&self, row_group: usize) -> u64 {
-        let column = self
-            .metadata
-            .row_group(row_group)
-            .column(self.fingerprint_leaf);
+        let column = self.fingerprint_column(row_group);
         column.compressed_size().max(0).cast_unsigned()
+    }
+
+    fn fingerprint_column(&self, row_group: usize) -> &ColumnChunkMetaData {
+        let group = self.metadata.row_group(row_group);
+        group.column(self.fingerprint_leaf)
     }
 
     /// The least and the greatest fingerprint, as signed numbers, if the footer has them.
@@ -164,13 +165,9 @@ impl FingerprintReader {
     /// [`ArchiveError::Spec`] when it cannot be read.
     pub fn spec(&self) -> Result<Option<Spec>> {
         let entries = self.metadata.file_metadata().key_value_metadata();
-        let text = entries.and_then(|entries| {
-            entries
-                .iter()
-                .find(|entry| entry.key == SPEC_KEY)?
-                .value
-                .as_deref()
-        });
+        let mut entries = entries.into_iter().flatten();
+        let entry = entries.find(|entry| entry.key == SPEC_KEY);
+        let text = entry.and_then(|entry| entry.value.as_deref());
         text.map(|text| {
             Spec::from_json(text).map_err(|source| ArchiveError::Spec {
                 path: self.name.to_string(),
@@ -229,7 +226,6 @@ impl FingerprintReader {
     }
 }
 
-/// The number of rows of each row group.
 fn row_counts(metadata: &ParquetMetaData) -> impl ExactSizeIterator<Item = u64> + Clone + '_ {
     let groups = metadata.row_groups().iter();
     groups.map(|group| group.num_rows().max(0).cast_unsigned())

@@ -116,10 +116,8 @@ impl FingerprintReader {
             kept_leaf.map(|leaf| (leaf, "decision")),
         ];
         let columns: Vec<(usize, &str)> = columns.into_iter().flatten().collect();
-        let mut found = self
-            .columns(pages, row_group, rows, &columns)
-            .await?
-            .into_iter();
+        let found = self.columns(pages, row_group, rows, &columns).await?;
+        let mut found = found.into_iter();
         let object = || self.object_name(row_group, "id");
         let arrow_error = ArchiveError::arrow(object());
         let ids = found
@@ -286,11 +284,12 @@ impl FingerprintReader {
         let Some((locations, first)) = locations else {
             return Ok(vec![chunk]);
         };
-        let dictionary = (chunk.start < first).then_some(chunk.start..first);
-        Ok(dictionary
-            .into_iter()
-            .chain(selection.scan_ranges(locations))
-            .collect())
+        let mut ranges = selection.scan_ranges(locations);
+        if chunk.start < first {
+            // The dictionary.
+            ranges.insert(0, chunk.start..first);
+        }
+        Ok(ranges)
     }
 }
 
@@ -377,12 +376,8 @@ fn cast_ids(ids: &ArrayRef, id_type: IdType) -> std::result::Result<ArrayRef, Ar
     };
     if id_type == IdType::Bigint && is_text {
         let text = arrow::compute::cast(ids, &DataType::Utf8)?;
-        if let Some(id) = text
-            .as_string::<i32>()
-            .iter()
-            .flatten()
-            .find(|id| !is_integer(id.as_bytes()))
-        {
+        let mut ids = text.as_string::<i32>().iter().flatten();
+        if let Some(id) = ids.find(|id| !is_integer(id.as_bytes())) {
             return Err(ArrowError::CastError(format!(
                 "the id {id:?} is not written as an integer is, and the ids are integers"
             )));

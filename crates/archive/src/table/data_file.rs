@@ -4,7 +4,6 @@ use std::collections::HashMap;
 
 use chrono::NaiveDate;
 use deltalake_core::kernel::{Action, DeletionVectorDescriptor, LogicalFileView, Remove};
-
 use futures::{Stream, StreamExt as _, TryStreamExt as _};
 
 use super::Archive;
@@ -41,7 +40,6 @@ pub struct DataFile {
     pub(crate) day_digest: Option<String>,
     /// The table version that its day was compared with.
     pub base_version: Option<u64>,
-    /// The decisions about its day, if there are any.
     pub(crate) decisions: Option<DecisionSettings>,
     deletion_vector: Option<DeletionVectorDescriptor>,
 }
@@ -52,24 +50,21 @@ impl DataFile {
         #[allow(deprecated)]
         let tags = file.add_action().tags.unwrap_or_default();
         let tag = |name: &str| tags.get(name).cloned().flatten();
+        let partition = file.partition_values_map();
+        let (day, name) = (partition.get(DAY), tag(BATCH_TAG));
         Self {
             path: file.path().into_owned(),
             size: file.size().max(0).cast_unsigned(),
             rows: file.num_records().map(|rows| rows as u64),
-            day: file
-                .partition_values_map()
-                .get(DAY)
-                .and_then(|day| day.as_ref()?.parse().ok()),
-            batch_name: tag(BATCH_TAG)
-                .and_then(|name| name.parse().ok())
-                .unwrap_or_default(),
+            day: day.and_then(|day| day.as_ref()?.parse().ok()),
+            batch_name: name.and_then(|name| name.parse().ok()).unwrap_or_default(),
             commit: tag(COMMIT_TAG),
             sha256: tag(SHA256_TAG),
-            tail: tag(TAIL_TAG).and_then(|tail| tail.parse().ok()),
+            tail: tag(TAIL_TAG).and_then(|tail| tail.try_into().ok()),
             deletion_vector: file.deletion_vector_descriptor(),
             day_digest: tag(DAY_DIGEST_TAG),
             base_version: tag(BASE_VERSION_TAG).and_then(|version| version.parse().ok()),
-            decisions: tag(DECISIONS_TAG).and_then(|tag| tag.parse().ok()),
+            decisions: tag(DECISIONS_TAG).and_then(|tag| tag.try_into().ok()),
         }
     }
 
@@ -100,7 +95,6 @@ impl DataFile {
         self.batch() == Some(batch) || (self.day == Some(batch.day) && self.day_digest.is_none())
     }
 
-    /// Whether its day has only the kept documents.
     pub(crate) fn has_only_kept(&self) -> bool {
         let decisions = self.decisions.as_ref();
         decisions.is_some_and(|decisions| decisions.only_kept)
@@ -157,10 +151,8 @@ impl Archive {
     /// [`ArchiveError::Digest`] for the first that differs, [`ArchiveError::BadData`] for one that is missing or cannot be read.
     pub async fn verify(&self) -> Result<Verified> {
         self.verify_records().await?;
-        let (with, without): (Vec<_>, Vec<_>) = self
-            .files()?
-            .into_iter()
-            .partition(|file| file.sha256.is_some());
+        let files = self.files()?.into_iter();
+        let (with, without): (Vec<_>, Vec<_>) = files.partition(|file| file.sha256.is_some());
         let verified = Verified {
             files: with.len() as u64,
             without_checksum: without.len() as u64,

@@ -39,7 +39,6 @@ fn list(
 
 /// The entries of a log behind its last checkpoint, with their versions, ascending.
 struct Behind {
-    /// The version of the last checkpoint.
     checkpoint: Option<u64>,
     entries: Vec<(u64, ObjectMeta)>,
 }
@@ -109,7 +108,6 @@ pub(super) async fn has_any(location: &Location) -> Result<bool> {
     }
 }
 
-/// The name of the entry that commits a version.
 pub(super) fn entry_name(version: u64) -> String {
     format!("{version:020}.json")
 }

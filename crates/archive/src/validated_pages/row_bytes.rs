@@ -46,13 +46,9 @@ impl<R: ChunkReader + 'static> ValidatedRowGroups<R> {
 
     /// As [`Self::row_bytes`], in one column of one row group.
     fn value_bytes(&self, group: usize, leaf: usize) -> Result<RowBytes> {
-        let rows = self
-            .metadata
-            .row_group(group)
-            .num_rows()
-            .max(1)
-            .cast_unsigned();
-        let chunk = self.metadata.row_group(group).column(leaf);
+        let group_metadata = self.metadata.row_group(group);
+        let rows = group_metadata.num_rows().max(1).cast_unsigned();
+        let chunk = group_metadata.column(leaf);
         let average = chunk.uncompressed_size().max(0).cast_unsigned() / rows;
         let column = chunk.column_descr_ptr();
         let longest = match column.physical_type() {

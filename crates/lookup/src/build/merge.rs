@@ -6,11 +6,9 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use archive::SnapshotFile;
-use simhash::SketchBits;
 use tokio::sync::mpsc;
 
-use super::rows::{Piece, pieces};
+use super::rows::Piece;
 use crate::error::{LookupError, Result};
 use crate::rows::{Row, RowShape};
 use crate::segment::{Part, Scan, SegmentFacts, SegmentWriter};
@@ -127,15 +125,6 @@ pub(super) enum Input {
 }
 
 impl Input {
-    /// The rows of a data file.
-    pub(super) fn file(file: SnapshotFile, sketch: SketchBits) -> Self {
-        Self::File {
-            pieces: pieces(file, sketch),
-            piece: None,
-            at: 0,
-        }
-    }
-
     /// The rows of a segment; `numbers` has the new number of each of its parts, `None` for parts that are left out.
     pub(super) fn segment(scan: Scan, numbers: Vec<Option<u16>>) -> Self {
         Self::Segment {

@@ -290,7 +290,11 @@ impl Build<'_> {
             for file in &part.files {
                 let opened = self.archive.open_file(file).await?;
                 rows += opened.reader.row_groups().sum::<u64>();
-                inputs.push(Input::file(opened, self.archive.spec().sketch));
+                inputs.push(Input::File {
+                    pieces: rows::pieces(opened, self.archive.spec().sketch),
+                    piece: None,
+                    at: 0,
+                });
             }
             Ok((inputs, rows))
         })

@@ -14,7 +14,6 @@ const FILES: usize = 64;
 /// The most rows of a part of several files.
 const ROWS: u64 = 1 << 31;
 
-/// A part, with its data files.
 pub(super) struct ArchivePart {
     pub(super) part: Part,
     pub(super) files: Vec<DataFile>,

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use archive::{DecodedStep, FingerprintReader, ReadRows, RowColumns, SnapshotFile};
+use archive::{DecodedStep, FingerprintReader, RowColumns, SnapshotFile};
 use arrow::array::{ArrayRef, AsArray as _, BinaryArray};
 use arrow::datatypes::Int64Type;
 use futures::{StreamExt as _, TryStreamExt as _};
@@ -33,14 +33,6 @@ pub(super) struct Piece {
 }
 
 impl Piece {
-    fn new(values: Vec<u64>, rows: ReadRows) -> Self {
-        Self {
-            values,
-            ids: rows.ids,
-            sketches: rows.sketches,
-        }
-    }
-
     #[inline]
     pub(super) fn row(&self, at: usize, part: u16) -> Row<'_> {
         let id = match self.ids.as_primitive_opt::<Int64Type>() {
@@ -121,7 +113,11 @@ async fn send_in_order(
         let reading = read.ranges().map(|range| async move {
             let rows = read.rows(range.clone());
             let found = file.reader.rows(pages, group, &rows, wanted).await?;
-            Ok::<_, LookupError>(Piece::new(read.values[range].to_vec(), found))
+            Ok::<_, LookupError>(Piece {
+                values: read.values[range].to_vec(),
+                ids: found.ids,
+                sketches: found.sketches,
+            })
         });
         let mut reading = futures::stream::iter(reading).buffered(READS);
         let mut number = 0;

@@ -14,7 +14,6 @@ use twox_hash::XxHash3_64;
 use super::{FORMAT, HEADER, MAGIC, PAGE, TRAILER};
 use crate::error::{LookupError, Result};
 
-/// Bytes of a huge page.
 const HUGE_PAGE: usize = 2 << 20;
 
 /// The JSON at the end of a file.
@@ -99,12 +98,10 @@ impl PagedFile {
         Ok(opened)
     }
 
-    /// Size in bytes.
     pub(crate) fn size(&self) -> u64 {
         self.map.len() as u64
     }
 
-    /// What the footer says of the file.
     pub(crate) fn facts<T: DeserializeOwned>(&self) -> Result<T> {
         serde_json::from_value(self.footer.facts.clone())
             .map_err(|error| LookupError::damaged(&self.name, error))

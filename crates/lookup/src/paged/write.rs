@@ -77,7 +77,6 @@ impl PagedWriter {
         writer
     }
 
-    /// Bytes so far.
     fn position(&self) -> u64 {
         self.flushed + self.buffer.len() as u64
     }
@@ -98,7 +97,6 @@ impl PagedWriter {
         }
     }
 
-    /// Bytes of the section so far.
     pub(crate) fn section_bytes(&self) -> u64 {
         self.position() - self.section_start
     }
@@ -131,7 +129,6 @@ impl PagedWriter {
         }
     }
 
-    /// Waits for the thread.
     fn join(&mut self) -> Result<(File, Vec<u64>)> {
         let joined = self.thread.take().map(JoinHandle::join);
         match joined {

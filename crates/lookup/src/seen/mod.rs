@@ -64,7 +64,6 @@ impl Seen {
         })
     }
 
-    /// The number of remembered documents.
     pub(crate) fn len(&self) -> usize {
         self.state().table.len(self.oldest())
     }

@@ -31,9 +31,7 @@ pub(crate) const ROTATION: u32 = 32;
 /// BIGINTs. The distance of two stored fingerprints is that of the fingerprints.
 pub(crate) const SIGN: u64 = 1 << 63;
 
-/// Ending of the file of tables.
 pub(crate) const TABLES: &str = "tables";
-/// Ending of the file of rows.
 pub(crate) const ROWS: &str = "rows";
 
 /// Data files of one day of an archive, which are indexed together.
@@ -139,9 +137,7 @@ impl Segment {
     pub(crate) fn document(&self, row: u32) -> Result<Document> {
         let found = self.rows.row(row)?;
         let part = self.facts.parts.get(usize::from(found.part));
-        let part = part.ok_or_else(|| {
-            LookupError::damaged(&self.rows.file.name, format!("row {row} is damaged"))
-        })?;
+        let part = part.ok_or_else(|| self.rows.damaged(row))?;
         Ok(Document {
             id: match found.id {
                 IdRef::Number(number) => DocumentId::Number(number),

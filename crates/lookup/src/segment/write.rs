@@ -13,7 +13,6 @@ use crate::table::{TableWriter, bucket_bits};
 /// The most fingerprints that are sorted for the table `rotated` in memory; more are spilled to the disk.
 const VALUES_IN_MEMORY: u64 = 48 << 20;
 
-/// A segment that is being written.
 pub(crate) struct SegmentWriter {
     tables: PagedWriter,
     rows_file: PagedWriter,

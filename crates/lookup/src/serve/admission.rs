@@ -21,7 +21,6 @@ pub(super) struct Admission {
     responses: Arc<Semaphore>,
     /// Places for requests that have a thread or wait for one.
     places: Semaphore,
-    /// Threads that look up.
     threads: Semaphore,
     timeout: Duration,
 }
@@ -35,11 +34,8 @@ pub(super) enum Refused {
     Late,
 }
 
-/// Permission to use a thread, until it is dropped.
-pub(super) struct Turn<'a> {
-    _place: SemaphorePermit<'a>,
-    _thread: SemaphorePermit<'a>,
-}
+/// A place and a thread, until they are dropped.
+pub(super) type Turn<'a> = (SemaphorePermit<'a>, SemaphorePermit<'a>);
 
 impl Admission {
     pub(super) fn new(settings: &ServeSettings) -> Self {
@@ -74,10 +70,7 @@ impl Admission {
         let place = self.places.try_acquire().map_err(|_| Refused::Full)?;
         let thread = tokio::time::timeout(self.timeout, self.threads.acquire()).await;
         match thread {
-            Ok(Ok(thread)) => Ok(Turn {
-                _place: place,
-                _thread: thread,
-            }),
+            Ok(Ok(thread)) => Ok((place, thread)),
             _ => Err(Refused::Late),
         }
     }

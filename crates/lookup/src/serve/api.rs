@@ -25,9 +25,7 @@ use crate::seen::Remembered;
 
 /// Default of `limit`, the most hits of an answer.
 const LIMIT: usize = 100;
-/// The largest `limit`.
 const MAX_LIMIT: usize = 10_000;
-/// The most bytes of a response.
 const MAX_RESPONSE: usize = 16 << 20;
 /// The most bytes of an id that is remembered.
 const MAX_ID: usize = 4096;
@@ -345,7 +343,6 @@ impl<'a> Response<'a> {
         }
     }
 
-    /// Answers the next queries.
     fn answers(&mut self, queries: &[Query]) -> Result<Vec<Answer>, Problem> {
         if self.begin.elapsed() > self.shared.settings.timeout {
             let reason =
@@ -393,10 +390,8 @@ impl<'a> Response<'a> {
         self.json.push_str(&answer.to_string());
         self.answers += 1;
         let hits = answer["hits"].as_array().map_or(0, Vec::len);
-        self.shared
-            .metrics
-            .hits
-            .fetch_add(hits as u64, Ordering::Relaxed);
+        let metrics = &self.shared.metrics;
+        metrics.hits.fetch_add(hits as u64, Ordering::Relaxed);
         if self.json.len() > MAX_RESPONSE {
             Err(too_large())
         } else {
@@ -406,11 +401,9 @@ impl<'a> Response<'a> {
 
     fn finish(mut self) -> Timed {
         let took = self.begin.elapsed();
-        self.shared.metrics.looked_up(took);
-        self.shared
-            .metrics
-            .queries
-            .fetch_add(self.answers as u64, Ordering::Relaxed);
+        let (metrics, queries) = (&self.shared.metrics, self.answers as u64);
+        metrics.looked_up(took);
+        metrics.queries.fetch_add(queries, Ordering::Relaxed);
         match (self.asked.is_batch, self.answers) {
             (false, _) => {}
             (true, 0) => self.json.push_str("{\"results\":[]}"),

@@ -22,7 +22,6 @@ pub(super) struct OpenVersion {
     pub(super) index: Index,
     model: TextModel,
     idle: Mutex<Vec<Answerer>>,
-    /// Whether an answer found damage.
     is_damaged: AtomicBool,
 }
 

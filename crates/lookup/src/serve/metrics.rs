@@ -24,7 +24,6 @@ pub(super) struct Metrics {
 }
 
 impl Metrics {
-    /// Counts a response.
     pub(super) fn answered(&self, status: StatusCode) {
         let class = usize::from(status.as_u16() / 100).clamp(1, 5);
         self.by_status[class - 1].fetch_add(1, Ordering::Relaxed);

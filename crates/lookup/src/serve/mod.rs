@@ -82,7 +82,6 @@ pub struct ServeSettings {
 /// after a second.
 const BACKLOG: u32 = 4096;
 
-/// The most queries of a request.
 const MAX_BATCH: usize = 10_000;
 
 /// What all requests share.

@@ -130,10 +130,8 @@ fn require_known_host(shared: &Shared, request: &Request<Incoming>) -> Result<()
         ));
     }
     // The host of a whole URL counts before the header (section 3.2.2).
-    let whole = request
-        .uri()
-        .authority()
-        .map(|authority| Ok(authority.as_str()));
+    let whole = request.uri().authority();
+    let whole = whole.map(|authority| Ok(authority.as_str()));
     // A browser always sends it.
     let Some(host) = whole
         .or(host.map(HeaderValue::to_str))
@@ -159,12 +157,8 @@ fn authorize(shared: &Shared, request: &Request<Incoming>) -> Result<(), Problem
     let Some(token) = &shared.settings.token else {
         return Ok(());
     };
-    let given = request
-        .headers()
-        .get(AUTHORIZATION)
-        .map(HeaderValue::as_bytes);
-    let given = given.and_then(|given| {
-        let (scheme, token) = given.split_at_checked(SCHEME.len())?;
+    let given = request.headers().get(AUTHORIZATION).and_then(|given| {
+        let (scheme, token) = given.as_bytes().split_at_checked(SCHEME.len())?;
         scheme.eq_ignore_ascii_case(SCHEME).then_some(token)
     });
     if given.is_some_and(|given| is_equal(given, token.as_bytes())) {
@@ -186,8 +180,8 @@ fn is_equal(a: &[u8], b: &[u8]) -> bool {
 /// The response to lookups. The header `Server-Timing` says how long they took; the page shows it.
 fn response(shared: &Shared, (body, took): Timed) -> Result<Response<Full<Bytes>>, Problem> {
     let room = shared.admission.response(body.len())?;
-    let mut response = with_type(StatusCode::OK, JSON, String::new());
-    *response.body_mut() = Full::new(Bytes::from_owner(Held { body, _room: room }));
+    let body = Bytes::from_owner(Held { body, _room: room });
+    let mut response = with_type(StatusCode::OK, JSON, body);
     let took = format!("lookup;dur={:.3}", took.as_secs_f64() * 1e3);
     if let Ok(took) = HeaderValue::from_str(&took) {
         response.headers_mut().insert("server-timing", took);
@@ -207,28 +201,25 @@ impl AsRef<[u8]> for Held {
     }
 }
 
-fn with_type(status: StatusCode, kind: &'static str, body: String) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::new(Bytes::from(body)));
+fn with_type(
+    status: StatusCode,
+    kind: &'static str,
+    body: impl Into<Bytes>,
+) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(body.into()));
     *response.status_mut() = status;
-    response
-        .headers_mut()
-        .insert(CONTENT_TYPE, HeaderValue::from_static(kind));
-    response.headers_mut().insert(
-        "x-content-type-options",
-        HeaderValue::from_static("nosniff"),
-    );
+    let nosniff = HeaderValue::from_static("nosniff");
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    headers.insert("x-content-type-options", nosniff);
     response
 }
 
 fn page(kind: &'static str, text: &'static str) -> Response<Full<Bytes>> {
-    let mut response = with_type(StatusCode::OK, kind, String::new());
-    *response.body_mut() = Full::new(Bytes::from_static(text.as_bytes()));
-    response
-        .headers_mut()
-        .insert("content-security-policy", HeaderValue::from_static(POLICY));
-    response
-        .headers_mut()
-        .insert("referrer-policy", HeaderValue::from_static("no-referrer"));
+    let mut response = with_type(StatusCode::OK, kind, text);
+    let headers = response.headers_mut();
+    headers.insert("content-security-policy", HeaderValue::from_static(POLICY));
+    headers.insert("referrer-policy", HeaderValue::from_static("no-referrer"));
     response
 }
 

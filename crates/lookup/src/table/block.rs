@@ -18,7 +18,6 @@ pub(crate) struct Encoder {
 }
 
 impl Encoder {
-    /// An empty block of a table.
     pub(crate) fn new(bucket_bits: u32) -> Self {
         Self {
             bucket_bits,

@@ -40,7 +40,6 @@ pub(crate) fn bucket_bits(values: u64) -> u32 {
     values.max(1).ilog2().clamp(BLOCK_BITS, MAX_BUCKET_BITS)
 }
 
-/// A table in a file.
 #[derive(Debug)]
 pub(crate) struct Table {
     /// Leading bits of a value that are its bucket's number.
@@ -105,7 +104,6 @@ impl Table {
         self.blocks.start + at(block)..self.blocks.start + at(block + 1)
     }
 
-    /// Bytes that the directory takes in memory.
     pub(crate) fn directory_bytes(&self) -> u64 {
         self.directory.bytes() as u64
     }

@@ -33,7 +33,6 @@ pub const STANDARD_OUTPUT: &str = "standard output";
 const PART_BYTES: u64 = 8 << 20;
 /// Maximum parts of one upload; every service accepts this many.
 const MAX_PARTS: u64 = 9000;
-/// Maximum number of parts sent concurrently.
 const CONCURRENT_PARTS: usize = 4;
 
 /// A temporary file that becomes its target when it is published; see the module.
@@ -224,7 +223,6 @@ impl Drop for Draft {
     }
 }
 
-/// Copies a whole file to standard output.
 async fn copy_to_stdout(mut file: File) -> Result<()> {
     // Copies on a thread that may block: a slow reader must not delay the handling of signals.
     let copied = tokio::task::spawn_blocking(move || {

@@ -46,19 +46,10 @@ pub struct Location {
 /// Identifies a file or object, under whichever name it was found.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Identity {
-    /// A local file, which links may give several names.
-    Local {
-        device: u64,
-        /// Its inode on the device.
-        inode: u64,
-    },
-    /// An object in a store, or a local path without a file.
-    Object {
-        /// URL of the store, without a path.
-        root: Url,
-        /// The path in the store.
-        path: Path,
-    },
+    /// The device and the inode of a local file, which links may give several names.
+    Local(u64, u64),
+    /// The store and the path of an object, or of a local path without a file.
+    Object(Url, Path),
 }
 
 impl Location {
@@ -117,14 +108,8 @@ impl Location {
     pub fn identity(&self) -> Identity {
         let metadata = self.local.as_ref().and_then(|local| local.metadata().ok());
         match metadata {
-            Some(metadata) => Identity::Local {
-                device: metadata.dev(),
-                inode: metadata.ino(),
-            },
-            None => Identity::Object {
-                root: self.root.clone(),
-                path: self.path.clone(),
-            },
+            Some(metadata) => Identity::Local(metadata.dev(), metadata.ino()),
+            None => Identity::Object(self.root.clone(), self.path.clone()),
         }
     }
 

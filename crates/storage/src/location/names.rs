@@ -6,7 +6,6 @@ pub fn has_ending(name: &str, ending: &str) -> bool {
     from.is_some_and(|from| name.as_bytes()[from..].eq_ignore_ascii_case(ending.as_bytes()))
 }
 
-/// Whether a name has one of the endings.
 pub(super) fn has_extension(name: &str, extensions: &[&str]) -> bool {
     let mut extensions = extensions.iter();
     extensions.any(|extension| has_ending(name, extension))

@@ -55,7 +55,6 @@ impl Stores {
         })
     }
 
-    /// Resolves a URL of a remote store.
     fn locate_remote(&self, given: &str) -> Result<Location> {
         // Errors show the URL without parameters, which may be secrets.
         let shown = given.split(['?', '#']).next().unwrap_or_default();

@@ -12,7 +12,6 @@ pub(super) fn first_wildcard(text: &str) -> Option<usize> {
     text.find(['*', '?', '['])
 }
 
-/// Whether `text` has a wildcard.
 pub(super) fn is_pattern(text: &str) -> bool {
     first_wildcard(text).is_some()
 }

@@ -13,7 +13,6 @@ use crate::error_kind::ErrorKind;
 use crate::explain::has_known_code;
 use crate::unchanged_file::UnchangedFile;
 
-/// Objects that are removed at the same time.
 const REMOVED_AT_ONCE: usize = 32;
 
 impl Location {
@@ -57,11 +56,11 @@ impl Location {
             return UnchangedFile::at(local)?.digest().await;
         }
         let mut parts = self.parts().await?;
-        let mut found = Digester::default();
+        let mut digester = Digester::default();
         while let Some(part) = parts.try_next().await? {
-            found.update(&part);
+            digester.update(&part);
         }
-        Ok(found.finish())
+        Ok(digester.found())
     }
 
     /// Copies the whole file to a local file, and returns its size in bytes.
@@ -109,6 +108,12 @@ impl Location {
             removed.map_err(|error| self.store_error(error))?;
         }
         Ok(())
+    }
+
+    /// The files or objects below this directory.
+    pub async fn list(&self) -> Result<Vec<ObjectMeta>> {
+        let listed = self.store.list(Some(&self.path)).try_collect().await;
+        listed.map_err(StorageError::store(self))
     }
 
     /// Whether there is a file or object at the path.

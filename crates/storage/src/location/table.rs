@@ -11,7 +11,6 @@ use crate::delta_log::{
 use crate::error::{Result, StorageError};
 use crate::error_kind::ErrorKind;
 
-/// Maximum number of concurrent requests.
 const CONCURRENT_REQUESTS: usize = 32;
 
 impl Location {

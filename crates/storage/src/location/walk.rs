@@ -38,10 +38,8 @@ fn entries(directory: &FsPath) -> Result<Vec<DirEntry>> {
 pub(super) struct Walk<'a> {
     location: &'a Location,
     extensions: &'a [&'a str],
-    /// Directories that were walked.
     walked: HashSet<Node>,
     pub(super) files: Vec<PathBuf>,
-    /// The files left out.
     pub(super) skipped: Skipped,
 }
 

@@ -1,7 +1,7 @@
 //! Writes small objects whole.
 
 use bytes::Bytes;
-use object_store::{ObjectStoreExt as _, PutMode, PutOptions, PutPayload};
+use object_store::{Error, ObjectStoreExt as _, PutMode, PutOptions, PutPayload};
 
 use super::Location;
 use crate::error::{Result, StorageError};
@@ -50,7 +50,7 @@ impl Location {
         let payload = PutPayload::from(bytes);
         match self.store.put_opts(&self.path, payload, options).await {
             Ok(_) => Ok(true),
-            Err(object_store::Error::AlreadyExists { .. }) => Ok(false),
+            Err(Error::AlreadyExists { .. } | Error::Precondition { .. }) => Ok(false),
             Err(error) => Err(self.store_error(error)),
         }
     }

@@ -24,7 +24,6 @@ use crate::unchanged_file::directory_of;
 /// same mark, and leaves such files out of listings.
 pub const UNFINISHED_MARK: char = '#';
 
-/// The local file system; see the module.
 #[derive(Debug)]
 pub(super) struct DurableLocal(pub(super) LocalFileSystem);
 

@@ -75,7 +75,6 @@ impl Stores {
         &self.0.traffic
     }
 
-    /// The file system of this machine.
     pub(crate) fn local(&self) -> Arc<dyn ObjectStore> {
         Arc::clone(&self.0.local)
     }
@@ -103,7 +102,6 @@ fn scheme_and_authority(url: &Url) -> String {
     format!("{}://{}", url.scheme(), url.authority())
 }
 
-/// How long [`wait_briefly`] waits.
 const BRIEFLY: Duration = Duration::from_millis(500);
 
 /// Runs `work` for at most 500 ms, and blocks the caller meanwhile. `drop`, which is not async,

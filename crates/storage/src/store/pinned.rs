@@ -39,14 +39,12 @@ const PARTS: usize = 4;
 const PART_RANGES: usize = 16;
 /// Maximum concurrent requests for ranges of all objects of a store. More would be answered by "slow down".
 const CONCURRENT_RANGES: usize = 128;
-/// Maximum number of pieces fetched concurrently.
 const CONCURRENT_PIECES: usize = 3;
 /// Maximum retries of a request when the body of an error answer breaks off.
 const MAX_BROKEN_ANSWERS: u32 = 5;
 /// Pause before the first of these retries; the pause before the n-th is n times as long.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// A store that pins each object; see the module.
 #[derive(Clone)]
 pub(super) struct PinnedStore {
     inner: Arc<dyn ObjectStore>,
@@ -97,7 +95,6 @@ impl PinnedStore {
         }
     }
 
-    /// The object at `path` as it was first seen.
     fn seen(&self, path: &Path) -> Option<Seen> {
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         seen.get(path).cloned()
