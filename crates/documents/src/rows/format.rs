@@ -53,6 +53,9 @@ pub(crate) trait RowFormat: Debug + Sync {
 pub(crate) type FindColumns =
     Box<dyn FnOnce(&Location, &Columns) -> Result<(FoundColumns, IdType)> + Send>;
 
+/// Reads the next record into a buffer; `false` behind the last.
+type NextRecord = dyn FnMut(&mut Vec<u8>) -> Result<bool>;
+
 /// The unparsed records of a file, to be copied.
 pub(crate) struct RawRecords {
     /// The bytes before the records: a header, or nothing.
@@ -63,7 +66,7 @@ pub(crate) struct RawRecords {
     pub(crate) footer: &'static [u8],
     /// Reads the next record into an empty buffer, with its line end if it is a line; returns `false` at the end of the file. The
     /// buffer stays empty for a record that counts, but is no document.
-    pub(crate) next: Box<dyn FnMut(&mut Vec<u8>) -> Result<bool>>,
+    pub(crate) next: Box<NextRecord>,
 }
 
 impl RawRecords {
