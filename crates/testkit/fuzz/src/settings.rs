@@ -146,10 +146,10 @@ fn parse_configuration(mut input: Input<'_>) {
     ];
     match config::parse(&arguments) {
         Ok(_) => {}
-        Err(config::Refused::Clap(error)) => {
+        Err(exit::Failure::Clap(error)) => {
             error.to_string();
         }
-        Err(config::Refused::Failure(failure)) => {
+        Err(failure) => {
             assert_eq!(failure.code(), 78, "{failure}");
         }
     }
