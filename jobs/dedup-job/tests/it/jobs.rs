@@ -689,6 +689,10 @@ fn damaged_copies_are_made_again() {
                 None => fs::remove_file(copy).unwrap(),
                 Some(bytes) => fs::write(copy, bytes).unwrap(),
             }
+            if damage.is_some_and(|bytes| bytes.len() == sound.len()) {
+                let name = copy.file_name().unwrap().to_str().unwrap();
+                dedup(&format!("reduce {job}")).fails(65, &[name, "is removed"]);
+            }
             let part = format!("dedup-job map {job} --part ");
             let named = dedup(&format!("split {job}"));
             named.fails(75, &["damaged", &part]);
