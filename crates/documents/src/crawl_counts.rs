@@ -31,7 +31,8 @@ pub struct CrawlRecordCounts {
 }
 
 impl CrawlRecordCounts {
-    pub(crate) fn count(&mut self, record: &Result<Document<'_>, Reason<'_>>) {
+    /// Counts a record: its document, or why it has none.
+    pub fn count(&mut self, record: &Result<Document<'_>, Reason<'_>>) {
         match record {
             Ok(document) => {
                 self.documents += 1;
@@ -43,7 +44,7 @@ impl CrawlRecordCounts {
     }
 
     /// Counts a part of a file that cannot be read.
-    pub(crate) fn count_broken(&mut self, broken: Broken) {
+    pub fn count_broken(&mut self, broken: Broken) {
         self.count_skipped(&Reason::Broken(broken.fault));
     }
 

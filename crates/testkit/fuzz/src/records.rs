@@ -7,6 +7,7 @@
 use std::io::{BufReader, Cursor, Write as _};
 use std::ops::Range;
 
+use documents::crawl_counts::CrawlRecordCounts;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use libfuzzer_sys::fuzz_target;
@@ -43,11 +44,12 @@ fn read_part(file: &[u8], part: Range<u64>, step: usize) -> Vec<Found> {
         ..Choice::default()
     };
     let mut documents = Documents::new(choice, LIMITS.record);
+    let mut counts = CrawlRecordCounts::default();
     let mut all = Vec::new();
     while let Some(event) = reader.next_event().expect("a slice has no errors") {
         all.push(match event {
             Event::Record(record) => {
-                let _ = documents.read(&record);
+                counts.count(&documents.read(&record));
                 let (block, raw) = (record.block.to_vec(), record.raw.to_vec());
                 Found::Record {
                     offset: record.place.offset,
@@ -55,10 +57,15 @@ fn read_part(file: &[u8], part: Range<u64>, step: usize) -> Vec<Found> {
                     raw,
                 }
             }
-            Event::Broken(broken) => Found::Broken(broken),
+            Event::Broken(broken) => {
+                counts.count_broken(broken);
+                Found::Broken(broken)
+            }
         });
         assert!(all.len() <= file.len(), "no end");
     }
+    let skipped: u64 = counts.skipped.values().sum();
+    assert_eq!(counts.documents + skipped, all.len() as u64);
     all
 }
 
