@@ -17,12 +17,10 @@ use object_store::{
     MultipartUpload, ObjectMeta, ObjectStore, ObjectStoreExt as _, PutMultipartOptions, PutOptions,
     PutPayload, PutResult, Result,
 };
-use storage::{DAMAGED_ENTRY, is_log_entry};
+use storage::{CHECKPOINT_HINT, DAMAGED_ENTRY, is_log_entry};
 
 use crate::entry_digest::{is_damaged, with_digest};
 
-/// The name of the hint in the directory of the log.
-pub(crate) const HINT: &str = "_last_checkpoint";
 /// The most bytes of a log that are remembered.
 const MAX_BYTES: u64 = 16 << 20;
 
@@ -101,7 +99,9 @@ impl RememberedLog {
         let object = (meta, bytes);
         if fits && is_whole {
             let before = remembered.objects.insert(path.clone(), object.clone());
-            remembered.bytes += before.map_or(object.1.len(), |_| 0);
+            if before.is_none() {
+                remembered.bytes += object.1.len();
+            }
         }
         Ok(Some(object))
     }
@@ -110,7 +110,8 @@ impl RememberedLog {
 /// Whether an object is left out: a checkpoint, or the hint at one.
 fn is_left_out(by: LogBy, path: &Path) -> bool {
     let name = path.filename().unwrap_or_default();
-    let is_checkpoint = name == HINT || (is_log_entry(name) && name.contains(".checkpoint."));
+    let is_checkpoint =
+        name == CHECKPOINT_HINT || (is_log_entry(name) && name.contains(".checkpoint."));
     by == LogBy::Entries && is_checkpoint
 }
 

@@ -70,11 +70,13 @@ impl HeldTexts {
                 .enumerate()
                 .filter(|(_, field)| [ID, TEXT, BYTES, POSITION].contains(&field.name().as_str()));
             let columns: Vec<usize> = columns.map(|(column, _)| column).collect();
-            all.extend(rows.project(&columns));
-        } else {
-            *held = Held::Nothing;
-            self.memory.free();
+            if let Ok(rows) = rows.project(&columns) {
+                all.push(rows);
+                return;
+            }
         }
+        *held = Held::Nothing;
+        self.memory.free();
     }
 
     /// Reserves memory for rows; false without texts or without memory.

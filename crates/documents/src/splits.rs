@@ -272,8 +272,8 @@ pub(super) fn deal(splits: Vec<Split>, partitions: usize) -> Vec<Vec<Split>> {
     dealt
 }
 
-/// Deals items of `sizes` bytes to partitions that have `loads` bytes already, until all have about the same: which bytes of which
-/// items each partition gets. An item is cut only where one partition has its share.
+/// Deals items, which have `sizes` bytes, to partitions, which have `loads` bytes before, so that all partitions end with about as
+/// many bytes. Returns for each partition its items, and the ranges of their bytes. It cuts an item only where a partition is full.
 fn fill(loads: &[u64], sizes: &[u64]) -> Vec<Vec<(usize, Range<u64>)>> {
     let mut ascending = loads.to_vec();
     ascending.sort_unstable();

@@ -206,7 +206,7 @@ impl Rows {
     }
 }
 
-/// A group of rows, of which one is read; checks only the pages that it reads. A length that leads outside the group is an error.
+/// Reads one row of a group of rows, and checks the pages that it reads, no others. A length that leads outside the group is an error.
 struct Group<'a> {
     rows: &'a Rows,
     /// The number of the row, for errors.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 pub const LOG_DIRECTORY: &str = "_delta_log";
 
 /// Name of the hint at the latest checkpoint, in the directory of the log.
-pub(crate) const CHECKPOINT_HINT: &str = "_last_checkpoint";
+pub const CHECKPOINT_HINT: &str = "_last_checkpoint";
 
 /// The message for a log entry whose digest is wrong.
 pub const DAMAGED_ENTRY: &str = "this entry of the log is damaged: it is not what was written";

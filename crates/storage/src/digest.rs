@@ -2,7 +2,7 @@
 
 use sha2::{Digest as _, Sha256};
 
-/// Computes the size and the SHA-256 of the bytes that it is given.
+/// Counts the bytes of an object that is read or written piece by piece, and computes their SHA-256.
 #[derive(Debug, Default)]
 pub(crate) struct Digester {
     size: u64,

@@ -22,7 +22,7 @@ mod unchanged_file;
 mod upload;
 
 pub use conditional_create::{is_tested_name, require_conditional_create};
-pub use delta_log::{DAMAGED_ENTRY, LOG_DIRECTORY, is_log_entry};
+pub use delta_log::{CHECKPOINT_HINT, DAMAGED_ENTRY, LOG_DIRECTORY, is_log_entry};
 pub use digest::hex;
 pub use draft::{Draft, STANDARD_OUTPUT, is_closed_pipe};
 pub use error::{Result, StorageError};

@@ -166,7 +166,7 @@ impl<'a> Headers<'a> {
         fields.map(move |field| bytes[field.value.clone()].trim_ascii())
     }
 
-    /// The type of the record, by `WARC-Type`; empty if there is none.
+    /// The value of the field `WARC-Type`, such as `response`; empty if the record has no such field.
     pub fn record_type(&self) -> &'a [u8] {
         self.get_bytes("WARC-Type").unwrap_or_default()
     }

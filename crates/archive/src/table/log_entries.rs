@@ -4,11 +4,12 @@ use deltalake_core::DeltaTable;
 use futures::{Stream, StreamExt as _, TryStreamExt as _};
 use object_store::{ObjectMeta, ObjectStore as _, ObjectStoreExt as _};
 use serde::de::IgnoredAny;
-use storage::{DAMAGED_ENTRY, ErrorKind, LOG_DIRECTORY, Location, StorageError, is_log_entry};
+use storage::{
+    CHECKPOINT_HINT, DAMAGED_ENTRY, ErrorKind, LOG_DIRECTORY, Location, StorageError, is_log_entry,
+};
 
 use crate::entry_digest::is_damaged;
 use crate::error::{ArchiveError, Result};
-use crate::remembered_log::HINT;
 
 /// The entries of the log at `location`, or those of a version and later ones: their paths and sizes. None if there is no
 /// log.
@@ -48,7 +49,7 @@ async fn hinted_checkpoint(location: &Location) -> Result<Option<u64>> {
     if location.local().is_some() {
         return Ok(None);
     }
-    let hint = location.child(&format!("{LOG_DIRECTORY}/{HINT}"))?;
+    let hint = location.child(&format!("{LOG_DIRECTORY}/{CHECKPOINT_HINT}"))?;
     let hint = match hint.read().await {
         Ok(hint) => hint,
         // A list would wait as long.
@@ -137,14 +138,16 @@ pub(super) async fn dispensable_checkpoint(location: &Location) -> Result<Option
     versions.sort_unstable();
     let has_all =
         !versions.is_empty() && versions.iter().zip(0..).all(|(found, all)| *found == all);
-    let name = checkpoint.unwrap_or_else(|| HINT.to_owned());
+    let name = checkpoint.unwrap_or_else(|| CHECKPOINT_HINT.to_owned());
     Ok(has_all.then(|| location.child_name(&format!("{LOG_DIRECTORY}/{name}"))))
 }
 
 /// What is wrong with the log, if it is that an entry is missing, is not JSON, or is not what was written.
 pub(super) async fn damage(location: &Location) -> Option<ArchiveError> {
     let behind = behind_checkpoint(location, None).await.ok()??;
-    let hint = location.child(&format!("{LOG_DIRECTORY}/{HINT}")).ok()?;
+    let hint = location
+        .child(&format!("{LOG_DIRECTORY}/{CHECKPOINT_HINT}"))
+        .ok()?;
     if behind.checkpoint.is_none() && hint.exists().await.ok()? {
         let missing = ArchiveError::bad_data(
             &hint,

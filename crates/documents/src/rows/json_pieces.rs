@@ -75,8 +75,8 @@ pub(crate) struct JsonPiece {
 }
 
 impl JsonPiece {
-    /// The wanted rows in the columns of `batch`, and their numbers in the file, of which the first object's is `first`; `None` if no
-    /// row is wanted.
+    /// Parses the objects that are `wanted` into `batch`. Returns their rows, and their numbers in the file, in which the first object
+    /// of this piece has the number `first`; `None` if no object is wanted.
     pub(super) fn parse(
         mut self,
         mut batch: BatchBuilder,

@@ -84,8 +84,8 @@ pub(super) struct Copy {
     pub(super) object: String,
     pub(super) bytes: u64,
     pub(super) sha256: String,
-    /// [`Location::version`] of the object.
-    pub(super) version: String,
+    /// [`Location::version`] of the object; `None` for a file of this machine, whose bytes are digested when it is taken.
+    pub(super) version: Option<String>,
 }
 
 /// The answers of a map, all whole, in files of this machine.
@@ -267,11 +267,10 @@ impl Job {
     /// Whether a copy is the one that a part made, or has the same bytes: another attempt may have put it there again.
     async fn is_whole(&self, copy: &Copy) -> Result<bool> {
         let location = self.copy_location(&copy.object)?;
-        let is_whole = match location.local() {
-            // Its bytes are digested when it is taken.
-            Some(_) => location.current_size().await.map(|size| size == copy.bytes),
-            None => match location.version().await {
-                Ok(version) if version == copy.version => Ok(true),
+        let is_whole = match &copy.version {
+            None => location.current_size().await.map(|size| size == copy.bytes),
+            Some(made) => match location.version().await {
+                Ok(version) if version == *made => Ok(true),
                 Ok(_) => Ok(location.digest().await? == (copy.bytes, copy.sha256.clone())),
                 Err(error) => Err(error),
             },

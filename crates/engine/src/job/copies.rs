@@ -38,10 +38,9 @@ impl Job {
                     self.put(&target, &path).await?;
                 }
                 Some(Copy {
-                    // The bytes of a local copy are digested when it is taken.
                     version: match target.local() {
-                        Some(_) => String::new(),
-                        None => target.version().await?,
+                        Some(_) => None,
+                        None => Some(target.version().await?),
                     },
                     object,
                     bytes,

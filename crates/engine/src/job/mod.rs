@@ -402,7 +402,7 @@ impl Job {
     /// The error for an input that changed since the first `split`.
     fn changed(&self, path: &str) -> EngineError {
         EngineError::Configuration(format!(
-            "{path} changed since the job was split, or is another file here: begin anew by `dedup-job split {} --restart`",
+            "{path} changed since the job was split, or is another file here: begin anew by `dedup-job split {} --restart` with the options of the run",
             self.name()
         ))
     }

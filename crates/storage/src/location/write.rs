@@ -55,8 +55,9 @@ impl Location {
         }
     }
 
-    /// Copies the file or object to `target` in the same store, without passing its bytes through this process if the store can;
-    /// replaces one that is there. Checks that the store has all its bytes, and that it is still the one that was seen before.
+    /// Copies the file or object to `target` in the same store, without passing its bytes through this process if the store can. It
+    /// replaces an object at `target`. Afterwards it asks the store for both sizes: a target of another size, and a source that was
+    /// replaced since this process first saw it, are errors.
     pub async fn copy_within_store(&self, target: &Self) -> Result<()> {
         let copied = self.store.copy(&self.path, &target.path).await;
         copied.map_err(|error| self.store_error(error))?;

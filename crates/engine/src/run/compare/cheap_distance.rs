@@ -1,11 +1,12 @@
 //! Lowers the k of a run that compares a batch with itself, unless an option gives k. If most records
 //! of a batch come from one template, most of their pairs are within the profile's k, and comparing their texts would take hours.
 
+use rayon::iter::{IntoParallelRefIterator as _, ParallelIterator as _};
+
 use crate::error::{EngineError, Result};
 use crate::fingerprint::FingerprintedBatch;
 use crate::profile::{CompareSettings, Profile};
 use crate::run::Run;
-use rayon::iter::{IntoParallelRefIterator as _, ParallelIterator as _};
 use streams::{blocking, thread_pool};
 
 /// Candidates that are always cheap to compare: a minute for one core.
